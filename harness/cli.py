@@ -1,0 +1,214 @@
+"""``harness ...``: what is not a Locust run.
+
+A subcommand is one class in `COMMANDS`: its name, its help, its options, and what it does. A
+sentence for the user is a `SetupError`: it goes to standard error, and the exit code is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+from harness import __version__
+from harness.endpoint import azurite
+from harness.endpoint.connection import consent_problem, endpoint_from
+from harness.endpoint.probe import check
+from harness.endpoint.tables import delete_table, leftovers
+from harness.model.errors import SetupError
+
+BAD_SETUP = 2
+_AZURITE_PORT = 10002
+
+
+class Command(Protocol):
+    """A subcommand. Its name may have two words, such as ``azurite start``."""
+
+    name: str
+    help: str
+    description: str
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the subcommand's own options."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the exit code."""
+
+
+class AzuriteInstall:
+    """Install the embedded Azurite."""
+
+    name = "azurite install"
+    help = f"install Azurite {azurite.VERSION} into this Python environment"
+    description = (
+        "Installs the pinned Azurite, with the Node that the environment holds, into the Python "
+        "environment. Nothing outside of it is changed; a second call does nothing."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """None."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Install, telling what happens."""
+        azurite.install(print)
+        return 0
+
+
+class AzuriteStart:
+    """Run Azurite in the foreground."""
+
+    name = "azurite start"
+    help = "run Azurite in the foreground until Ctrl-C"
+    description = (
+        "Runs an Azurite that keeps its data in memory, so that several runs can use the same "
+        "one. A run without -H starts one of its own and needs no such thing."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Port, certificate, log."""
+        parser.add_argument(
+            "--port", type=int, default=_AZURITE_PORT, help="0 takes a free one (%(default)s)"
+        )
+        parser.add_argument("--cert", type=Path, help="certificate in PEM: serve https")
+        parser.add_argument("--key", type=Path, help="private key of the certificate")
+        parser.add_argument("--log", type=Path, help="file for Azurite's own output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Start, say where, wait for a signal or its end."""
+        if (args.cert is None) != (args.key is None):
+            raise SetupError("--cert and --key belong together")
+        signal.signal(signal.SIGTERM, _interrupt)
+        with azurite.start_azurite(
+            port=args.port, cert=args.cert, key=args.key, log_path=args.log
+        ) as process:
+            address = process.endpoint.url.rsplit("/", 1)[0]
+            print(f"Azurite {azurite.VERSION} listens at {address} (Ctrl-C ends it)")
+            print(f"account {process.endpoint.account}, with its published development key:")
+            print(f"  locust -H {address} ... needs no variables of the environment")
+            sys.stdout.flush()
+            try:
+                process.wait()
+            except KeyboardInterrupt:
+                return 0
+        raise SetupError("Azurite ended by itself; --log FILE keeps what it says")
+
+
+class Sweep:
+    """List and delete tables that runs left behind."""
+
+    name = "sweep"
+    help = "list the tables that killed runs left behind, and delete the named ones"
+    description = (
+        "A run deletes its table, also after Ctrl-C. One that was killed could not. This lists "
+        "the tables whose name is of the harness's own form (stress, UTC time, 8 hex digits) and "
+        "that are old enough to be nobody's running test. Only those can be deleted, by name."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Where, how old, and what to delete."""
+        parser.add_argument("-H", "--host", required=True, metavar="URL", help="the endpoint")
+        parser.add_argument(
+            "--delete", nargs="+", default=[], metavar="NAME", help="delete these of the listed"
+        )
+        parser.add_argument(
+            "--older-than-s",
+            type=float,
+            default=3600.0,
+            metavar="S",
+            help="leave younger tables alone (%(default)s)",
+        )
+        parser.add_argument(
+            "--remote-ok",
+            metavar="ACCOUNT",
+            help="account in the host, said again: its requests are billed",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """List; delete what was named and is listed."""
+        endpoint = endpoint_from(args.host, os.environ)
+        problem = consent_problem(endpoint, args.remote_ok)
+        if problem is not None:
+            raise SetupError(problem)
+        check(endpoint)
+        now = dt.datetime.now(dt.UTC)
+        found = leftovers(endpoint, now, args.older_than_s)
+        names = {leftover.name for leftover in found}
+        if strangers := [name for name in args.delete if name not in names]:
+            raise SetupError(
+                f"not a leftover older than {args.older_than_s:g} s: {', '.join(strangers)}. "
+                "Nothing was deleted"
+            )
+        if not found:
+            print(f"no leftovers older than {args.older_than_s:g} s at {endpoint.host}")
+        for leftover in found:
+            age_h = (now - leftover.made_at).total_seconds() / 3600
+            if leftover.name in args.delete:
+                delete_table(endpoint, leftover.name)
+            state = "deleted" if leftover.name in args.delete else "kept"
+            print(f"{leftover.name}  {age_h:8.1f} h old  {state}")
+        return 0
+
+
+COMMANDS: tuple[Command, ...] = (AzuriteInstall(), AzuriteStart(), Sweep())
+
+_GROUPS = {"azurite": "the embedded table endpoint"}
+
+_EPILOG = """\
+A run itself is Locust's command line:
+
+  locust --headless --profile single-partition
+  locust --headless --profile key-spread -H https://ACCOUNT.table.core.windows.net \\
+         --remote-ok ACCOUNT -u 50 -t 5m
+
+Credentials come from the environment: AZURE_STORAGE_CONNECTION_STRING, or
+AZURE_STORAGE_KEY, or AZURE_STORAGE_SAS_TOKEN.
+"""
+
+
+def parser(commands: Sequence[Command] = COMMANDS) -> argparse.ArgumentParser:
+    """The command line made of ``commands``."""
+    top = argparse.ArgumentParser(
+        prog="harness",
+        description="What belongs to a stress test of a table endpoint, but is not the run.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    levels = {"": top.add_subparsers(required=True, metavar="COMMAND")}
+    for command in commands:
+        group, _, name = command.name.rpartition(" ")
+        if group not in levels:
+            made = levels[""].add_parser(group, help=_GROUPS[group], description=_GROUPS[group])
+            levels[group] = made.add_subparsers(required=True, metavar="COMMAND")
+        own = levels[group].add_parser(name, help=command.help, description=command.description)
+        command.options(own)
+        own.set_defaults(run=command.run)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the subcommand that the arguments name; the exit code."""
+    args = parser().parse_args(arguments)
+    try:
+        code: int = args.run(args)
+    except SetupError as error:
+        print(f"harness: {error}", file=sys.stderr)
+        return BAD_SETUP
+    except KeyboardInterrupt:
+        print("harness: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return code
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,8 @@
+"""The embedded Azurite: one pinned version, installed into the environment, started as a child."""
+
+from __future__ import annotations
+
+from harness.endpoint.azurite.installing import VERSION, install, installed
+from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
+
+__all__ = ["VERSION", "AzuriteProcess", "install", "installed", "start_azurite"]

@@ -1,0 +1,84 @@
+"""What one attempt put on the wire, what came back, and the ways in which nothing whole did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+
+from harness.model.outcome import Fault
+
+
+class RequestFault(ServiceRequestError):
+    """The request did not leave. ``fault`` says why."""
+
+    def __init__(self, fault: Fault, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.fault = fault
+
+
+class ResponseFault(ServiceResponseError):
+    """The request may have been done, but no whole answer came. ``fault`` says why."""
+
+    def __init__(self, fault: Fault, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+class AnswerHeaders(dict[str, str]):
+    """Headers of an answer; names in any case."""
+
+    __slots__ = ()
+
+    def add(self, name: str, value: str) -> None:
+        """Keep a header."""
+        self[name.lower()] = value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a header, or ``default``."""
+        return dict.get(self, name.lower(), default)
+
+    def __getitem__(self, name: str) -> str:
+        """The value of a header."""
+        return dict.__getitem__(self, name.lower())
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the answer has the header."""
+        return isinstance(name, str) and dict.__contains__(self, name.lower())
+
+
+class Exchange:
+    """What one attempt put on the wire and got from it. The transport fills it in.
+
+    Attributes:
+        client_request_id: What the request is called in the service's logs.
+        sent_s: When a connection was free for it; None if none ever was. Waiting for a place in
+            the pool is the generator's time, connecting is the service's.
+        done_s: When the answer was whole, or the fault was seen.
+        status: HTTP status; 0 where no whole answer came.
+        headers: Those of the answer.
+        body: That of the answer.
+        bytes_sent: Head and body; what TLS adds is not seen.
+        bytes_received: Head and body, as far as they came.
+    """
+
+    __slots__ = (
+        "body",
+        "bytes_received",
+        "bytes_sent",
+        "client_request_id",
+        "done_s",
+        "headers",
+        "sent_s",
+        "status",
+    )
+
+    def __init__(self, client_request_id: str) -> None:
+        self.client_request_id = client_request_id
+        self.sent_s: float | None = None
+        self.done_s = 0.0
+        self.status = 0
+        self.headers = AnswerHeaders()
+        self.body = b""
+        self.bytes_sent = 0
+        self.bytes_received = 0

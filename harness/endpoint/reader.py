@@ -1,0 +1,91 @@
+"""One HTTP answer, read with geventhttpclient's C parser.
+
+Headers are kept as they come and made into a mapping only when somebody asks: of the most
+frequent answer, 204 to a write, nobody does.
+"""
+
+from __future__ import annotations
+
+from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
+
+from harness.endpoint.exchange import AnswerHeaders
+
+__all__ = ["HTTPParseError", "Reader"]
+
+
+class Reader(HTTPResponseParser):
+    """Collects one answer; feed it until it is ``whole``.
+
+    The parser calls the private methods. A name or a value may come in pieces.
+
+    Attributes:
+        whole: True once the final answer, not an interim 1xx, was read to its end.
+        surplus: True where something came behind it.
+        reason: The reason phrase.
+    """
+
+    __slots__ = ("_body", "_in_value", "_name", "_pairs", "_value", "reason", "surplus", "whole")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole = False
+        self.surplus = False
+        self.reason = ""
+        self._pairs: list[tuple[str, str]] = []
+        self._name = self._value = ""
+        self._in_value = False
+        self._body: list[bytes | bytearray] = []
+
+    def headers(self) -> AnswerHeaders:
+        """The headers of the answer.
+
+        ``Date`` is left out: nobody reads it, and the SDK would parse it every time.
+        """
+        headers = AnswerHeaders()
+        for name, value in self._pairs:
+            headers.add(name, value)
+        headers.pop("date", None)
+        return headers
+
+    def body(self) -> bytes:
+        """The body of the answer."""
+        return b"".join(self._body)
+
+    def _on_message_begin(self) -> None:
+        # A server that answers twice is out of step: the connection must not be used again.
+        self.surplus = self.whole
+
+    def _on_status(self, reason: str) -> None:
+        self.reason += reason
+
+    def _on_header_field(self, piece: str) -> None:
+        if self._in_value:
+            self._pairs.append((self._name, self._value))
+            self._in_value = False
+            self._name = piece
+        else:
+            self._name += piece
+
+    def _on_header_value(self, piece: str) -> None:
+        if self._in_value:
+            self._value += piece
+        else:
+            self._in_value = True
+            self._value = piece
+
+    def _on_headers_complete(self) -> None:
+        if self._in_value:
+            self._pairs.append((self._name, self._value))
+            self._in_value = False
+        self._name = ""
+
+    def _on_body(self, piece: bytearray) -> None:
+        self._body.append(piece)
+
+    def _on_message_complete(self) -> None:
+        if self.get_code() >= 200:
+            self.whole = True
+        else:
+            # An interim answer; the real one follows.
+            self.reason = ""
+            self._pairs.clear()

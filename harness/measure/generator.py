@@ -1,0 +1,92 @@
+"""How busy the generator was: each worker's CPU and the machine's, every second."""
+
+from __future__ import annotations
+
+import dataclasses
+
+BUSY_PERCENT = 90.0
+"""A worker is one core; from here on it has no time left to be punctual."""
+MACHINE_BUSY_PERCENT = 95.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CpuSample:
+    """One second of one worker.
+
+    Attributes:
+        second: UTC second.
+        cpu_percent: Of one core, used by the worker's process.
+        machine_percent: Of all cores of its machine, used by anybody.
+        lag_s: The most by which an operation left later than its pacer allowed.
+    """
+
+    second: int
+    cpu_percent: float
+    machine_percent: float
+    lag_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratorView:
+    """The generator over the measured window.
+
+    Attributes:
+        workers: How many workers sent samples.
+        cpu_percent_max: The busiest second of any worker, in percent of one core.
+        cpu_percent_mean: Mean of the busiest worker.
+        busy_share: Share of seconds in which that worker used `BUSY_PERCENT` of its core or more.
+        machine_busy_share: Share of seconds in which its machine had no time left.
+        lag_s_max: The most by which an operation left later than its pacer allowed.
+    """
+
+    workers: int = 0
+    cpu_percent_max: float = 0.0
+    cpu_percent_mean: float = 0.0
+    busy_share: float = 0.0
+    machine_percent_max: float = 0.0
+    machine_busy_share: float = 0.0
+    lag_s_max: float = 0.0
+
+
+class GeneratorLog:
+    """Samples of every worker of a run."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, list[CpuSample]] = {}
+
+    def add(self, worker: str, sample: CpuSample) -> None:
+        """Keep one sample."""
+        self._samples.setdefault(worker, []).append(sample)
+
+    def latest(self) -> dict[str, CpuSample]:
+        """Each worker's last sample."""
+        return {worker: samples[-1] for worker, samples in self._samples.items()}
+
+    def view(self, start: int, end: int) -> GeneratorView:
+        """The generator over the UTC seconds from ``start`` up to, not including, ``end``."""
+        windows = [
+            inside
+            for samples in self._samples.values()
+            if (inside := [sample for sample in samples if start <= sample.second < end])
+        ]
+        if not windows:
+            return GeneratorView(workers=len(self._samples))
+        every = [sample for samples in windows for sample in samples]
+        return GeneratorView(
+            workers=len(self._samples),
+            cpu_percent_max=max(sample.cpu_percent for sample in every),
+            cpu_percent_mean=max(_mean([s.cpu_percent for s in window]) for window in windows),
+            busy_share=max(
+                _mean([float(s.cpu_percent >= BUSY_PERCENT) for s in window]) for window in windows
+            ),
+            machine_percent_max=max(sample.machine_percent for sample in every),
+            machine_busy_share=max(
+                _mean([float(s.machine_percent >= MACHINE_BUSY_PERCENT) for s in window])
+                for window in windows
+            ),
+            lag_s_max=max(sample.lag_s for sample in every),
+        )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

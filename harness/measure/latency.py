@@ -1,0 +1,113 @@
+"""Latencies: mergeable histograms of fixed memory, and what is read off them.
+
+Percentiles are always read off a merged histogram, never averaged.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+
+from hdrh.histogram import HdrHistogram
+
+_LOWEST_US = 1
+_HIGHEST_US = 120_000_000
+
+BUCKETS_S = (
+    0.001, 0.002, 0.004, 0.006, 0.01, 0.015, 0.025, 0.04, 0.06, 0.1,
+    0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0, 6.0, 10.0, 30.0, 60.0,
+)  # fmt: skip
+"""Upper bounds, in seconds, of the buckets that metrics export."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyView:
+    """What was read off a histogram; latencies in seconds.
+
+    Attributes:
+        count: Recorded latencies.
+        buckets: How many were at most each bound of `BUCKETS_S`.
+    """
+
+    count: int
+    total_s: float
+    p50_s: float
+    p90_s: float
+    p99_s: float
+    max_s: float
+    buckets: tuple[int, ...]
+
+
+class LatencyHistogram:
+    """Latencies from 1 microsecond to 120 seconds; longer ones count as 120 seconds.
+
+    Args:
+        digits: Significant decimal digits that are kept.
+    """
+
+    __slots__ = ("_histogram", "_record", "digits", "total_us")
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        self.total_us = 0
+        self._histogram = HdrHistogram(_LOWEST_US, _HIGHEST_US, digits)
+        self._record = self._histogram.record_value
+
+    def record(self, seconds: float) -> None:
+        """Count one latency."""
+        microseconds = min(max(int(seconds * 1e6), _LOWEST_US), _HIGHEST_US)
+        self.total_us += microseconds
+        self._record(microseconds)
+
+    def merge(self, other: LatencyHistogram) -> None:
+        """Add every latency of ``other``, which must keep as many digits."""
+        self.total_us += other.total_us
+        self._histogram.add(other._histogram)
+
+    @property
+    def count(self) -> int:
+        """How many latencies were recorded."""
+        return int(self._histogram.get_total_count())
+
+    def encode(self) -> tuple[int, bytes]:
+        """Its content for the wire."""
+        return self.total_us, self._histogram.encode()
+
+    def merge_encoded(self, encoded: tuple[int, bytes]) -> None:
+        """Add what `encode` gave."""
+        total_us, content = encoded
+        self.total_us += total_us
+        self._histogram.decode_and_add(content)
+
+    def view(self) -> LatencyView | None:
+        """Percentiles and buckets; None where nothing was recorded."""
+        count = self.count
+        if count == 0:
+            return None
+        histogram = self._histogram
+        cumulated = list(itertools.accumulate(histogram.counts))
+
+        def at(percentile: float) -> float:
+            # The smallest recorded value that at least so many latencies do not exceed.
+            rank = max(1, -(-count * percentile // 100))
+            return self._value_s(bisect.bisect_left(cumulated, rank))
+
+        buckets = []
+        for bound in BUCKETS_S:
+            index = histogram._counts_index_for(int(bound * 1e6))
+            buckets.append(cumulated[index])
+        return LatencyView(
+            count=count,
+            total_s=self.total_us / 1e6,
+            p50_s=at(50),
+            p90_s=at(90),
+            p99_s=at(99),
+            max_s=histogram.get_max_value() / 1e6,
+            buckets=tuple(buckets),
+        )
+
+    def _value_s(self, index: int) -> float:
+        histogram = self._histogram
+        value = histogram.get_value_from_index(index)
+        return float(histogram.get_highest_equivalent_value(value)) / 1e6

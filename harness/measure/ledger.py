@@ -1,0 +1,326 @@
+"""The one truth about what happened. Everything that shows a figure reads its snapshots.
+
+Workers add results and drain deltas; the master merges deltas. Sums, seconds and histograms merge
+exactly in any order. Partitions are told apart exactly up to a cap; above it the heaviest keys
+stay, by their estimated weight and with the error of the estimate, and the rest is folded, so that
+sums stay exact however many keys there are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from math import inf
+from typing import Any
+
+from datasketches import frequent_items_error_type, frequent_strings_sketch
+
+from harness.measure.snapshot import HeavyHitter, Snapshot, partition_view, snapshot_of
+from harness.measure.tally import PartitionTally, Tally, Wire
+from harness.model.operation import Operation
+from harness.model.outcome import Attempt, Result
+
+PARTITION_CAP = 200
+ERROR_CAP = 1000
+_SKETCH_LOG2 = 12
+"""4,096 counters: an estimate is off by at most 0.09 % of all that was counted."""
+_THROTTLED_SHARE = 10
+"""One place in so many goes to the most throttled keys rather than to the most accessed."""
+_MOST_SWAPS = 20
+_NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Delta:
+    """What a ledger counted since it was last drained.
+
+    Attributes:
+        source: The worker that counted.
+        folding: Whether it has more keys than places.
+        lost: Keys that gave up their place after the drain before; what comes later is folded.
+    """
+
+    source: str
+    folding: bool
+    lost: list[str]
+    tally: Tally
+    partitions: dict[str, PartitionTally]
+    folded: PartitionTally | None
+    accessed: bytes
+    throttled: bytes
+    errors: list[dict[str, Any]]
+    errors_dropped: int
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            "source": self.source,
+            "folding": self.folding,
+            "lost": self.lost,
+            "tally": self.tally.encode(),
+            "partitions": {key: row.encode() for key, row in self.partitions.items()},
+            "folded": None if self.folded is None else self.folded.encode(),
+            "accessed": self.accessed,
+            "throttled": self.throttled,
+            "errors": self.errors,
+            "errors_dropped": self.errors_dropped,
+        }
+
+    @classmethod
+    def decode(cls, content: Wire) -> Delta:
+        """What `encode` gave."""
+        folded = content["folded"]
+        return cls(
+            source=content["source"],
+            folding=content["folding"],
+            lost=content["lost"],
+            tally=Tally.decode(content["tally"]),
+            partitions={
+                key: PartitionTally.decode(row) for key, row in content["partitions"].items()
+            },
+            folded=None if folded is None else PartitionTally.decode(folded),
+            accessed=content["accessed"],
+            throttled=content["throttled"],
+            errors=content["errors"],
+            errors_dropped=content["errors_dropped"],
+        )
+
+
+class Ledger:
+    """Counts results, or merges what other ledgers counted.
+
+    Args:
+        source: Name of the worker that counts; a delta carries it.
+        cap: How many partitions are told apart.
+    """
+
+    def __init__(self, source: str = "local", cap: int = PARTITION_CAP) -> None:
+        self._source = source
+        self._cap = cap
+        self._window: tuple[float, float] = (float("inf"), float("inf"))
+        self._tracked: dict[str, float | None] = {}
+        self._folding: set[str] = set()
+        self._sources: set[str] = set()
+        self._partial: set[str] = set()
+        self._lost: list[str] = []
+        self._latest_s = 0.0
+        self._seen_accessed = frequent_strings_sketch(_SKETCH_LOG2)
+        self._seen_throttled = frequent_strings_sketch(_SKETCH_LOG2)
+        self._errors_kept = 0
+        self._start_delta()
+
+    def _start_delta(self) -> None:
+        self._tally = Tally()
+        self._rows: dict[str, PartitionTally] = {}
+        self._folded: PartitionTally | None = None
+        self._accessed = frequent_strings_sketch(_SKETCH_LOG2)
+        self._throttled = frequent_strings_sketch(_SKETCH_LOG2)
+        self._errors: list[dict[str, Any]] = []
+        self._errors_dropped = 0
+
+    def open_window(self, start_s: float, end_s: float) -> None:
+        """Measure latencies of results that are done from ``start_s`` to ``end_s``, UTC."""
+        self._window = (start_s, end_s)
+
+    def note_due(self) -> None:
+        """An operation became due."""
+        self._tally.counts.due += 1
+
+    def note_sent(self) -> None:
+        """The first attempt of an operation leaves."""
+        self._tally.counts.sent += 1
+
+    def note_dropped(self) -> None:
+        """An operation that was due is given up unsent."""
+        self._tally.counts.dropped += 1
+
+    def add(self, result: Result) -> None:
+        """Count one result. Every attempt in it is counted with its status."""
+        operation = result.operation
+        key = operation.partition_key
+        start, end = self._window
+        in_window = start <= result.done_s < end
+        self._tally.add(result, in_window)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._row(key, result.done_s)
+        entities = result.entities
+        kind = operation.kind
+        row.entities[kind] = row.entities.get(kind, 0) + entities
+        row.seconds.add(int(result.done_s), entities)
+        throttled = 0
+        attempts = row.attempts
+        for attempt in result.attempts:
+            seen = (attempt.status, attempt.error_code, attempt.scope)
+            attempts[seen] = attempts.get(seen, 0) + 1
+            if attempt.throttled:
+                throttled += 1
+            if attempt.error_code:
+                self._note_error(operation, attempt)
+        if in_window:
+            row.latencies.record(result.service_s, result.response_s)
+        self._accessed.update(key, entities)
+        if throttled:
+            self._throttled.update(key, throttled)
+
+    def drain(self) -> Delta:
+        """What was counted since the last drain; the ledger starts again from nothing."""
+        self._seen_accessed.merge(self._accessed)
+        self._seen_throttled.merge(self._throttled)
+        delta = Delta(
+            source=self._source,
+            folding=bool(self._folding),
+            lost=self._lost,
+            tally=self._tally,
+            partitions=self._rows,
+            folded=self._folded,
+            accessed=self._accessed.serialize(),
+            throttled=self._throttled.serialize(),
+            errors=self._errors,
+            errors_dropped=self._errors_dropped,
+        )
+        self._start_delta()
+        self._lost = []
+        self._promote(delta.tally)
+        return delta
+
+    def merge(self, delta: Delta) -> None:
+        """Add what another ledger counted."""
+        self._sources.add(delta.source)
+        if delta.folding:
+            self._folding.add(delta.source)
+        self._tally.merge(delta.tally)
+        self._partial.update(key for key in delta.lost if key in self._tracked)
+        for key, row in delta.partitions.items():
+            into = self._rows.get(key)
+            if into is None:
+                into = self._row(key, None, row.since_s)
+            into.merge(row)
+        if delta.folded is not None:
+            self._fold().merge(delta.folded)
+        for name in ("accessed", "throttled"):
+            theirs = frequent_strings_sketch.deserialize(getattr(delta, name))
+            getattr(self, f"_{name}").merge(theirs)
+            getattr(self, f"_seen_{name}").merge(theirs)
+        room = max(0, ERROR_CAP - len(self._errors))
+        self._errors += delta.errors[:room]
+        self._errors_dropped += delta.errors_dropped + len(delta.errors[room:])
+        self._promote(delta.tally)
+
+    def snapshot(self, *, start: int, end: int, latencies: bool = True) -> Snapshot:
+        """What is known now, with rates and percentiles over the UTC seconds start to end.
+
+        Args:
+            start: First UTC second of the measured window.
+            end: Second before which it ends.
+            latencies: Whether each partition's percentiles are read, which takes about a
+                millisecond a partition.
+        """
+        exact = not self._folding or len(self._sources) <= 1
+        partitions = [
+            partition_view(
+                key,
+                row,
+                start=start,
+                end=end,
+                exact=exact and row.since_s is None and key not in self._partial,
+                hitter=self._hitter(key),
+                latencies=latencies,
+            )
+            for key, row in self._rows.items()
+        ]
+        folded = None
+        if self._folded is not None:
+            folded = partition_view(
+                "(other)", self._folded, start=start, end=end, exact=True, latencies=latencies
+            )
+        return snapshot_of(self._tally, partitions, folded, start=start, end=end)
+
+    def errors(self) -> tuple[list[dict[str, Any]], int]:
+        """Failed attempts with what the service's support asks for, and how many were not kept."""
+        return self._errors, self._errors_dropped
+
+    def _row(self, key: str, now_s: float | None, since_s: float | None = None) -> PartitionTally:
+        """The row that counts ``key``: its own, or the folded one."""
+        if key not in self._tracked:
+            if len(self._tracked) >= self._cap:
+                if now_s is not None:
+                    self._folding.add(self._source)
+                return self._fold()
+            self._tracked[key] = since_s
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = PartitionTally(self._tracked[key])
+        return row
+
+    def _fold(self) -> PartitionTally:
+        if self._folded is None:
+            self._folded = PartitionTally()
+        return self._folded
+
+    def _hitter(self, key: str) -> HeavyHitter:
+        sketch = self._seen_accessed
+        return HeavyHitter(
+            at_least=int(sketch.get_lower_bound(key)), at_most=int(sketch.get_upper_bound(key))
+        )
+
+    def _promote(self, tally: Tally) -> None:
+        """Give the places of light keys to keys that turned out heavy with ``tally``."""
+        for second, _ in tally.series["operations"].items():
+            self._latest_s = max(self._latest_s, second + 1.0)
+        if not self._folding and self._folded is None:
+            return
+        places = self._cap // _THROTTLED_SHARE
+        throttled = _heaviest(self._seen_throttled, places)
+        accessed = _heaviest(self._seen_accessed, self._cap - places)
+        weight = self._seen_accessed.get_upper_bound
+        lightest = sorted(
+            (weight(key), key) for key in self._tracked if key not in throttled | accessed
+        )
+        newcomers = [(inf, key) for key in throttled if key not in self._tracked]
+        newcomers += [
+            (lower, key)
+            for key, lower in accessed.items()
+            if key not in self._tracked and key not in throttled
+        ]
+        pairs = zip(newcomers[:_MOST_SWAPS], lightest, strict=False)
+        for (at_least, winner), (at_most, loser) in pairs:
+            if at_least > at_most:
+                self._swap(loser, winner)
+
+    def _swap(self, loser: str, winner: str) -> None:
+        row = self._rows.pop(loser, None)
+        if row is not None:
+            row.since_s = None
+            self._fold().merge(row)
+        del self._tracked[loser]
+        self._partial.discard(loser)
+        self._lost.append(loser)
+        self._tracked[winner] = self._latest_s
+
+    def _note_error(self, operation: Operation, attempt: Attempt) -> None:
+        if self._errors_kept >= ERROR_CAP:
+            self._errors_dropped += 1
+            return
+        self._errors_kept += 1
+        self._errors.append(
+            {
+                "time_s": round(attempt.sent_s, 6),
+                "kind": str(operation.kind),
+                "partition_key": operation.partition_key,
+                "row_key": operation.row_key,
+                "status": attempt.status,
+                "error_code": attempt.error_code,
+                "scope": str(attempt.scope),
+                "latency_s": round(attempt.latency_s, 6),
+                "message": attempt.message,
+                "request_id": attempt.request_id,
+                "client_request_id": attempt.client_request_id,
+                "worker": self._source,
+            }
+        )
+
+
+def _heaviest(sketch: frequent_strings_sketch, count: int) -> dict[str, int]:
+    """At least how much each of the ``count`` heaviest keys weighs, the heaviest first."""
+    items = sorted(sketch.get_frequent_items(_NO_FALSE_NEGATIVES), key=lambda item: -item[1])
+    return {key: int(lower) for key, _, lower, _ in items[:count]}

@@ -1,0 +1,234 @@
+"""The record of a run: versioned JSON from which every report can be made again, years later.
+
+The shapes here are the format. A field is never renamed or given another meaning without a new
+``schema_version``; fields may be added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+
+SCHEMA_VERSION = 1
+
+
+class RecordError(ValueError):
+    """A record cannot be read; the message says why."""
+
+
+class _Part(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
+
+
+class RatesPart(_Part):
+    """Entities a second over the measured window."""
+
+    mean: float
+    best_1s: float
+    best_10s: float
+
+
+class LatencyPart(_Part):
+    """Milliseconds over the measured window."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+class EndpointPart(_Part):
+    """Who answered. ``described`` is the name that every output uses."""
+
+    kind: str
+    described: str
+    host: str
+    table: str
+
+
+class CountsPart(_Part):
+    """Operations by where they are, and what they moved. Whole run under load."""
+
+    due: int
+    sent: int
+    waiting: int
+    dropped: int
+    in_flight: int
+    operations: int
+    attempts: int
+    transactions: int
+    entities: int
+    entities_returned: int
+    entities_estimated: int
+    billable_transactions: int
+    bytes_sent: int
+    bytes_received: int
+
+
+class LoadingPart(_Part):
+    """What was put into the table before the load began."""
+
+    entities: int
+    seconds: float
+    attempts: int
+
+
+class AccountPart(_Part):
+    """The whole account. ``target`` and ``ratio`` are None where no target holds."""
+
+    entities_per_s: RatesPart
+    reads_per_s: float
+    writes_per_s: float
+    transactions_per_s: float
+    target: float | None
+    ratio: float | None
+
+
+class EstimatePart(_Part):
+    """Bounds of the entities of a key that was not told apart from the start."""
+
+    at_least: int
+    at_most: int
+
+
+class PartitionPart(_Part):
+    """One partition."""
+
+    key: str
+    exact: bool
+    since: float | None
+    estimate: EstimatePart | None
+    entities: int
+    entities_per_s: RatesPart
+    target: float | None
+    ratio: float | None
+    attempts_by_status: dict[str, int]
+    throttled_ratio: float
+    service_ms: LatencyPart | None
+    response_ms: LatencyPart | None
+
+
+class OperationPart(_Part):
+    """One kind of operation."""
+
+    kind: str
+    count: int
+    entities: int
+    entities_per_s: RatesPart
+    outcomes: dict[str, int]
+    service_ms: LatencyPart | None
+    response_ms: LatencyPart | None
+
+
+class SeriesPart(_Part):
+    """Means a second over ``width_s`` seconds from ``t``, UTC."""
+
+    t: int
+    width_s: int
+    entities: float
+    operations: float
+    failed: float
+    attempts: float
+    throttled: float
+    throttled_503: float
+    throttled_500: float
+    throttled_429: float
+
+
+class GeneratorPart(_Part):
+    """How busy the generator was in the measured window."""
+
+    cpu_percent_max: float
+    cpu_percent_mean: float
+    busy_share: float
+    machine_percent_max: float
+    machine_busy_share: float
+    lag_s_max: float
+
+
+class VerdictPart(_Part):
+    """What the run means."""
+
+    result: str
+    limited_by: str
+    sentence: str
+
+
+class ConditionPart(_Part):
+    """A pass condition; ``passed`` is None where it could not be told."""
+
+    text: str
+    value: float | None
+    passed: bool | None
+
+
+class EntityPart(_Part):
+    """Size of a written entity: as stored, by Microsoft's formula, and about as sent in JSON."""
+
+    stored_bytes: int
+    wire_bytes: int
+
+
+class RunRecord(_Part):
+    """A whole run."""
+
+    schema_version: int
+    harness_version: str
+    run_id: str
+    profile: dict[str, Any]
+    endpoint: EndpointPart
+    session: str
+    started_at: str
+    ended_at: str
+    ended_by: str
+    window_start: int
+    measured_s: int
+    workers: int
+    users: int
+    complete: bool
+    invariants: tuple[str, ...]
+    exit_code: int
+    entity: EntityPart
+    loading: LoadingPart
+    counts: CountsPart
+    outcomes: dict[str, int]
+    attempts_by_status: dict[str, int]
+    throttled: dict[str, int]
+    throttled_ratio: float
+    service_ms: LatencyPart | None
+    response_ms: LatencyPart | None
+    account: AccountPart
+    partitions: tuple[PartitionPart, ...]
+    partitions_folded: PartitionPart | None
+    operations: tuple[OperationPart, ...]
+    series: tuple[SeriesPart, ...]
+    generator: GeneratorPart
+    verdict: VerdictPart
+    conditions: tuple[ConditionPart, ...]
+
+    def to_json(self) -> str:
+        """The record as it is kept in ``run.json``."""
+        return self.model_dump_json(indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RunRecord:
+        """The record that was kept.
+
+        Raises:
+            RecordError: it is no record, or one of a later version of the harness.
+        """
+        try:
+            content = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)
+            version = content.get("schema_version")
+            if isinstance(version, int) and version > SCHEMA_VERSION:
+                raise RecordError(
+                    f"the record has version {version}; this harness reads up to {SCHEMA_VERSION}"
+                )
+            return cls.model_validate(content)
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise RecordError(f"no record of a run: {place}: {first['msg']}") from error

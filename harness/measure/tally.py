@@ -1,0 +1,269 @@
+"""Sums that merge: what was counted for one partition, one kind of operation, or a whole run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from harness.measure.latency import LatencyHistogram
+from harness.measure.seconds import PerSecond
+from harness.model.operation import Kind
+from harness.model.outcome import Outcome, Result, Scope
+
+AttemptKey = tuple[int, str, Scope]
+"""Status, error code and scope of an attempt; the status is 0 where no whole answer came."""
+
+KIND_DIGITS = 3
+PARTITION_DIGITS = 2
+
+Wire = dict[str, Any]
+
+_K = TypeVar("_K")
+
+
+@dataclasses.dataclass(slots=True)
+class Counts:
+    """Operations by where they are, and what they moved. Whole run, loading not included."""
+
+    due: int = 0
+    sent: int = 0
+    dropped: int = 0
+    operations: int = 0
+    attempts: int = 0
+    transactions: int = 0
+    entities: int = 0
+    entities_returned: int = 0
+    entities_estimated: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+    def merge(self, other: Counts) -> None:
+        """Add every count of ``other``."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Latencies:
+    """Service and response latencies of one group. Memory is taken at the first latency."""
+
+    __slots__ = ("_digits", "response", "service")
+
+    def __init__(self, digits: int) -> None:
+        self._digits = digits
+        self.service: LatencyHistogram | None = None
+        self.response: LatencyHistogram | None = None
+
+    def record(self, service_s: float, response_s: float | None) -> None:
+        """Count one operation; ``response_s`` is None in a closed loop."""
+        if self.service is None:
+            self.service = LatencyHistogram(self._digits)
+        self.service.record(service_s)
+        if response_s is not None:
+            if self.response is None:
+                self.response = LatencyHistogram(self._digits)
+            self.response.record(response_s)
+
+    def merge(self, other: Latencies) -> None:
+        """Add every latency of ``other``."""
+        for name in ("service", "response"):
+            theirs = getattr(other, name)
+            if theirs is not None:
+                self._own(name).merge(theirs)
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            name: list(histogram.encode())
+            for name in ("service", "response")
+            if (histogram := getattr(self, name)) is not None
+        }
+
+    @classmethod
+    def decode(cls, digits: int, content: Wire) -> Latencies:
+        """What `encode` gave."""
+        made = cls(digits)
+        for name, encoded in content.items():
+            made._own(name).merge_encoded((encoded[0], encoded[1]))
+        return made
+
+    def _own(self, name: str) -> LatencyHistogram:
+        histogram: LatencyHistogram | None = getattr(self, name)
+        if histogram is None:
+            histogram = LatencyHistogram(self._digits)
+            setattr(self, name, histogram)
+        return histogram
+
+
+class PartitionTally:
+    """What was counted for one PartitionKey, or for all the folded ones together."""
+
+    __slots__ = ("attempts", "entities", "latencies", "seconds", "since_s")
+
+    def __init__(self, since_s: float | None = None) -> None:
+        self.since_s = since_s
+        self.entities: dict[Kind, int] = {}
+        self.attempts: dict[AttemptKey, int] = {}
+        self.seconds = PerSecond()
+        self.latencies = Latencies(PARTITION_DIGITS)
+
+    def merge(self, other: PartitionTally) -> None:
+        """Add every count of ``other``; of two starts the later one holds."""
+        if other.since_s is not None and (self.since_s is None or other.since_s > self.since_s):
+            self.since_s = other.since_s
+        _merge_sums(self.entities, other.entities)
+        _merge_sums(self.attempts, other.attempts)
+        self.seconds.merge(other.seconds)
+        self.latencies.merge(other.latencies)
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            "since_s": self.since_s,
+            "entities": {str(kind): count for kind, count in self.entities.items()},
+            "attempts": encode_attempts(self.attempts),
+            "seconds": self.seconds.encode(),
+            "latencies": self.latencies.encode(),
+        }
+
+    @classmethod
+    def decode(cls, content: Wire) -> PartitionTally:
+        """What `encode` gave."""
+        made = cls(content["since_s"])
+        made.entities = {Kind(kind): count for kind, count in content["entities"].items()}
+        made.attempts = decode_attempts(content["attempts"])
+        made.seconds = PerSecond.decode(content["seconds"])
+        made.latencies = Latencies.decode(PARTITION_DIGITS, content["latencies"])
+        return made
+
+
+class KindTally:
+    """What was counted for one kind of operation."""
+
+    __slots__ = ("entities", "latencies", "operations", "outcomes", "seconds")
+
+    def __init__(self) -> None:
+        self.operations = 0
+        self.entities = 0
+        self.outcomes: dict[Outcome, int] = {}
+        self.seconds = PerSecond()
+        self.latencies = Latencies(KIND_DIGITS)
+
+    def merge(self, other: KindTally) -> None:
+        """Add every count of ``other``."""
+        self.operations += other.operations
+        self.entities += other.entities
+        _merge_sums(self.outcomes, other.outcomes)
+        self.seconds.merge(other.seconds)
+        self.latencies.merge(other.latencies)
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            "operations": self.operations,
+            "entities": self.entities,
+            "outcomes": {str(outcome): count for outcome, count in self.outcomes.items()},
+            "seconds": self.seconds.encode(),
+            "latencies": self.latencies.encode(),
+        }
+
+    @classmethod
+    def decode(cls, content: Wire) -> KindTally:
+        """What `encode` gave."""
+        made = cls()
+        made.operations = content["operations"]
+        made.entities = content["entities"]
+        made.outcomes = {Outcome(name): count for name, count in content["outcomes"].items()}
+        made.seconds = PerSecond.decode(content["seconds"])
+        made.latencies = Latencies.decode(KIND_DIGITS, content["latencies"])
+        return made
+
+
+SERIES = ("operations", "failed", "attempts", "throttled_503", "throttled_500", "throttled_429")
+"""What is counted for every second, beside the entities of each kind."""
+
+
+class Tally:
+    """Everything that was counted, but for which partitions are told apart."""
+
+    __slots__ = ("counts", "kinds", "series")
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.kinds: dict[Kind, KindTally] = {}
+        self.series: dict[str, PerSecond] = {name: PerSecond() for name in SERIES}
+
+    def add(self, result: Result, in_window: bool) -> None:
+        """Count one result; its latency only where it belongs to the measured window."""
+        operation = result.operation
+        second = int(result.done_s)
+        counts = self.counts
+        counts.operations += 1
+        counts.attempts += len(result.attempts)
+        counts.entities += result.entities
+        counts.entities_returned += result.entities_returned
+        counts.bytes_sent += result.bytes_sent
+        counts.bytes_received += result.bytes_received
+        if result.estimated:
+            counts.entities_estimated += result.entities
+        if operation.kind is Kind.TRANSACTION:
+            counts.transactions += 1
+        kind = self.kinds.get(operation.kind)
+        if kind is None:
+            kind = self.kinds[operation.kind] = KindTally()
+        kind.operations += 1
+        kind.entities += result.entities
+        kind.outcomes[result.outcome] = kind.outcomes.get(result.outcome, 0) + 1
+        kind.seconds.add(second, result.entities)
+        if in_window:
+            kind.latencies.record(result.service_s, result.response_s)
+        series = self.series
+        series["operations"].add(second, 1)
+        if not result.outcome.succeeded:
+            series["failed"].add(second, 1)
+        for attempt in result.attempts:
+            moment = int(attempt.sent_s + attempt.latency_s)
+            series["attempts"].add(moment, 1)
+            if attempt.throttled:
+                series[f"throttled_{attempt.status}"].add(moment, 1)
+
+    def merge(self, other: Tally) -> None:
+        """Add every count of ``other``."""
+        self.counts.merge(other.counts)
+        for kind, tally in other.kinds.items():
+            self.kinds.setdefault(kind, KindTally()).merge(tally)
+        for name, seconds in other.series.items():
+            self.series[name].merge(seconds)
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            "counts": dataclasses.asdict(self.counts),
+            "kinds": {str(kind): tally.encode() for kind, tally in self.kinds.items()},
+            "series": {name: seconds.encode() for name, seconds in self.series.items()},
+        }
+
+    @classmethod
+    def decode(cls, content: Wire) -> Tally:
+        """What `encode` gave."""
+        made = cls()
+        made.counts = Counts(**content["counts"])
+        made.kinds = {Kind(name): KindTally.decode(kind) for name, kind in content["kinds"].items()}
+        for name, seconds in content["series"].items():
+            made.series[name] = PerSecond.decode(seconds)
+        return made
+
+
+def encode_attempts(attempts: Mapping[AttemptKey, int]) -> list[list[Any]]:
+    """Attempts by status, code and scope as rows for the wire."""
+    return [[status, code, str(scope), n] for (status, code, scope), n in attempts.items()]
+
+
+def decode_attempts(rows: list[list[Any]]) -> dict[AttemptKey, int]:
+    """What `encode_attempts` gave."""
+    return {(status, code, Scope(scope)): n for status, code, scope, n in rows}
+
+
+def _merge_sums(into: dict[_K, int], other: Mapping[_K, int]) -> None:
+    for key, count in other.items():
+        into[key] = into.get(key, 0) + count

@@ -1,0 +1,241 @@
+"""What a run means, in one sentence, with the side that limited it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from harness.measure.conditions import ConditionResult
+from harness.measure.generator import GeneratorView
+from harness.measure.snapshot import Snapshot, throttled_of
+from harness.model.outcome import Scope
+from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind, Targets
+
+SHORTEST_S = 5
+"""A measured window below it says nothing about a rate."""
+FEWEST_OPERATIONS = 100
+"""Fewer operations have no 99th percentile."""
+THROTTLED_FROM = 0.001
+"""Share of throttled attempts from which a run counts as throttled."""
+REACHED_FROM = 0.95
+"""Share of the wanted rate from which it counts as held."""
+_BUSY_SHARE = 0.2
+"""Share of busy seconds from which the generator had no reserve."""
+_LATE_S = 0.5
+"""An operation that leaves so much later than it might was held up by the generator."""
+
+
+class VerdictResult(enum.StrEnum):
+    """What a run found."""
+
+    WITHIN_TARGET = "within_target"
+    OVER_TARGET = "over_target"
+    THROTTLED = "throttled"
+    CLIENT_LIMITED = "client_limited"
+    ENDPOINT_LIMITED = "endpoint_limited"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A finding.
+
+    Attributes:
+        result: What was found.
+        limited_by: What kept the rate from being higher: partition, account, generator,
+            endpoint, load (the profile wanted no more), or unknown.
+        sentence: The finding in plain words, with its figures.
+    """
+
+    result: VerdictResult
+    limited_by: str
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a verdict is reached from.
+
+    Attributes:
+        wanted_per_s: Entities a second that the profile's load allows; None is as many as come.
+        entity_bytes: Stored size of the written entities.
+        complete: False where a worker's last report did not come.
+    """
+
+    snapshot: Snapshot
+    generator: GeneratorView
+    kind: EndpointKind
+    targets: Targets | None
+    wanted_per_s: float | None
+    users: int
+    entity_bytes: int
+    complete: bool
+
+
+def indicative(entity_bytes: int) -> bool:
+    """Whether entities of this stored size are another size than the targets hold for."""
+    return not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
+
+
+def measured_operations(snapshot: Snapshot) -> int:
+    """Operations that were done in the measured window."""
+    return 0 if snapshot.service is None else snapshot.service.count
+
+
+def shortcoming(evidence: Evidence) -> str | None:
+    """Why the run is too little to judge, or None where it is enough."""
+    if not evidence.complete:
+        return "a worker's last report is missing"
+    length = evidence.snapshot.end - evidence.snapshot.start
+    if length < SHORTEST_S:
+        return f"the measured window of {length} s is shorter than {SHORTEST_S} s"
+    operations = measured_operations(evidence.snapshot)
+    if operations < FEWEST_OPERATIONS:
+        return f"{operations} measured operations are fewer than {FEWEST_OPERATIONS}"
+    return None
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict that ``evidence`` leads to."""
+    snapshot = evidence.snapshot
+    if (lack := shortcoming(evidence)) is not None:
+        return Verdict(
+            result=VerdictResult.INCONCLUSIVE,
+            limited_by="unknown",
+            sentence=f"Inconclusive: {lack}.",
+        )
+    if snapshot.throttled_ratio >= THROTTLED_FROM:
+        return _throttled(evidence)
+    achieved = snapshot.entities_per_s.mean
+    wanted = evidence.wanted_per_s
+    reached = wanted is not None and achieved >= REACHED_FROM * wanted
+    if (why := _generator_limit(evidence, reached)) is not None:
+        return Verdict(
+            result=VerdictResult.CLIENT_LIMITED,
+            limited_by="generator",
+            sentence=f"Client-limited: {why}, so {achieved:,.0f} entities/s is what the generator "
+            "made, not what the endpoint can serve; use more worker processes or a smaller load.",
+        )
+    if wanted is not None and not reached:
+        return Verdict(
+            result=VerdictResult.ENDPOINT_LIMITED,
+            limited_by="endpoint",
+            sentence=f"Endpoint-limited: {achieved:,.0f} of the wanted {wanted:,.0f} entities/s "
+            f"came through, nothing was throttled and the generator had time: {evidence.users} "
+            f"users wait for answers{_latency_words(snapshot)}.",
+        )
+    return _against_targets(evidence, "load" if reached else "unknown")
+
+
+def _throttled(evidence: Evidence) -> Verdict:
+    snapshot = evidence.snapshot
+    account = throttled_of(snapshot.attempts, Scope.ACCOUNT)
+    by_account = account * 2 > snapshot.throttled
+    scope = "account" if by_account else "partition"
+    most = max(snapshot.partitions, key=lambda view: view.throttled, default=None)
+    where = "the account"
+    if not by_account and most is not None:
+        where = f"partition {most.key!r} ({most.entities_per_s.mean:,.0f} entities/s)"
+    advice = (
+        "spread the load over more accounts or lower it"
+        if by_account
+        else "use finer partition keys, transactions, or a slower ramp"
+    )
+    return Verdict(
+        result=VerdictResult.THROTTLED,
+        limited_by=scope,
+        sentence=f"Throttled: {snapshot.throttled:,} of {snapshot.counts.attempts:,} attempts "
+        f"({snapshot.throttled_ratio:.1%}) were refused, most for {where}; {advice}.",
+    )
+
+
+def _generator_limit(evidence: Evidence, reached: bool) -> str | None:
+    generator = evidence.generator
+    if generator.cpu_percent_mean >= 97.0:
+        return f"a worker used {generator.cpu_percent_mean:.0f} % of its core throughout"
+    if reached:
+        return None
+    if generator.busy_share >= _BUSY_SHARE:
+        return f"a worker used over 90 % of its core in {generator.busy_share:.0%} of the seconds"
+    if generator.machine_busy_share >= _BUSY_SHARE:
+        return f"its machine had no time left in {generator.machine_busy_share:.0%} of the seconds"
+    if generator.lag_s_max >= _LATE_S:
+        return f"operations left up to {generator.lag_s_max:.1f} s later than they might"
+    return None
+
+
+def _against_targets(evidence: Evidence, limited_by: str) -> Verdict:
+    snapshot = evidence.snapshot
+    targets = evidence.targets
+    account = snapshot.entities_per_s.mean
+    if targets is None:
+        return Verdict(
+            result=VerdictResult.INCONCLUSIVE,
+            limited_by=limited_by,
+            sentence=f"No entities/s target holds for {evidence.kind.described}, which counts "
+            f"request units; it served {account:,.0f} entities/s without throttling.",
+        )
+    hottest = snapshot.hottest
+    partition = 0.0 if hottest is None else hottest.entities_per_s.mean
+    name = "no partition" if hottest is None else f"partition {hottest.key!r}"
+    figures = (
+        f"{name} took {partition:,.0f} entities/s, {partition / targets.partition:.0%} of the "
+        f"target of {targets.partition:,.0f}, the account {account:,.0f}, "
+        f"{account / targets.account:.0%} of {targets.account:,.0f}"
+    )
+    over = partition > targets.partition or account > targets.account
+    notes = _notes(evidence)
+    if over:
+        return Verdict(
+            result=VerdictResult.OVER_TARGET,
+            limited_by=limited_by,
+            sentence=f"Over target: {figures}, without throttling; the server might run too hot "
+            f"in production, the partition keys may be too coarse{notes}.",
+        )
+    return Verdict(
+        result=VerdictResult.WITHIN_TARGET,
+        limited_by=limited_by,
+        sentence=f"Within target: {figures}; {_throttled_words(snapshot)}{notes}.",
+    )
+
+
+def _throttled_words(snapshot: Snapshot) -> str:
+    if snapshot.throttled == 0:
+        return "nothing was throttled"
+    return f"{snapshot.throttled:,} attempts were throttled ({snapshot.throttled_ratio:.2%})"
+
+
+def _latency_words(snapshot: Snapshot) -> str:
+    service = snapshot.service
+    return "" if service is None else f" of {service.p50_s * 1000:,.1f} ms at the median"
+
+
+def _notes(evidence: Evidence) -> str:
+    notes = ""
+    if indicative(evidence.entity_bytes):
+        size = f"{evidence.entity_bytes:,} B"
+        notes += f" (indicative: targets hold for 1 KiB entities, these have {size})"
+    if evidence.kind is EndpointKind.AZURITE:
+        notes += " (this was the Azurite emulator, not Azure)"
+    return notes
+
+
+def exit_code(
+    *,
+    invariants_hold: bool,
+    enough: bool,
+    verdict: Verdict,
+    conditions: tuple[ConditionResult, ...],
+) -> int:
+    """The exit code of a run that was sent: 4, 3, 1 or 0, the first that matches."""
+    if not invariants_hold:
+        return 4
+    unknown = any(condition.passed is None for condition in conditions)
+    if not enough or unknown:
+        return 3
+    doubtful = (VerdictResult.CLIENT_LIMITED, VerdictResult.INCONCLUSIVE)
+    if conditions and verdict.result in doubtful:
+        return 3
+    if any(condition.passed is False for condition in conditions):
+        return 1
+    return 0

@@ -1,0 +1,116 @@
+"""The page that Prometheus scrapes, and the push to a Pushgateway for runs that are too short."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+import urllib.error
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, push_to_gateway, start_http_server
+
+from harness.metrics.exposition import Read, RunState
+from harness.model.errors import SetupError
+
+PUSH_BOUND_S = 5.0
+_JOB = "aztables"
+
+
+class MetricsServer:
+    """A running page. `start_server` makes it."""
+
+    def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
+        self._server = server
+        self._thread = thread
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_port)
+
+    def close(self) -> None:
+        """Stop listening; the port is free again."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def start_server(port: int, addr: str, read: Read) -> MetricsServer:
+    """Serve what ``read`` gives at every scrape.
+
+    Args:
+        port: TCP port; 0 takes a free one.
+        addr: Address to listen on.
+        read: Gives the current or last run.
+
+    Raises:
+        SetupError: the port or address cannot be had.
+    """
+    try:
+        server, thread = start_http_server(port, addr, registry=_registry(read))
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SetupError(
+            f"the metrics page cannot listen on {addr}:{port} ({reason}); "
+            "choose another port with --metrics-port"
+        ) from error
+    return MetricsServer(server, thread)
+
+
+def push(url: str, run_id: str, read: Read, bound_s: float = PUSH_BOUND_S) -> str | None:
+    """Push the state of a run to a Pushgateway, within ``bound_s`` seconds.
+
+    Args:
+        url: The Pushgateway's.
+        run_id: The group that the state replaces.
+        read: Gives the run.
+        bound_s: Seconds that the end of a run may be held up.
+
+    Returns:
+        None where the gateway took it, else why it did not, as a sentence.
+    """
+    address, has_user = _address(url)
+    if has_user:
+        return f"the metrics were not pushed to {address}: its URL holds a user name or password"
+    registry = _registry(read)
+    problems = [f"no answer within {bound_s:g} s"]
+
+    # In a thread of its own: the library's time-out holds for each read, not for the whole push.
+    def attempt() -> None:
+        try:
+            push_to_gateway(
+                url, job=_JOB, registry=registry, grouping_key={"run": run_id}, timeout=bound_s
+            )
+        except urllib.error.HTTPError as error:
+            problems[:] = [f"it answered {error.code} {error.reason}"]
+            error.close()
+        except TimeoutError:
+            return
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, TimeoutError):
+                problems[:] = [str(error.reason)]
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            problems[:] = [str(error) or type(error).__name__]
+        else:
+            problems.clear()
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(bound_s)
+    if not problems:
+        return None
+    return f"the metrics were not pushed to {address}: {problems[0]}"
+
+
+def _registry(read: Read) -> CollectorRegistry:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunState(read))
+    return registry
+
+
+def _address(url: str) -> tuple[str, bool]:
+    """Host and port of ``url``, and whether a user name or password stands before them."""
+    authority = re.split("[/?#]", url.partition("//")[2] or url)[0]
+    user, _, address = authority.rpartition("@")
+    return address, bool(user)

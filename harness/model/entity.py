@@ -1,0 +1,103 @@
+"""What an entity is, how large the service says it is, and which keys it takes.
+
+Sizes follow Microsoft's formula for the stored size of an entity; the limits are those of
+"Understanding the Table service data model". Both count characters in UTF-16 code units.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterator, Mapping
+
+MAX_KEY_CHARACTERS = 1024
+MAX_ENTITY_BYTES = 1024 * 1024
+MAX_PROPERTIES = 252
+MAX_PROPERTY_BYTES = 64 * 1024
+MAX_TRANSACTION_OPERATIONS = 100
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+
+FORBIDDEN_KEY_CHARACTERS = frozenset("/\\#?")
+
+
+class Int64(int):
+    """An integer stored as Edm.Int64. A plain ``int`` is stored as Edm.Int32."""
+
+    __slots__ = ()
+
+
+EdmValue = str | bool | int | Int64 | float | bytes | dt.datetime | uuid.UUID
+Properties = Mapping[str, EdmValue]
+
+
+def characters(text: str) -> int:
+    """Length of ``text`` in UTF-16 code units, which is how the service counts."""
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+
+
+def value_size(value: EdmValue) -> int:
+    """Stored bytes of one property value, by its Edm type.
+
+    Raises:
+        TypeError: the value has no Edm type.
+    """
+    # bool before int and Int64 before int: each is a subclass of the later one.
+    if isinstance(value, str):
+        return 2 * characters(value) + 4
+    if isinstance(value, bytes):
+        return len(value) + 4
+    if isinstance(value, bool):
+        return 1
+    if isinstance(value, Int64):
+        return 8
+    if isinstance(value, int):
+        return 4
+    if isinstance(value, (float, dt.datetime)):
+        return 8
+    if isinstance(value, uuid.UUID):
+        return 16
+    raise TypeError(f"no Edm type for {type(value).__name__}")
+
+
+def stored_size(partition_key: str, row_key: str, properties: Properties) -> int:
+    """Stored bytes of an entity: 4 + 2 x key characters + 8 + 2 x name + value for each property."""
+    size = 4 + 2 * (characters(partition_key) + characters(row_key))
+    for name, value in properties.items():
+        size += 8 + 2 * characters(name) + value_size(value)
+    return size
+
+
+def key_problem(key: str) -> str | None:
+    """Why the service refuses ``key`` as PartitionKey or RowKey, or None where it takes it."""
+    length = characters(key)
+    if length > MAX_KEY_CHARACTERS:
+        return f"has {length:,} characters; a key has at most {MAX_KEY_CHARACTERS:,}"
+    for character in key:
+        code = ord(character)
+        if character in FORBIDDEN_KEY_CHARACTERS or code < 0x20 or 0x7F <= code <= 0x9F:
+            shown = character if character in FORBIDDEN_KEY_CHARACTERS else f"U+{code:04X}"
+            return f"contains {shown}, which a key may not (forbidden: / \\ # ? and control characters)"
+        if 0xD800 <= code <= 0xDFFF:
+            return f"contains half a surrogate pair (U+{code:04X})"
+    return None
+
+
+def entity_problems(partition_key: str, row_key: str, properties: Properties) -> Iterator[str]:
+    """Every reason for which the service would refuse this entity, as sentences."""
+    for name, key in (("PartitionKey", partition_key), ("RowKey", row_key)):
+        if (problem := key_problem(key)) is not None:
+            yield f"{name} {problem}"
+    if len(properties) > MAX_PROPERTIES:
+        yield f"has {len(properties)} properties; an entity has at most {MAX_PROPERTIES} of its own"
+    for name, value in properties.items():
+        if isinstance(value, (str, bytes)) and value_size(value) - 4 > MAX_PROPERTY_BYTES:
+            yield f"property {name} is over 64 KiB"
+        elif isinstance(value, int) and not isinstance(value, (bool, Int64)) and not -(2**31) <= value < 2**31:
+            yield f"property {name} does not fit into Edm.Int32; wrap it in Int64"
+        elif isinstance(value, Int64) and not -(2**63) <= value < 2**63:
+            yield f"property {name} does not fit into Edm.Int64"
+    size = stored_size(partition_key, row_key, properties)
+    if size > MAX_ENTITY_BYTES:
+        yield f"is {size:,} bytes; an entity has at most 1 MiB"

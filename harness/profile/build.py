@@ -1,0 +1,98 @@
+"""What a profile stands for: its workload, its pacer, its retry policy, its conditions."""
+
+from __future__ import annotations
+
+from harness.measure.conditions import Condition, parse_condition
+from harness.model.operation import Kind
+from harness.model.target import PUBLISHED
+from harness.profile.schema import Profile
+from harness.workload.entities import EntityFactory, wire_bytes
+from harness.workload.keys import NumberedKeys, Picker, Uniform, Zipfian
+from harness.workload.pacing import ClosedLoop
+from harness.workload.retry import (
+    ExponentialBackoff,
+    FixedBackoff,
+    NoRetry,
+    RetryPolicy,
+    ScheduledBackoff,
+)
+from harness.workload.workload import Mix, Workload
+
+
+def workload_of(profile: Profile, *, run_id: str, worker: int) -> Workload:
+    """The operations that worker number ``worker`` of a run sends."""
+    keys = profile.keys
+    picker: Picker = (
+        Uniform(keys.partitions)
+        if keys.distribution == "uniform"
+        else Zipfian(keys.partitions, keys.theta)
+    )
+    return Workload(
+        keys=numbered_keys(profile),
+        picker=picker,
+        rows_per_partition=keys.rows_per_partition,
+        mix=Mix(profile.mix.weights()),
+        entities=EntityFactory(profile.entity.size_bytes, run_id),
+        transaction_size=profile.transaction.operations,
+        transaction_kind=Kind(profile.transaction.kind),
+        worker=worker,
+    )
+
+
+def numbered_keys(profile: Profile) -> NumberedKeys:
+    """The key scheme of a profile."""
+    return NumberedKeys(count=profile.keys.partitions, prefix=profile.keys.prefix)
+
+
+def loaded_entities(profile: Profile) -> int:
+    """Entities that are put into the table before the load."""
+    return profile.keys.partitions * profile.keys.rows_per_partition
+
+
+def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
+    """Bytes of one written entity: as stored, and about as sent."""
+    keys = numbered_keys(profile)
+    partition_key, row_key = keys.partition_key(0), keys.loaded_row_key(0, 0)
+    properties = EntityFactory(profile.entity.size_bytes, run_id).properties(
+        partition_key, row_key, 0
+    )
+    return profile.entity.size_bytes, wire_bytes(partition_key, row_key, properties)
+
+
+def wanted_rate(profile: Profile, *, remote: bool) -> float | None:
+    """Entities a second that the load may reach; None is as many as come.
+
+    Against a remote host the rate is held to one partition's target unless the profile says
+    otherwise, so that nobody floods an account by accident.
+    """
+    wanted = profile.load.max_entities_per_s
+    if wanted is None and remote:
+        return PUBLISHED.partition
+    return wanted
+
+
+def pacer_of(profile: Profile, *, remote: bool) -> ClosedLoop:
+    """The pacer of all workers together."""
+    return ClosedLoop(wanted_rate(profile, remote=remote))
+
+
+def retry_of(profile: Profile) -> RetryPolicy:
+    """The retry strategy of a profile."""
+    retry = profile.retry
+    if retry.strategy == "none":
+        return NoRetry()
+    if retry.strategy == "fixed":
+        return FixedBackoff(retries=retry.retries, backoff_s=retry.backoff_s)
+    if retry.strategy == "schedule":
+        return ScheduledBackoff(delays_s=retry.delays_s)
+    return ExponentialBackoff(
+        retries=retry.retries,
+        backoff_s=retry.backoff_s,
+        minimum_s=retry.minimum_s,
+        maximum_s=retry.maximum_s,
+    )
+
+
+def conditions_of(profile: Profile) -> tuple[Condition, ...]:
+    """The pass conditions of a profile."""
+    return tuple(parse_condition(text) for text in profile.conditions)

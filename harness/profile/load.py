@@ -1,0 +1,148 @@
+"""From a name or a path to a profile, or to the list of all that is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from harness.model.errors import SetupError
+from harness.profile.schema import Profile
+
+DEFAULT_PROFILE = "single-partition"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NamedProfile:
+    """A profile and the name it was asked for by."""
+
+    name: str
+    profile: Profile
+
+
+def shipped_directory() -> Path:
+    """Where the shipped profiles are."""
+    return Path(__file__).resolve().parents[2] / "profiles"
+
+
+def shipped_names(directory: Path) -> list[str]:
+    """Names of the profiles of a directory, in order."""
+    return sorted(path.stem for path in directory.glob("*.toml"))
+
+
+def question_of(text: str) -> str:
+    """The question of a profile: its first line, a comment."""
+    first = text.split("\n", 1)[0]
+    return first.lstrip("# ").strip() if first.startswith("#") else ""
+
+
+def resolve(
+    name: str,
+    overrides: Iterable[str] = (),
+    *,
+    directory: Path,
+    paths: bool = True,
+) -> NamedProfile:
+    """The profile called ``name``.
+
+    Args:
+        name: Name of a profile in ``directory``, or with ``paths`` the path of a TOML file.
+        overrides: ``path.in.profile=value`` each, as of ``--set``.
+        directory: Where the shipped profiles are.
+        paths: Whether a path is taken. The web form takes names only.
+
+    Raises:
+        SetupError: there is no such profile, or it is wrong; every mistake is named.
+    """
+    path = _find(name, directory, paths)
+    text = path.read_text(encoding="utf-8")
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SetupError(f"profile {path.name} is no TOML: {error}") from error
+    content.setdefault("question", question_of(text))
+    for override in overrides:
+        _override(content, override)
+    return NamedProfile(name=path.stem, profile=parse(content, source=path.name))
+
+
+def parse(content: Mapping[str, Any], *, source: str) -> Profile:
+    """The profile with this content.
+
+    Raises:
+        SetupError: it is wrong; every mistake is named with its place.
+    """
+    try:
+        # TOML has arrays; a profile is frozen and has tuples. JSON mode takes one for the other.
+        return Profile.model_validate(_frozen(dict(content)))
+    except pydantic.ValidationError as error:
+        lines = [_mistake(item) for item in error.errors(include_url=False)]
+        count = "1 mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
+        listed = "\n".join(f"  {line}" for line in lines)
+        raise SetupError(f"profile {source} has {count}:\n{listed}") from error
+
+
+def _find(name: str, directory: Path, paths: bool) -> Path:
+    names = shipped_names(directory)
+    if name in names:
+        return directory / f"{name}.toml"
+    looks_like_path = name.endswith(".toml") or "/" in name
+    if paths and looks_like_path:
+        path = Path(name)
+        if path.is_file():
+            return path
+        raise SetupError(f"there is no profile file {name}")
+    listed = ", ".join(names)
+    if looks_like_path:
+        raise SetupError(f"a profile is chosen here by its name; there are: {listed}")
+    raise SetupError(
+        f"there is no profile {name!r}; there are: {listed}. A file of your own is given by its "
+        "path, ending in .toml"
+    )
+
+
+def _override(content: dict[str, Any], override: str) -> None:
+    path, equals, text = override.partition("=")
+    parts = path.strip().split(".")
+    if not equals or not all(parts):
+        raise SetupError(f"--set {override!r} is not of the form load.users=20")
+    place = content
+    for part in parts[:-1]:
+        place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            raise SetupError(f"--set {override!r}: {part} is a value and has no parts")
+    place[parts[-1]] = _value(text.strip())
+
+
+def _value(text: str) -> Any:
+    """``text`` as a TOML value; what is none is taken as a string, so that quotes can be left out."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    return value
+
+
+def _mistake(item: Any) -> str:
+    place = ".".join(str(part) for part in item["loc"])
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        message = "there is no such setting"
+    elif item["type"] == "missing":
+        message = "is missing"
+    elif not place or isinstance(item["input"], dict):
+        return f"{place}: {message}" if place else message
+    else:
+        message = f"{message} (it is {item['input']!r})"
+    return f"{place}: {message}"

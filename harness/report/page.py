@@ -1,0 +1,115 @@
+"""What all parts of a terminal report share: its measures, and tables that fit them."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from harness.report.drawing import FULL, PLAIN, Glyphs, bar
+from harness.report.words import percent, printable
+
+Cell = str | Text
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Where a report is shown.
+
+    Attributes:
+        width: Columns.
+        colour: Whether colours and bold are shown.
+        ascii_only: Whether only ASCII can be shown.
+    """
+
+    width: int
+    colour: bool
+    ascii_only: bool
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """What can be drawn with."""
+        return PLAIN if self.ascii_only else FULL
+
+    def console(self, out: io.StringIO) -> Console:
+        """A console that depends on nothing but this page."""
+        return Console(
+            file=out,
+            width=self.width,
+            height=100,
+            force_terminal=self.colour,
+            force_jupyter=False,
+            force_interactive=False,
+            color_system="standard" if self.colour else None,
+            no_color=not self.colour,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+
+    def render(self, content: RenderableType) -> str:
+        """``content`` as text; no line ends in blanks."""
+        out = io.StringIO()
+        self.console(out).print(content)
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+    def show(self, text: str) -> str:
+        """A text from outside as it can be shown here."""
+        return printable(text, self.ascii_only)
+
+    def section(self, title: str, *content: RenderableType) -> Group:
+        """A part of the report under its title."""
+        rule = Rule(
+            Text(title, style="bold"), characters=self.glyphs.line, style="dim", align="left"
+        )
+        return Group(Text(), rule, *content)
+
+    def ratio(self, share: float, width: int) -> Text:
+        """A bar and its percentage; yellow above the target."""
+        colour = "yellow" if share > 1 else "cyan"
+        drawn = Text(bar(share, width, self.glyphs), style=colour)
+        return drawn.append(f" {percent(share):>5}", style=colour if share > 1 else "default")
+
+
+def grid(rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> Table:
+    """Rows without headers; the columns ``right`` are aligned to the right, the last one wraps."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    last = max((len(row) for row in rows), default=1) - 1
+    for column in range(last + 1):
+        table.add_column(justify="right" if column in right else "left", no_wrap=column < last)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], names: int = 1) -> Table:
+    """A table whose first ``names`` columns hold names and whose other ones hold figures."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for place, header in enumerate(headers):
+        table.add_column(
+            header, justify="left" if place < names else "right", no_wrap=True, vertical="bottom"
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def room_for_names(page: Page, build: Callable[[int], Table], longest: int) -> int:
+    """How many columns the names in a table may take, so that its figures are shown whole.
+
+    Args:
+        page: Where it is shown.
+        build: Makes the table with names of at most so many columns.
+        longest: Columns of the longest name.
+    """
+    console = page.console(io.StringIO())
+    options = console.options.update(max_width=10_000)
+    narrow = Measurement.get(console, options, build(1)).maximum
+    return max(6, min(longest, page.width - narrow + 1))

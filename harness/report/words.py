@@ -1,0 +1,77 @@
+"""How figures and names are written, so that every output writes them alike."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+from harness.model.operation import WHOLE_TABLE
+
+FOLDED = "(other)"
+
+
+def number(value: float) -> str:
+    """A rate or a count: ``1,204``, ``45.3``, ``3.2``, ``0``."""
+    if value >= 99.95 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}"
+
+
+def milliseconds(value: float) -> str:
+    """A latency in milliseconds with about three digits: ``1,204``, ``45.3``, ``4.12``."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def percent(share: float) -> str:
+    """A share in percent: ``60%``, ``6.0%``, ``0.04%``; never 0 for something, 100 for less."""
+    value = share * 100
+    if value == 0 or value == 100 or 9.95 <= value < 99.5 or value > 100:
+        return f"{value:,.0f}%"
+    if value >= 99.5:
+        return "over 99%"
+    return f"{value:.1f}%" if value >= 0.95 else f"{max(value, 0.01):.2f}%"
+
+
+def data_size(count: int) -> str:
+    """Bytes: ``512 B``, ``3.4 KiB``, ``12.0 MiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            break
+        value /= 1024
+    return f"{count} B" if unit == "B" else f"{value:,.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time: ``0:42``, ``12:05``, ``1:02:07``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def counted(count: int, word: str, plural: str | None = None) -> str:
+    """A count with its word: ``1 user``, ``20 users``."""
+    return f"{count:,} {word if count == 1 else plural or word + 's'}"
+
+
+def printable(text: str, ascii_only: bool = False) -> str:
+    """``text`` with what a terminal would act upon, or cannot show, as ``\\u`` escapes."""
+    shown = "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}" for character in text
+    )
+    return shown.encode("ascii", "backslashreplace").decode() if ascii_only else shown
+
+
+def partition_name(key: str, ascii_only: bool = False) -> str:
+    """How outputs name a partition: its key, but for the whole table and the empty key."""
+    if key == WHOLE_TABLE:
+        return "(table)"
+    return printable(key, ascii_only) or "(empty)"
+
+
+def shortened(text: str, width: int, ellipsis: str) -> str:
+    """``text`` in at most ``width`` columns of a terminal."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - len(ellipsis))).rstrip() + ellipsis

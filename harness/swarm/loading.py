@@ -1,0 +1,103 @@
+"""Step 2 of the procedure: puts the entities into the table before anything is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import gevent
+import gevent.pool
+
+from harness.endpoint.clock import Clock
+from harness.endpoint.session import TableSession
+from harness.model.errors import SetupError
+from harness.model.operation import Operation
+from harness.model.outcome import Result
+from harness.workload.budget import BudgetSpent
+
+PROGRESS_EVERY_S = 0.5
+
+
+class LoadingStopped(Exception):
+    """Loading was ended before its end, because the run is."""
+
+
+@dataclasses.dataclass(slots=True)
+class Loaded:
+    """What was put into the table so far."""
+
+    entities: int = 0
+    attempts: int = 0
+    seconds: float = 0.0
+
+
+def load_table(
+    session: TableSession,
+    operations: Iterator[Operation],
+    *,
+    total: int,
+    concurrency: int,
+    clock: Clock,
+    loaded: Loaded,
+    stopped: Callable[[], bool],
+    on_progress: Callable[[int, int, float], None],
+) -> None:
+    """Send every operation of ``operations``, some at once, and see that each succeeds.
+
+    Args:
+        total: Entities in all.
+        concurrency: Operations on the way at once.
+        loaded: Kept up to date, also where loading ends early.
+        stopped: True when loading is to end.
+        on_progress: Told entities so far, entities in all, and seconds, now and then.
+
+    Raises:
+        SetupError: the service did not take an operation, or the budget is used up.
+        LoadingStopped: ``stopped`` said so.
+    """
+    began = clock()
+    failures: list[str] = []
+
+    def send() -> None:
+        for operation in operations:
+            if failures or stopped():
+                return
+            try:
+                result = session.execute(operation)
+            except BudgetSpent:
+                failures.append(
+                    "the budget limits.billable_transactions is used up by loading the table; "
+                    "raise it or load fewer entities (keys.rows_per_partition)"
+                )
+                return
+            loaded.attempts += len(result.attempts)
+            loaded.entities += result.entities
+            if not result.outcome.succeeded:
+                failures.append(_sentence(result))
+
+    pool = gevent.pool.Group()
+    try:
+        for _ in range(concurrency):
+            pool.spawn(send)
+        while not pool.join(timeout=PROGRESS_EVERY_S):
+            loaded.seconds = clock() - began
+            on_progress(loaded.entities, total, loaded.seconds)
+            if not pool:
+                break
+    finally:
+        pool.kill()
+        loaded.seconds = clock() - began
+    on_progress(loaded.entities, total, loaded.seconds)
+    if failures:
+        raise SetupError(failures[0])
+    if stopped():
+        raise LoadingStopped
+
+
+def _sentence(result: Result) -> str:
+    last = result.attempts[-1]
+    answer = f"{last.status} {last.error_code}".strip() if last.status else last.error_code
+    return (
+        f"loading the table failed: partition {result.operation.partition_key!r} answered "
+        f"{answer} after {len(result.attempts)} attempts ({last.message or result.outcome})"
+    )

@@ -1,0 +1,79 @@
+"""What the master decides before a run and every worker is told. Holds no secret."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+from harness.profile.load import parse
+from harness.profile.schema import Profile
+
+OPTION = "aztables_run"
+"""Key of the plan among Locust's parsed options, which Locust sends to workers by itself."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """One run.
+
+    Attributes:
+        run_id: UTC time and 8 hex digits.
+        table: The table that is stressed.
+        own_table: True where the run made the table and deletes it.
+        session: Which kind of session sends.
+        fingerprint: Of endpoint and account; a worker that finds another refuses.
+        remote: True where the endpoint is not on this machine.
+        embedded: True where the endpoint is the Azurite that the harness started. Credentials of
+            the environment have nothing to do with it.
+    """
+
+    run_id: str
+    profile_name: str
+    profile: Profile
+    table: str
+    own_table: bool
+    session: str
+    fingerprint: str
+    remote: bool
+    embedded: bool
+
+    def to_options(self) -> dict[str, Any]:
+        """The plan in the types that Locust can send."""
+        content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        content["profile"] = self.profile.model_dump(mode="json")
+        return content
+
+    @classmethod
+    def from_options(cls, content: dict[str, Any]) -> Self:
+        """What `to_options` gave."""
+        profile = parse(content["profile"], source=content["profile_name"])
+        return cls(**{**content, "profile": profile})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One worker's part of a run; sent again whenever it changes. Times are UTC seconds.
+
+    Attributes:
+        rank: Number of the worker among ``count``, dense.
+        budget: Billable transactions it may make in all; None is without bound.
+        epoch_s: When the schedule began.
+        window: The measured window; None while it is not open.
+    """
+
+    run_id: str
+    rank: int
+    count: int
+    budget: int | None
+    epoch_s: float
+    window: tuple[float, float] | None
+
+    def to_message(self) -> dict[str, Any]:
+        """The share in the types that Locust can send."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_message(cls, content: dict[str, Any]) -> Self:
+        """What `to_message` gave."""
+        window = content["window"]
+        return cls(**{**content, "window": None if window is None else (window[0], window[1])})

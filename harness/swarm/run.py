@@ -1,0 +1,186 @@
+"""The master's side of one run: what it knows, from the plan to the record."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+from typing import Any
+
+from harness import __version__
+from harness.endpoint.connection import Endpoint
+from harness.measure.build_record import RunFacts, broken_invariants, build_record
+from harness.measure.generator import CpuSample, GeneratorLog
+from harness.measure.ledger import Delta, Ledger
+from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
+from harness.measure.snapshot import Snapshot
+from harness.measure.verdict import Evidence, exit_code, judge, shortcoming
+from harness.model.target import targets_for
+from harness.profile.build import conditions_of, entity_sizes, wanted_rate
+from harness.swarm.loading import Loaded
+from harness.swarm.plan import RunPlan
+from harness.workload.budget import Budget
+
+
+class Phase(enum.IntEnum):
+    """How far a run has come."""
+
+    PREPARED = 0
+    LOADING = 1
+    RAMPING = 2
+    MEASURING = 3
+    ENDING = 4
+    DONE = 5
+
+
+@dataclasses.dataclass(slots=True)
+class WorkerReport:
+    """What a worker said last of itself."""
+
+    in_flight: int = 0
+    billable_transactions: int = 0
+    exhausted: bool = False
+    final: bool = False
+
+
+class Run:
+    """One run, as its master sees it.
+
+    Args:
+        plan: What was decided before.
+        endpoint: Whom it stresses.
+        started_s: When it was prepared, UTC seconds.
+    """
+
+    def __init__(self, plan: RunPlan, endpoint: Endpoint, started_s: float) -> None:
+        self.plan = plan
+        self.endpoint = endpoint
+        self.started_s = started_s
+        self.phase = Phase.PREPARED
+        self.ledger = Ledger("master")
+        self.generator = GeneratorLog()
+        self.budget = Budget(plan.profile.limits.billable_transactions)
+        self.loaded = Loaded()
+        self.epoch_s = 0.0
+        self.window: tuple[int, int] | None = None
+        self.users = 0
+        self.reports: dict[str, WorkerReport] = {}
+        self.ended_by = ""
+
+    def take_report(self, worker: str, content: dict[str, Any]) -> None:
+        """Add what a worker reported."""
+        delta = content["delta"]
+        self.ledger.merge(delta if isinstance(delta, Delta) else Delta.decode(delta))
+        for second, cpu_percent, machine_percent, lag_s in content["samples"]:
+            self.generator.add(
+                worker,
+                CpuSample(
+                    second=second,
+                    cpu_percent=cpu_percent,
+                    machine_percent=machine_percent,
+                    lag_s=lag_s,
+                ),
+            )
+        self.reports[worker] = WorkerReport(
+            in_flight=content["in_flight"],
+            billable_transactions=content["billable_transactions"],
+            exhausted=content["exhausted"],
+            final=content["final"],
+        )
+
+    @property
+    def billable_transactions(self) -> int:
+        """Requests of the whole run so far, loading included."""
+        sent = sum(report.billable_transactions for report in self.reports.values())
+        return self.budget.spent + sent
+
+    @property
+    def in_flight(self) -> int:
+        """Operations that workers sent and have no answer to."""
+        return sum(report.in_flight for report in self.reports.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every worker that ever reported has sent its last report."""
+        return all(report.final for report in self.reports.values())
+
+    def snapshot(self, now_s: float, *, latencies: bool = False) -> Snapshot:
+        """What is known at ``now_s``, UTC; rates over the window so far."""
+        start, end = self.window or (0, 0)
+        return self.ledger.snapshot(
+            start=start, end=max(start, min(end, int(now_s))), latencies=latencies
+        )
+
+    def judged(self, ended_s: float) -> RunRecord:
+        """The record of the run, which ended at ``ended_s``, UTC."""
+        plan, profile = self.plan, self.plan.profile
+        snapshot = self.snapshot(ended_s, latencies=True)
+        generator = self.generator.view(snapshot.start, snapshot.end)
+        targets = targets_for(self.endpoint.kind)
+        stored, wire = entity_sizes(profile, plan.run_id)
+        evidence = Evidence(
+            snapshot=snapshot,
+            generator=generator,
+            kind=self.endpoint.kind,
+            targets=targets,
+            wanted_per_s=wanted_rate(profile, remote=plan.remote),
+            users=self.users,
+            entity_bytes=stored,
+            complete=self.complete,
+        )
+        verdict = judge(evidence)
+        conditions = tuple(condition.evaluate(snapshot) for condition in conditions_of(profile))
+        # Without a worker's last report the laws of conservation cannot be checked.
+        invariants = (
+            broken_invariants(snapshot, waiting=0, in_flight=self.in_flight)
+            if self.complete
+            else ()
+        )
+        facts = RunFacts(
+            harness_version=__version__,
+            run_id=plan.run_id,
+            profile={"name": plan.profile_name, **profile.model_dump(mode="json")},
+            endpoint=EndpointPart(
+                kind=str(self.endpoint.kind),
+                described=self.endpoint.kind.described,
+                host=self.endpoint.host,
+                table=plan.table,
+            ),
+            session=plan.session,
+            started_at=iso(self.started_s),
+            ended_at=iso(ended_s),
+            ended_by=self.ended_by,
+            workers=len(self.reports),
+            users=self.users,
+            complete=self.complete,
+            waiting=0,
+            in_flight=self.in_flight,
+            billable_transactions=self.billable_transactions,
+            entity=EntityPart(stored_bytes=stored, wire_bytes=wire),
+            loading=LoadingPart(
+                entities=self.loaded.entities,
+                seconds=round(self.loaded.seconds, 3),
+                attempts=self.loaded.attempts,
+            ),
+        )
+        return build_record(
+            facts,
+            snapshot,
+            generator,
+            verdict,
+            conditions,
+            targets=targets,
+            invariants=invariants,
+            exit_code=exit_code(
+                invariants_hold=not invariants,
+                enough=shortcoming(evidence) is None,
+                verdict=verdict,
+                conditions=conditions,
+            ),
+        )
+
+
+def iso(utc_s: float) -> str:
+    """UTC seconds as ISO 8601, to the millisecond."""
+    moment = dt.datetime.fromtimestamp(utc_s, tz=dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,50 @@
+"""The Locust users: a base class for anybody's own, and the two that the profiles name."""
+
+from __future__ import annotations
+
+import functools
+
+from locust import User, task
+
+from harness.swarm.table import Table
+from harness.swarm.worker import WorkerRun, current_run
+
+
+class TableUser(User):
+    """A user of a table, as `HttpUser` is one of a web site.
+
+    Subclass it and write ``@task`` methods on `table`; pacing, accounting, metrics and the
+    verdict come with it.
+    """
+
+    abstract = True
+
+    @functools.cached_property
+    def run_state(self) -> WorkerRun:
+        """The run this user takes part in."""
+        return current_run(self.environment)
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The client."""
+        return Table(self.run_state)
+
+
+class WorkloadUser(TableUser):
+    """Sends the operations of the profile's workload, one after the other."""
+
+    abstract = True
+
+    @task
+    def operate(self) -> None:
+        """One operation."""
+        run = self.run_state
+        self.table.execute(run.workload.next(run.rng))
+
+
+class SinglePartitionUser(WorkloadUser):
+    """Peak load on one partition, as the documented stress test wants it."""
+
+
+class KeySpreadUser(WorkloadUser):
+    """The same load on a spread of partition keys."""

@@ -1,0 +1,318 @@
+"""Hooks the harness into one Locust process: options, start, end, signals, metrics, web form."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from typing import Any
+
+import gevent
+from gevent import GreenletExit
+from locust import runners
+from locust.argument_parser import LocustArgumentParser
+from locust.env import Environment
+from locust.event import Events
+from locust.runners import MasterRunner, WorkerRunner
+from locust.web import WebUI
+
+from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
+from harness.endpoint.connection import Endpoint, consent_problem, endpoint_from
+from harness.endpoint.probe import check
+from harness.metrics.server import MetricsServer, push, start_server
+from harness.model.errors import SetupError
+from harness.profile.load import (
+    DEFAULT_PROFILE,
+    NamedProfile,
+    resolve,
+    shipped_directory,
+    shipped_names,
+)
+from harness.swarm.conductor import Conductor
+from harness.swarm.exposing import exposed
+from harness.swarm.options import add_options
+from harness.swarm.plan import OPTION, RunPlan
+from harness.swarm.terminal import Terminal
+from harness.swarm.users import TableUser
+from harness.swarm.web import wrap_start
+from harness.swarm.worker import REFUSED_MESSAGE, attach
+
+MASTER_TIMEOUT_S = 10
+"""A worker whose master is gone stops within about so long. Locust's own time is a minute."""
+
+
+def wire(events: Events) -> None:
+    """Make a locustfile a stress test of a table. Called once, by the locustfile.
+
+    Args:
+        events: ``locust.events``.
+    """
+    events.init_command_line_parser.add_listener(_on_parser)
+    events.init.add_listener(_on_init)
+
+
+def _on_parser(parser: LocustArgumentParser, **_: Any) -> None:
+    add_options(parser)
+
+
+def _on_init(environment: Environment, **_: Any) -> None:
+    if isinstance(environment.runner, WorkerRunner):
+        _wire_worker(environment)
+    else:
+        try:
+            Wiring(environment).wire()
+        except SetupError as error:
+            _refuse(environment, error)
+
+
+def _refuse(environment: Environment, error: SetupError) -> None:
+    """Bad input or set-up: nothing was sent."""
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    if isinstance(environment.runner, MasterRunner):
+        # Workers of --processes that are connected already leave at once.
+        environment.runner.quit()
+    sys.exit(2)
+
+
+def _wire_worker(environment: Environment) -> None:
+    """Hook up a process that only sends."""
+    part = attach(environment)
+    # Ctrl-C in a terminal reaches every process of the group; the master alone ends the run.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_TIMEOUT_S
+
+    def on_test_start(**_: Any) -> None:
+        plan = RunPlan.from_options(getattr(environment.parsed_options, OPTION))
+        try:
+            part.start(plan)
+        except SetupError as error:
+            environment.runner.send_message(
+                REFUSED_MESSAGE, {"run_id": plan.run_id, "sentence": str(error)}
+            )
+
+    environment.events.test_start.add_listener(on_test_start)
+    environment.events.quitting.add_listener(lambda **_: part.end())
+
+
+class Wiring:
+    """Hooks up the process that leads: a master, or a local run.
+
+    Args:
+        environment: Locust's.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._options = environment.parsed_options
+        self._terminal = Terminal()
+        self._azurite: AzuriteProcess | None = None
+        self._metrics: MetricsServer | None = None
+        self._conductor: Conductor | None = None
+        self._main = gevent.getcurrent()
+        self._interrupts = 0
+        self._run_time_s: int | None = None
+        self._started_with = self._options.profile or DEFAULT_PROFILE
+
+    def wire(self) -> None:
+        """Check everything that can be checked, then listen.
+
+        Raises:
+            SetupError: something is wrong; nothing was sent and nothing is left behind.
+        """
+        environment, options = self._environment, self._options
+        named = self._profile(self._started_with, paths=True)
+        self._choose_user_class(named)
+        self._take_over_time(named)
+        try:
+            endpoint = self._endpoint()
+            check(endpoint)
+            environment.host = endpoint.url
+            conductor = self._conductor = Conductor(
+                environment,
+                endpoint,
+                embedded=self._azurite is not None,
+                terminal=self._terminal,
+                leave=self._leave,
+            )
+            if options.headless or options.autostart:
+                self._prepare(named)
+            if options.metrics_port:
+                self._metrics = start_server(
+                    options.metrics_port, options.metrics_host, lambda: exposed(conductor)
+                )
+        except SetupError:
+            self._stop_children()
+            raise
+        self._listen(conductor)
+        if environment.web_ui is not None:
+            self._set_up_web(environment.web_ui, conductor)
+
+    def _profile(self, name: str, *, paths: bool) -> NamedProfile:
+        overrides = list(self._options.overrides)
+        if self._run_time_s is not None:
+            overrides.append(f"load.run_time_s={self._run_time_s}")
+        return resolve(name, overrides, directory=shipped_directory(), paths=paths)
+
+    def _take_over_time(self, named: NamedProfile) -> None:
+        """Fill in users, rate and time from the profile; the timer is ours from here on."""
+        options, load = self._options, named.profile.load
+        if options.num_users is None:
+            options.num_users = load.users
+        if options.spawn_rate is None:
+            options.spawn_rate = load.spawn_rate_per_s
+        if options.run_time is not None:
+            self._run_time_s = int(options.run_time)
+        if options.headless or options.autostart:
+            options.run_time = None
+            options.only_summary = True
+        elif options.run_time is None:
+            options.run_time = load.run_time_s
+
+    def _choose_user_class(self, named: NamedProfile) -> None:
+        """Only one class runs: the one named on the command line, else the profile's."""
+        environment = self._environment
+        available = {
+            cls.__name__: cls
+            for cls in (environment.available_user_classes or {}).values()
+            if issubclass(cls, TableUser)
+        }
+        wanted = named.profile.user_class
+        if self._options.user_classes:
+            return
+        if wanted in available:
+            environment.user_classes = [available[wanted]]
+        elif len(available) == 1:
+            environment.user_classes = list(available.values())
+        else:
+            there = ", ".join(sorted(available)) or "none"
+            raise SetupError(
+                f"profile {named.name} wants the user class {wanted}; the locustfile has {there}"
+            )
+
+    def _endpoint(self) -> Endpoint:
+        host = self._environment.host
+        if not host:
+            self._azurite = start_azurite()
+            atexit.register(self._azurite.stop)
+            return self._azurite.endpoint
+        endpoint = endpoint_from(host, os.environ)
+        problem = consent_problem(endpoint, self._options.remote_ok)
+        if problem is not None:
+            raise SetupError(problem)
+        return endpoint
+
+    def _prepare(self, named: NamedProfile) -> None:
+        assert self._conductor is not None
+        if self._run_time_s is not None:
+            named = self._profile(self._started_with, paths=True)
+        self._conductor.prepare(named, session=self._options.session, table=self._options.table)
+
+    def _prepare_from_form(self, name: str, run_time_s: int | None) -> None:
+        self._run_time_s = run_time_s
+        # The profile that Locust was started with may be a file; others are shipped ones.
+        name = name or self._started_with
+        named = self._profile(name, paths=name == self._started_with)
+        self._choose_user_class(named)
+        assert self._conductor is not None
+        self._conductor.prepare(named, session=self._options.session, table=self._options.table)
+
+    def _listen(self, conductor: Conductor) -> None:
+        environment = self._environment
+        events = environment.events
+        local = None if isinstance(environment.runner, MasterRunner) else attach(environment)
+
+        def on_test_start(**_: Any) -> None:
+            if local is not None:
+                local.end()
+            try:
+                conductor.start()
+                if local is not None and conductor.run is not None:
+                    local.start(conductor.run.plan)
+                conductor.share_out()
+            except Exception as error:
+                # Locust would log it and start the users all the same.
+                conductor.break_off(error)
+                raise GreenletExit from error
+
+        def on_quit(**_: Any) -> None:
+            conductor.say_report()
+            if local is not None:
+                local.end()
+            conductor.forget()
+            self._stop_children()
+
+        events.test_start.add_listener(on_test_start)
+        events.spawning_complete.add_listener(
+            lambda user_count, **_: conductor.users_are_up(user_count)
+        )
+        events.test_stopping.add_listener(lambda **_: conductor.finish("Stop"))
+        events.quitting.add_listener(lambda **_: conductor.finish("SIGTERM"))
+        events.quit.add_listener(on_quit)
+        gevent.signal_handler(signal.SIGINT, self._on_interrupt)
+
+    def _set_up_web(self, web_ui: WebUI, conductor: Conductor) -> None:
+        self._options.profile = self._started_with
+        web_ui.template_args["all_profiles"] = shipped_names(shipped_directory())
+        wrap_start(
+            self._environment,
+            web_ui,
+            busy=lambda: conductor.busy,
+            prepare=self._prepare_from_form,
+        )
+        scheme = "https" if self._options.tls_cert else "http"
+        self._terminal.say(
+            f"Web UI: {scheme}://{self._options.web_host}:{self._options.web_port}"
+            f"{self._options.web_base_path or ''}   (Ctrl-C ends it)"
+        )
+
+    def _on_interrupt(self) -> None:
+        """Ctrl-C: end the run as any other end, then the process; a second one hurries."""
+        self._interrupts += 1
+        conductor = self._conductor
+        assert conductor is not None
+        if self._interrupts > 1:
+            conductor.hurry()
+            return
+        if conductor.busy:
+            conductor.finish("Ctrl-C")
+        elif self._options.headless and conductor.record is None:
+            # Still waiting for workers: Locust's main loop knows no other way out.
+            self._stop_children()
+            self._environment.runner.quit()
+            gevent.kill(self._main, SystemExit(3))
+            return
+        self._leave()
+
+    def _leave(self) -> None:
+        """End the process, metrics last."""
+        self._publish()
+        environment = self._environment
+        environment.runner.quit()
+        if environment.web_ui is not None:
+            environment.web_ui.stop()
+
+    def _publish(self) -> None:
+        """Let the last state be scraped, and push it."""
+        conductor, options = self._conductor, self._options
+        if conductor is None or conductor.record is None:
+            return
+        if options.metrics_push:
+            problem = push(
+                options.metrics_push, conductor.record.run_id, lambda: exposed(conductor)
+            )
+            if problem is not None:
+                self._terminal.say(problem)
+        if options.headless and self._metrics is not None and options.metrics_linger > 0:
+            self._terminal.say(
+                f"Metrics stay at port {self._metrics.port} for {options.metrics_linger:g} s"
+            )
+            conductor.linger(options.metrics_linger)
+
+    def _stop_children(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+        if self._azurite is not None:
+            self._azurite.stop()
+            self._azurite = None

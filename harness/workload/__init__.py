@@ -1,0 +1,1 @@
+"""What to send, to which keys, when, and when again. Standard library only."""

@@ -1,0 +1,40 @@
+"""A bound on billable transactions, shared out before the run and taken from before each request."""
+
+from __future__ import annotations
+
+
+class BudgetSpent(Exception):
+    """The budget of billable transactions is used up; nothing more may be sent."""
+
+
+class Budget:
+    """Requests that may still be sent. Every request counts, answered or not.
+
+    Args:
+        limit: How many requests may be sent; None is without bound.
+    """
+
+    __slots__ = ("limit", "spent")
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.spent = 0
+
+    def take(self) -> bool:
+        """Take one request from the budget; False, and nothing taken, where none is left."""
+        if self.limit is not None and self.spent >= self.limit:
+            return False
+        self.spent += 1
+        return True
+
+    @property
+    def exhausted(self) -> bool:
+        """True where nothing more may be sent."""
+        return self.limit is not None and self.spent >= self.limit
+
+    def shares(self, count: int) -> list[int | None]:
+        """What is left, in ``count`` parts that add up to it."""
+        if self.limit is None:
+            return [None] * count
+        left, more = divmod(self.limit - self.spent, count)
+        return [left + (1 if rank < more else 0) for rank in range(count)]

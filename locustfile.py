@@ -1,0 +1,12 @@
+"""Stress an Azure Table endpoint: ``locust --headless --profile single-partition``.
+
+The README shows how to write a user class of your own.
+"""
+
+from locust import events
+
+from harness.swarm import KeySpreadUser, SinglePartitionUser, wire
+
+__all__ = ["KeySpreadUser", "SinglePartitionUser"]
+
+wire(events)

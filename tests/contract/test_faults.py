@@ -1,0 +1,439 @@
+"""What the SDK session makes of answers that fail, and of answers that do not come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+
+from harness.endpoint.connection import emulator_endpoint
+from harness.model.operation import Kind, Operation, transaction
+from harness.model.outcome import Fault, Outcome, Result, Scope
+from harness.workload.budget import Budget
+from harness.workload.retry import ExponentialBackoff, ScheduledBackoff
+
+PROPERTIES = {"A": 1, "B": "text"}
+
+
+def op(kind: Kind = Kind.INSERT, row: str = "r", **rest: Any) -> Operation:
+    return Operation(kind=kind, partition_key="p", row_key=row, properties=PROPERTIES, **rest)
+
+
+def statuses(result: Result) -> list[int]:
+    return [attempt.status for attempt in result.attempts]
+
+
+def faults(result: Result) -> list[Fault | None]:
+    return [attempt.fault for attempt in result.attempts]
+
+
+@pytest.mark.parametrize(
+    ("message", "scope"),
+    [
+        ("The server is busy.", Scope.PARTITION),
+        ("Operations per second is over the account limit.", Scope.ACCOUNT),
+        ("Ingress is over the account limit.", Scope.ACCOUNT),
+    ],
+)
+def test_server_busy_is_throttling_of_its_scope(
+    service: Any, scripted: Callable[..., Any], message: str, scope: Scope
+) -> None:
+    """503 ServerBusy is throttling, of the partition or of the account as its message says."""
+    session = scripted(
+        service.answer(503, "ServerBusy", f"{message}\nRequestId:1\nTime:2"), retries=0
+    )
+    result = session.execute(op())
+    assert result.outcome is Outcome.THROTTLED
+    (attempt,) = result.attempts
+    assert (attempt.status, attempt.error_code, attempt.scope) == (503, "ServerBusy", scope)
+    assert attempt.message == message
+    assert (attempt.request_id, attempt.client_request_id) == ("request-of-the-service", "run-1-0")
+
+
+def test_every_retry_is_an_attempt_of_its_own(service: Any, scripted: Callable[..., Any]) -> None:
+    """An operation that succeeds on its third attempt shows the two that failed before."""
+    session = scripted(
+        service.answer(503, "ServerBusy"),
+        service.answer(500, "OperationTimedOut"),
+        service.no_content,
+    )
+    result = session.execute(op())
+    assert (result.outcome, result.entities) == (Outcome.SUCCESS, 1)
+    assert statuses(result) == [503, 500, 204]
+    assert [attempt.throttled for attempt in result.attempts] == [True, True, False]
+    assert session.waits == [0.25, 0.25]
+    assert len(service.requests) == 3
+    assert service.connections == 1
+
+
+def test_each_attempt_is_named_and_signed_anew(service: Any, scripted: Callable[..., Any]) -> None:
+    """A retry carries a client request id of its own and a signature."""
+    session = scripted(service.answer(503, "ServerBusy"), service.no_content)
+    session.execute(op())
+    first, second = (request.decode().lower() for request in service.requests)
+    assert "x-ms-client-request-id: run-1-0\r\n" in first
+    assert "x-ms-client-request-id: run-1-1\r\n" in second
+    assert "authorization: sharedkey devstoreaccount1:" in second
+
+
+def test_the_service_may_ask_for_a_longer_wait(service: Any, scripted: Callable[..., Any]) -> None:
+    """A 429 is not retried before the time it names."""
+    session = scripted(
+        service.answer(429, "TooManyRequests", x_ms_retry_after_ms="1500"),
+        service.answer(429, "TooManyRequests", Retry_After="2"),
+        service.answer(429, "TooManyRequests"),
+        service.no_content,
+    )
+    result = session.execute(op())
+    assert statuses(result) == [429, 429, 429, 204]
+    assert session.waits == [1.5, 2.0, 0.25]
+    assert [attempt.retry_after_s for attempt in result.attempts] == [1.5, 2.0, 0.0, 0.0]
+
+
+def test_retries_follow_the_policy_and_end_with_it(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """The waits are those of the policy; after its last retry the last answer stands."""
+    session = scripted(
+        *[service.answer(503, "ServerBusy")] * 3, retry=ScheduledBackoff(delays_s=(2.0, 4.0))
+    )
+    result = session.execute(op())
+    assert (result.outcome, statuses(result)) == (Outcome.THROTTLED, [503] * 3)
+    assert session.waits == [2.0, 4.0]
+
+
+def test_the_formula_has_its_chance_from_outside(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """The random factor of the waits comes from the generator that was handed in."""
+    policy = ExponentialBackoff(retries=2, backoff_s=1.0, minimum_s=0.1, maximum_s=60.0)
+    session = scripted(*[service.answer(503, "ServerBusy")] * 3, retry=policy)
+    session.execute(op())
+    assert 0.9 <= session.waits[0] <= 1.3
+    assert 2.5 <= session.waits[1] <= 3.7
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "outcome"),
+    [
+        (400, "InvalidInput", Outcome.REJECTED),
+        (403, "AuthenticationFailed", Outcome.FORBIDDEN),
+        (413, "RequestBodyTooLarge", Outcome.REJECTED),
+        (501, "NotImplemented", Outcome.SERVER_ERROR),
+    ],
+)
+def test_what_no_retry_helps_is_not_retried(
+    service: Any, scripted: Callable[..., Any], status: int, code: str, outcome: Outcome
+) -> None:
+    """Other 4xx answers and 501 are final."""
+    session = scripted(service.answer(status, code))
+    result = session.execute(op())
+    assert (result.outcome, statuses(result)) == (outcome, [status])
+    assert result.attempts[0].error_code == code
+
+
+def test_an_error_in_xml_is_read_too(service: Any, scripted: Callable[..., Any]) -> None:
+    """What answers before the table service words its errors in XML."""
+    body = b"<?xml version='1.0'?><Error><Code>ServerBusy</Code><Message>Busy.</Message></Error>"
+    session = scripted(
+        b"HTTP/1.1 503 Busy\r\nContent-Type: application/xml\r\nContent-Length: "
+        + str(len(body)).encode()
+        + b"\r\n\r\n"
+        + body,
+        retries=0,
+    )
+    (attempt,) = session.execute(op()).attempts
+    assert (attempt.error_code, attempt.message) == ("ServerBusy", "Busy.")
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"HTTP/1.1 204 No", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"]
+)
+def test_a_connection_that_ends_early_is_a_reset(
+    service: Any, scripted: Callable[..., Any], head: bytes
+) -> None:
+    """No answer, half a head and half a body are resets, retried at once on a new connection."""
+    session = scripted(service.close_after(head), service.no_content)
+    result = session.execute(op(Kind.UPSERT_MERGE))
+    assert result.outcome is Outcome.SUCCESS
+    assert faults(result) == [Fault.RESET, None]
+    assert statuses(result) == [0, 204]
+    assert session.waits == [0.0]
+    assert service.connections == 2
+    assert session.connections_in_use == 0
+
+
+def test_a_reset_after_the_request_is_a_reset(service: Any, scripted: Callable[..., Any]) -> None:
+    """A request that was read and answered with a reset may have been done."""
+    session = scripted(service.reset, retries=0)
+    result = session.execute(op())
+    assert (result.outcome, faults(result)) == (Outcome.CONNECTION, [Fault.RESET])
+    assert result.attempts[0].ambiguous
+    assert result.attempts[0].error_code == "connection_reset"
+    assert result.bytes_sent == len(service.requests[0])
+
+
+def test_an_answer_that_is_not_http(service: Any, scripted: Callable[..., Any]) -> None:
+    """Garbage is a bad answer, and its connection is not used again."""
+    session = scripted(b"SSH-2.0-OpenSSH_9\r\n", service.no_content)
+    result = session.execute(op())
+    assert faults(result) == [Fault.BAD_ANSWER, None]
+    assert (service.connections, session.connections_in_use) == (2, 0)
+
+
+def test_a_success_that_is_not_json(service: Any, scripted: Callable[..., Any]) -> None:
+    """A read that is answered 200 with something else is a bad answer, not a defect."""
+    html = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"
+    session = scripted(html, retries=0)
+    result = session.execute(Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r"))
+    assert (result.outcome, faults(result)) == (Outcome.CONNECTION, [Fault.BAD_ANSWER])
+
+
+def test_a_transaction_answered_with_nonsense(service: Any, scripted: Callable[..., Any]) -> None:
+    """A 202 whose body is no answer to each part is a bad answer, not a success."""
+    nothing = b"HTTP/1.1 202 Accepted\r\nContent-Type: multipart/mixed; boundary=b\r\n"
+    session = scripted(
+        nothing + b"Content-Length: 4\r\n\r\nwhat",
+        service.transaction_answer(b"HTTP/1.1 204 No Content\r\n\r\n"),
+        retries=0,
+    )
+    parts = transaction((op(row="a"), op(row="b")))
+    for _ in range(2):
+        result = session.execute(parts)
+        assert (result.outcome, faults(result)) == (Outcome.CONNECTION, [Fault.BAD_ANSWER])
+        assert result.entities == 0
+
+
+def test_no_answer_in_time(service: Any, scripted: Callable[..., Any]) -> None:
+    """An answer that does not come in time is a time-out, of that length, and ambiguous."""
+    session = scripted(service.silence, retries=0, read_timeout_s=0.2)
+    result = session.execute(op())
+    assert (result.outcome, faults(result)) == (Outcome.TIMEOUT, [Fault.READ_TIMEOUT])
+    assert 0.2 <= result.service_s < 5.0
+    assert session.connections_in_use == 0
+
+
+def test_nobody_listens(service: Any, scripted: Callable[..., Any]) -> None:
+    """A refused connection was not sent: retried at once, never ambiguous, its place freed."""
+    session = scripted()
+    service.stop()
+    result = session.execute(op())
+    assert (result.outcome, faults(result)) == (Outcome.CONNECTION, [Fault.REFUSED] * 4)
+    assert not any(attempt.ambiguous for attempt in result.attempts)
+    assert session.waits == [0.0] * 3
+    assert (result.bytes_sent, session.connections_in_use) == (0, 0)
+
+
+def test_an_unknown_host_is_not_reached(open_to: Callable[..., Any]) -> None:
+    """A name that does not resolve was not sent either."""
+    session = open_to("sdk", emulator_endpoint("http://no-such-host.invalid:1"))
+    result = session.execute(op())
+    assert faults(result) == [Fault.REFUSED]
+
+
+def test_an_insert_whose_answer_was_lost(service: Any, scripted: Callable[..., Any]) -> None:
+    """409 on the retry of an insert whose answer was lost is success after ambiguity."""
+    session = scripted(service.reset, service.answer(409, "EntityAlreadyExists"))
+    result = session.execute(op())
+    assert (result.outcome, result.entities) == (Outcome.SUCCESS_AFTER_AMBIGUITY, 1)
+    assert statuses(result) == [0, 409]
+
+
+def test_an_insert_that_was_throttled_first(service: Any, scripted: Callable[..., Any]) -> None:
+    """A 503 was not applied, so 409 after it is a conflict."""
+    session = scripted(
+        service.answer(503, "ServerBusy"), service.answer(409, "EntityAlreadyExists")
+    )
+    assert session.execute(op()).outcome is Outcome.CONFLICT
+
+
+def test_a_delete_whose_answer_was_lost(service: Any, scripted: Callable[..., Any]) -> None:
+    """404 on the retry of a delete whose answer was lost is success after ambiguity."""
+    session = scripted(service.reset, service.answer(404, "ResourceNotFound"))
+    result = session.execute(op(Kind.DELETE))
+    assert (result.outcome, statuses(result)) == (Outcome.SUCCESS_AFTER_AMBIGUITY, [0, 404])
+
+
+@pytest.mark.parametrize("kind", [Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE])
+def test_a_conditional_update_whose_answer_was_lost(
+    service: Any, scripted: Callable[..., Any], kind: Kind
+) -> None:
+    """412 on the retry of a conditional update whose answer was lost is the same."""
+    session = scripted(service.close_after(b""), service.answer(412, "UpdateConditionNotSatisfied"))
+    result = session.execute(op(kind, etag='W/"1"'))
+    assert (result.outcome, statuses(result)) == (Outcome.SUCCESS_AFTER_AMBIGUITY, [0, 412])
+
+
+def refused_transaction(
+    service: Any, status: int = 409, code: str = "EntityAlreadyExists"
+) -> bytes:
+    body = b'{"odata.error":{"code":"%s","message":{"lang":"en","value":"0:No."}}}' % code.encode()
+    part = (
+        b"HTTP/1.1 %d Reason\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        % (status, len(body))
+    ) + body
+    answer: bytes = service.transaction_answer(part)
+    return answer
+
+
+def test_a_transaction_that_had_been_applied(service: Any, scripted: Callable[..., Any]) -> None:
+    """After a lost answer and a 409, the row read back is ours: the transaction succeeded."""
+    session = scripted(
+        service.reset,
+        refused_transaction(service),
+        service.entity_answer(RowKey="a", **PROPERTIES),
+    )
+    result = session.execute(transaction((op(row="a"), op(row="b"))))
+    assert (result.outcome, result.entities) == (Outcome.SUCCESS_AFTER_AMBIGUITY, 2)
+    assert statuses(result) == [0, 409, 200]
+    assert result.attempts[1].error_code == "EntityAlreadyExists"
+
+
+def test_a_transaction_that_had_not_been_applied(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """The row read back is somebody else's: the conflict stands."""
+    session = scripted(
+        service.reset,
+        refused_transaction(service),
+        service.entity_answer(RowKey="a", A=2),
+    )
+    result = session.execute(transaction((op(row="a"), op(row="b"))))
+    assert (result.outcome, result.entities) == (Outcome.CONFLICT, 0)
+
+
+def test_a_transaction_that_missed_a_row(service: Any, scripted: Callable[..., Any]) -> None:
+    """404 on the retry of a transaction, and its insert is not there: it was not applied."""
+    session = scripted(
+        service.reset,
+        refused_transaction(service, 404, "ResourceNotFound"),
+        service.answer(404, "ResourceNotFound"),
+    )
+    result = session.execute(transaction((op(Kind.UPDATE_MERGE, "b"), op(row="a"))))
+    assert (result.outcome, statuses(result)) == (Outcome.NOT_FOUND, [0, 404, 404])
+    assert b"RowKey='a'" in service.requests[-1]
+
+
+def test_the_read_back_is_retried_and_may_fail(service: Any, scripted: Callable[..., Any]) -> None:
+    """A read-back that gets no answer either leaves the transaction undecided, all seen."""
+    session = scripted(
+        service.reset,
+        refused_transaction(service),
+        service.answer(503, "ServerBusy"),
+        service.answer(503, "ServerBusy"),
+        retries=1,
+    )
+    result = session.execute(transaction((op(row="a"), op(row="b"))))
+    assert (result.outcome, result.entities) == (Outcome.UNDECIDED, 0)
+    assert statuses(result) == [0, 409, 503, 503]
+
+
+def test_the_budget_ends_retries(service: Any, scripted: Callable[..., Any]) -> None:
+    """A retry that the budget does not cover is not sent; what is known stands."""
+    session = scripted(*[service.answer(503, "ServerBusy")] * 2, retries=5, budget=Budget(2))
+    result = session.execute(op())
+    assert (result.outcome, statuses(result)) == (Outcome.THROTTLED, [503, 503])
+    assert session.waits == [0.25]
+
+
+def test_the_budget_ends_a_read_back(service: Any, scripted: Callable[..., Any]) -> None:
+    """A read-back that the budget does not cover leaves the transaction undecided."""
+    session = scripted(service.reset, refused_transaction(service), budget=Budget(2))
+    result = session.execute(transaction((op(row="a"),)))
+    assert (result.outcome, len(service.requests)) == (Outcome.UNDECIDED, 2)
+
+
+def test_a_killed_greenlet_gives_its_connection_up(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """Killed while it waits for an answer, a user leaves a free place and no used connection."""
+    session = scripted(service.silence, service.no_content, connections=1)
+    user = gevent.spawn(session.execute, op())
+    _until(lambda: bool(service.requests))
+    assert session.connections_in_use == 1
+    user.kill()
+    assert isinstance(user.value, gevent.GreenletExit)
+    assert session.connections_in_use == 0
+    assert session.execute(op()).outcome is Outcome.SUCCESS
+    assert service.connections == 2
+
+
+def test_a_time_limit_of_the_caller_passes_through(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """A gevent.Timeout of the caller is no result of the service."""
+    session = scripted(service.silence, connections=1)
+    with pytest.raises(gevent.Timeout), gevent.Timeout(0.1):
+        session.execute(op())
+    assert session.connections_in_use == 0
+
+
+def test_connections_are_bounded_and_shared(service: Any, scripted: Callable[..., Any]) -> None:
+    """Twenty users of one session use no more connections than it may have."""
+    session = scripted(*[service.no_content] * 60, connections=3)
+    users = [gevent.spawn(lambda: [session.execute(op()) for _ in range(3)]) for _ in range(20)]
+    gevent.joinall(users, timeout=20.0, raise_error=True)
+    assert len(service.requests) == 60
+    assert service.connections <= 3
+    assert session.connections_in_use == 0
+
+
+def test_an_idle_connection_that_was_closed_is_not_used(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """A connection that the service closed while idle costs no attempt."""
+    session = scripted(service.close_after(service.no_content), service.no_content)
+    assert session.execute(op()).outcome is Outcome.SUCCESS
+    time.sleep(0.2)
+    assert statuses(session.execute(op())) == [204]
+    assert service.connections == 2
+
+
+def test_a_connection_that_says_too_much_is_not_used(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """Bytes behind an answer mean a connection out of step; the next request takes another."""
+    session = scripted(service.no_content * 2, service.no_content)
+    assert statuses(session.execute(op())) == [204]
+    assert statuses(session.execute(op())) == [204]
+    assert service.connections == 2
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nEmpty:\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\nx-ms-version: 2019-02-02\r\n\r\n",
+    ],
+)
+def test_an_answer_may_come_in_any_pieces(
+    service: Any, scripted: Callable[..., Any], raw: bytes
+) -> None:
+    """Interim answers and answers that come byte by byte are read right."""
+    session = scripted(service.in_pieces(raw))
+    result = session.execute(op())
+    assert (result.outcome, statuses(result)) == (Outcome.SUCCESS, [204])
+    assert result.bytes_received == len(raw)
+
+
+def test_a_chunked_answer_is_read(service: Any, scripted: Callable[..., Any]) -> None:
+    """An answer in chunks, in pieces, is one entity."""
+    raw = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'e\r\n{"PartitionKey\r\n16\r\n":"p","RowKey":"r","A"\r\n3\r\n:1}\r\n0\r\n\r\n'
+    )
+    session = scripted(service.in_pieces(raw))
+    result = session.execute(Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r"))
+    assert result.outcome is Outcome.SUCCESS, result
+    assert result.value["A"] == 1
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if condition():
+            return
+        gevent.sleep(0.02)
+    raise AssertionError("did not happen within 4 s")

@@ -1,0 +1,57 @@
+"""What every file of a kind has to be like."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HARNESS = ROOT / "harness"
+
+_ADDRESSES = re.compile(
+    r'"resolved"\s*:|--(?:extra-)?index-url|--find-links|@\s*(?:https?|file)://'
+    r"|https?://\S+\.(?:tgz|whl|tar\.gz)|https?://(?:\S*registry|\S*pypi|files\.pythonhosted)\S*",
+    re.IGNORECASE,
+)
+LOCKS = [
+    *ROOT.glob("requirements*.txt"),
+    *HARNESS.rglob("package-lock.json"),
+    *HARNESS.rglob(".npmrc"),
+    ROOT / "pyproject.toml",
+]
+
+
+@pytest.mark.parametrize("file", LOCKS, ids=lambda file: file.name)
+def test_lock_files_name_no_download_address(file: Path) -> None:
+    """Where packages come from is the machine's business: locks hold names and versions."""
+    found = _ADDRESSES.search(file.read_text(encoding="utf-8"))
+    assert found is None, found
+
+
+def test_every_python_package_is_pinned_by_version_alone() -> None:
+    """Each line of the Python locks is name==version, a comment, or the other lock."""
+    pinned = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+|#.*|-r requirements\.txt|")
+    for file in ROOT.glob("requirements*.txt"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            assert pinned.fullmatch(line), f"{file.name}: {line}"
+
+
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("file", TESTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_test_says_in_a_sentence_what_holds(file: Path) -> None:
+    """A test opens with a docstring, and so does its module."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    silent = [
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert ast.get_docstring(tree), "the module says nothing"
+    assert not silent

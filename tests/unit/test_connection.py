@@ -1,0 +1,251 @@
+"""Who the endpoint is: the host decides, the environment holds the credential."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.endpoint.connection import (
+    Endpoint,
+    Sas,
+    SharedKey,
+    consent_problem,
+    emulator_endpoint,
+    endpoint_from,
+)
+from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
+from harness.model.errors import SetupError
+from harness.model.target import EndpointKind
+
+KEY = base64.b64encode(b"a key that nobody has").decode()
+SAS = "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2030-01-01T00:00:00Z&sig=c2VjcmV0"
+ACCOUNT_URL = "https://orders.table.core.windows.net"
+
+
+def problem(host: str, environ: dict[str, str]) -> str:
+    with pytest.raises(SetupError) as caught:
+        endpoint_from(host, environ)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "kind", "account"),
+    [
+        (ACCOUNT_URL, EndpointKind.STORAGE, "orders"),
+        ("https://orders.table.core.chinacloudapi.cn", EndpointKind.STORAGE, "orders"),
+        ("https://orders.table.core.usgovcloudapi.net", EndpointKind.STORAGE, "orders"),
+        ("https://orders.z01.table.storage.azure.net", EndpointKind.STORAGE, "orders"),
+        ("https://orders.table.cosmos.azure.com:443", EndpointKind.COSMOS, "orders"),
+        ("https://orders.documents.azure.com", EndpointKind.COSMOS, "orders"),
+        ("http://127.0.0.1:10002/orders", EndpointKind.AZURITE, "orders"),
+        ("https://azurite.test:10002/devstoreaccount1", EndpointKind.AZURITE, EMULATOR_ACCOUNT),
+        ("https://tables.example.com/orders", EndpointKind.STORAGE, "orders"),
+    ],
+)
+def test_kind_and_account_follow_from_the_host(host: str, kind: EndpointKind, account: str) -> None:
+    """The host alone decides the kind and, where it names one, the account."""
+    endpoint = endpoint_from(host, {"AZURE_STORAGE_KEY": KEY})
+    assert (endpoint.kind, endpoint.account) == (kind, account)
+    assert endpoint.credential == SharedKey(account, KEY)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "http://127.0.0.1:10002",
+        "http://127.0.0.1:10002/",
+        "http://localhost:10002/devstoreaccount1/",
+        "HTTP://LOCALHOST:10002",
+    ],
+)
+def test_loopback_without_credentials_is_the_emulator(host: str) -> None:
+    """All spellings of a loopback address give one URL and the development account."""
+    endpoint = endpoint_from(host, {})
+    assert endpoint.url == "http://127.0.0.1:10002/devstoreaccount1"
+    assert endpoint.credential == SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY)
+    assert (endpoint.host, endpoint.hostname, endpoint.port) == (
+        "127.0.0.1:10002",
+        "127.0.0.1",
+        10002,
+    )
+    assert endpoint == emulator_endpoint("http://127.0.0.1:10002")
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("http://127.8.9.10:1", True),
+        ("http://[::1]:1", True),
+        ("http://localhost:1", True),
+        (ACCOUNT_URL, False),
+        ("https://10.0.0.1/devstoreaccount1", False),
+        ("https://localhost.example.com/orders", False),
+        ("https://127.0.0.1.example.com/orders", False),
+    ],
+)
+def test_only_this_machine_is_loopback(host: str, loopback: bool) -> None:
+    """A name that merely looks like loopback is remote."""
+    endpoint = endpoint_from(host, {"AZURE_STORAGE_KEY": KEY})
+    assert (endpoint.loopback, endpoint.remote) == (loopback, not loopback)
+
+
+@pytest.mark.parametrize(
+    ("environ", "credential"),
+    [
+        ({"AZURE_STORAGE_KEY": KEY}, SharedKey("orders", KEY)),
+        ({"AZURE_STORAGE_ACCOUNT": "orders", "AZURE_STORAGE_KEY": KEY}, SharedKey("orders", KEY)),
+        ({"AZURE_STORAGE_SAS_TOKEN": SAS}, Sas(SAS)),
+        ({"AZURE_STORAGE_SAS_TOKEN": f"?{SAS}"}, Sas(SAS)),
+        (
+            {"AZURE_STORAGE_KEY": KEY, "AZURE_STORAGE_SAS_TOKEN": SAS},
+            SharedKey("orders", KEY),
+        ),
+        (
+            {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName=orders;AccountKey={KEY};"},
+            SharedKey("orders", KEY),
+        ),
+        (
+            {
+                "AZURE_STORAGE_CONNECTION_STRING": (
+                    f"TableEndpoint={ACCOUNT_URL}/;SharedAccessSignature={SAS}"
+                )
+            },
+            Sas(SAS),
+        ),
+    ],
+)
+def test_credentials_come_from_the_variables_of_azure_cli(
+    environ: dict[str, str], credential: SharedKey | Sas
+) -> None:
+    """Connection string, then key, then SAS."""
+    assert endpoint_from(ACCOUNT_URL, environ).credential == credential
+
+
+def test_the_emulators_connection_string_is_for_any_loopback_port() -> None:
+    """UseDevelopmentStorage=true stands for the emulator, wherever on this machine it listens."""
+    environ = {"AZURE_STORAGE_CONNECTION_STRING": "UseDevelopmentStorage=true"}
+    assert endpoint_from("http://127.0.0.1:4", environ) == emulator_endpoint("http://127.0.0.1:4")
+    assert "emulator" in problem(ACCOUNT_URL, environ)
+
+
+@pytest.mark.parametrize(
+    ("host", "environ", "words"),
+    [
+        (ACCOUNT_URL, {}, "AZURE_STORAGE_SAS_TOKEN"),
+        (
+            ACCOUNT_URL,
+            {"AZURE_STORAGE_KEY": "", "AZURE_STORAGE_ACCOUNT": "orders"},
+            "no credential",
+        ),
+        (ACCOUNT_URL, {"AZURE_STORAGE_ACCOUNT": "stock", "AZURE_STORAGE_KEY": KEY}, "stock"),
+        (
+            ACCOUNT_URL,
+            {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName=stock;AccountKey={KEY}"},
+            "stock.table.core.windows.net, but -H is https://orders",
+        ),
+        (
+            "http://127.0.0.1:10002",
+            {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName=orders;AccountKey={KEY}"},
+            "make them agree",
+        ),
+        ("http://127.0.0.1:1", {"AZURE_STORAGE_CONNECTION_STRING": "nonsense"}, "malformed"),
+        (
+            ACCOUNT_URL,
+            {"AZURE_STORAGE_CONNECTION_STRING": "AccountName=orders"},
+            "neither AccountKey nor",
+        ),
+        (
+            ACCOUNT_URL,
+            {"AZURE_STORAGE_CONNECTION_STRING": f"AccountKey={KEY}"},
+            "neither AccountName nor",
+        ),
+        (ACCOUNT_URL, {"AZURE_STORAGE_KEY": "not base64!"}, "not base64"),
+        (ACCOUNT_URL, {"AZURE_STORAGE_SAS_TOKEN": "sv=2019-02-02"}, "no signature"),
+        ("https://tables.example.com", {"AZURE_STORAGE_KEY": KEY}, "AZURE_STORAGE_ACCOUNT"),
+    ],
+)
+def test_a_credential_that_does_not_fit_is_refused(
+    host: str, environ: dict[str, str], words: str
+) -> None:
+    """A credential never chooses the endpoint; one for another place is an error that says so."""
+    assert words in problem(host, environ)
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("127.0.0.1:10002", "not a URL"),
+        ("", "not a URL"),
+        ("ftp://127.0.0.1", "not a URL"),
+        ("http://127.0.0.1:port", "not a URL"),
+        ("http://orders.table.core.windows.net", "https"),
+        ("http://10.0.0.1:10002/devstoreaccount1", "https"),
+        (f"{ACCOUNT_URL}?{SAS}", "AZURE_STORAGE_SAS_TOKEN"),
+        (f"https://user:{KEY}@orders.table.core.windows.net", "user name"),
+        (f"AccountName=orders;AccountKey={KEY}", "AZURE_STORAGE_CONNECTION_STRING"),
+        (f"{ACCOUNT_URL}/mytable", "path"),
+        ("https://orders.blob.core.windows.net", "not the address of a table service"),
+        ("https://orders-secondary.table.core.windows.net", "read-only"),
+        ("http://127.0.0.1:10002/a/b", "not the name of an account"),
+    ],
+)
+def test_a_host_that_is_no_table_endpoint_is_refused(host: str, words: str) -> None:
+    """The sentence says what to do, and repeats no secret that was typed."""
+    sentence = problem(host, {"AZURE_STORAGE_KEY": KEY})
+    assert words in sentence
+    assert "c2VjcmV0" not in sentence
+    assert KEY not in sentence
+
+
+@pytest.mark.parametrize("credential", [SharedKey("orders", KEY), Sas(SAS)])
+def test_no_text_of_an_endpoint_shows_its_secret(credential: SharedKey | Sas) -> None:
+    """Neither repr nor str of the endpoint or the credential holds the key or the signature."""
+    endpoint = Endpoint(
+        kind=EndpointKind.STORAGE, url=ACCOUNT_URL, account="orders", credential=credential
+    )
+    for shown in (repr(endpoint), str(endpoint), repr(credential), f"{credential}"):
+        assert KEY not in shown
+        assert "c2VjcmV0" not in shown
+
+
+def test_the_fingerprint_is_of_kind_address_and_account_alone() -> None:
+    """Another credential gives the same fingerprint, another account or address another one."""
+    endpoint = endpoint_from(ACCOUNT_URL, {"AZURE_STORAGE_KEY": KEY})
+    assert dataclasses.replace(endpoint, credential=Sas(SAS)).fingerprint == endpoint.fingerprint
+    for change in ({"account": "stock"}, {"url": "https://x.test"}, {"kind": EndpointKind.COSMOS}):
+        assert dataclasses.replace(endpoint, **change).fingerprint != endpoint.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("host", "remote_ok", "words"),
+    [
+        ("http://127.0.0.1:1", None, None),
+        ("http://127.0.0.1:1", "whatever", None),
+        (ACCOUNT_URL, "orders", None),
+        (ACCOUNT_URL, None, "--remote-ok orders"),
+        (ACCOUNT_URL, "", "--remote-ok orders"),
+        (ACCOUNT_URL, "stock", "names stock"),
+        ("https://10.0.0.1/devstoreaccount1", None, "--remote-ok devstoreaccount1"),
+    ],
+)
+def test_a_remote_host_needs_its_account_said_again(
+    host: str, remote_ok: str | None, words: str | None
+) -> None:
+    """Loopback needs no consent; anything else needs the account of the host, and no other."""
+    endpoint = endpoint_from(host, {"AZURE_STORAGE_KEY": KEY})
+    sentence = consent_problem(endpoint, remote_ok)
+    assert (sentence is None) if words is None else (sentence is not None and words in sentence)
+
+
+@given(host=st.text(), scheme=st.sampled_from(["", "http://", "https://"]))
+def test_no_host_whatever_breaks_the_parser(host: str, scheme: str) -> None:
+    """Any text is either an endpoint or a sentence, and plain http stays on this machine."""
+    try:
+        endpoint = endpoint_from(scheme + host, {"AZURE_STORAGE_KEY": KEY})
+    except SetupError:
+        return
+    assert endpoint.loopback or endpoint.url.startswith("https://")

@@ -1,0 +1,434 @@
+"""The metrics page: values from a real scrape, and what no key may break."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.server
+import shutil
+import socket
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness.measure.latency import BUCKETS_S
+from harness.measure.ledger import Ledger
+from harness.metrics.exposition import Exposed, Read, RunState, partition_label
+from harness.metrics.server import push, start_server
+from harness.model.entity import key_problem
+from harness.model.errors import SetupError
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from harness.model.target import PUBLISHED, Targets
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+START = 1_700_000_000
+
+OK = Attempt(status=204, sent_s=START, latency_s=0.004)
+BUSY = Attempt(
+    status=503,
+    sent_s=START,
+    latency_s=0.002,
+    error_code="ServerBusy",
+    scope=Scope.PARTITION,
+    message="The server is busy.",
+)
+RESET = Attempt(
+    status=0, sent_s=START, latency_s=0.001, error_code="connection_reset", fault=Fault.RESET
+)
+
+
+def result(
+    key: str,
+    *,
+    kind: Kind = Kind.UPSERT_MERGE,
+    outcome: Outcome = Outcome.SUCCESS,
+    attempts: tuple[Attempt, ...] = (OK,),
+    entities: int = 1,
+    service_s: float = 0.005,
+    due_s: float | None = None,
+) -> Result:
+    """A result of an operation on ``key`` that was sent at `START`."""
+    return Result(
+        operation=Operation(kind=kind, partition_key=key, row_key="r"),
+        outcome=outcome,
+        sent_s=START,
+        done_s=START + service_s,
+        due_s=due_s,
+        attempts=attempts,
+        entities=entities,
+    )
+
+
+def exposed(
+    *results: Result, run_id: str = "run1", cap: int = 200, targets: Targets | None = PUBLISHED
+) -> Exposed:
+    """A run that consists of ``results``."""
+    ledger = Ledger(cap=cap)
+    ledger.open_window(START, START + 10)
+    for one in results:
+        ledger.add(one)
+    return Exposed(
+        run_id=run_id,
+        snapshot=ledger.snapshot(start=START, end=START + 10, latencies=False),
+        targets=targets,
+        users=20,
+        workers=2,
+        cpu_percent={"w1": 41.5, "w2": 12.0},
+        info={"profile": "single-partition", "endpoint": "azurite", "host": "127.0.0.1:10002"},
+    )
+
+
+def series(text: str) -> Series:
+    """Every sample of a page; a series that comes twice is an error."""
+    found: Series = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            name = (sample.name, frozenset(sample.labels.items()))
+            assert name not in found, f"{name} comes twice"
+            found[name] = sample.value
+    return found
+
+
+def rendered(read: Read) -> str:
+    """The page that ``read`` leads to."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunState(read))
+    return generate_latest(registry).decode()
+
+
+def scrape(port: int) -> Series:
+    """A real scrape over HTTP."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        assert answer.status == 200
+        return series(answer.read().decode())
+
+
+def labelled(found: Series, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of one name by their label values, ordered by label name."""
+    return {
+        tuple(value for _, value in sorted(labels)): value
+        for (of, labels), value in found.items()
+        if of == name
+    }
+
+
+def value(found: Series, name: str, **labels: str) -> float:
+    """One sample."""
+    return found[(name, frozenset(labels.items()))]
+
+
+SOME = exposed(
+    result("p0"),
+    result("p0", attempts=(BUSY, BUSY, OK), service_s=0.5),
+    result("p0", kind=Kind.TRANSACTION, entities=100, service_s=0.03, due_s=START - 1.0),
+    result("p1", attempts=(BUSY,), outcome=Outcome.THROTTLED, entities=0),
+    result("p1", kind=Kind.INSERT, attempts=(RESET,), outcome=Outcome.CONNECTION, entities=0),
+)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Series]:
+    """What a real scrape of `SOME` gives."""
+    server = start_server(0, "127.0.0.1", lambda: SOME)
+    yield scrape(server.port)
+    server.close()
+
+
+def test_entities_by_partition_and_operation(page: Series) -> None:
+    """Entities are counted by partition and operation; a failed write counts none."""
+    assert labelled(page, "aztables_entities_total") == {
+        ("upsert_merge", "p0", "run1"): 2,
+        ("transaction", "p0", "run1"): 100,
+        ("upsert_merge", "p1", "run1"): 0,
+        ("insert", "p1", "run1"): 0,
+    }
+
+
+def test_every_attempt_is_counted_with_its_status(page: Series) -> None:
+    """Retries hide nothing: every 503 and every lost connection is an attempt of its own."""
+    name = "aztables_attempts_total"
+    busy = {"status": "503", "error_code": "ServerBusy", "scope": "partition"}
+    assert value(page, name, run="run1", partition="p0", **busy) == 2
+    assert value(page, name, run="run1", partition="p1", **busy) == 1
+    lost = {"status": "0", "error_code": "connection_reset", "scope": ""}
+    assert value(page, name, run="run1", partition="p1", **lost) == 1
+    assert sum(labelled(page, name).values()) == 7
+
+
+def test_operations_by_outcome(page: Series) -> None:
+    """An operation that succeeded on its third attempt is one success."""
+    assert labelled(page, "aztables_operations_total") == {
+        ("upsert_merge", "success", "run1"): 2,
+        ("upsert_merge", "throttled", "run1"): 1,
+        ("transaction", "success", "run1"): 1,
+        ("insert", "connection", "run1"): 1,
+    }
+
+
+def test_histogram_has_service_and_response_apart(page: Series) -> None:
+    """Buckets are cumulative and end in the count; response exists only where something was due."""
+    name = "aztables_operation_duration_seconds"
+    upsert = {"run": "run1", "op": "upsert_merge", "latency": "service"}
+    counts = [value(page, f"{name}_bucket", le=str(bound), **upsert) for bound in BUCKETS_S]
+    assert counts == [2.0 if 0.005 <= bound < 0.5 else 3.0 * (bound >= 0.5) for bound in BUCKETS_S]
+    assert value(page, f"{name}_bucket", le="+Inf", **upsert) == 3
+    assert value(page, f"{name}_count", **upsert) == 3
+    assert value(page, f"{name}_sum", **upsert) == pytest.approx(0.51, abs=1e-5)
+    response = {"run": "run1", "op": "transaction", "latency": "response"}
+    assert value(page, f"{name}_sum", **response) == pytest.approx(1.03, abs=1e-5)
+    assert (f"{name}_count", frozenset({**upsert, "latency": "response"}.items())) not in page
+
+
+def test_targets_info_users_workers_and_cpu(page: Series) -> None:
+    """The rest of the page says what is stressed, by whom, and what it is held against."""
+    assert labelled(page, "aztables_target_entities_per_second") == {
+        ("run1", "partition"): 2000,
+        ("run1", "account"): 20000,
+    }
+    assert value(page, "aztables_users", run="run1") == 20
+    assert value(page, "aztables_workers", run="run1") == 2
+    cpu = labelled(page, "aztables_generator_cpu_percent")
+    assert cpu == {("run1", "w1"): 41.5, ("run1", "w2"): 12.0}
+    info = {"profile": "single-partition", "endpoint": "azurite", "host": "127.0.0.1:10002"}
+    assert value(page, "aztables_run_info", run="run1", **info) == 1
+
+
+def test_every_series_carries_the_run(page: Series) -> None:
+    """No series is without the label that tells runs apart."""
+    assert page
+    assert all(("run", "run1") in labels for _, labels in page)
+
+
+def test_no_targets_no_target_series() -> None:
+    """For Cosmos DB there is no target in entities a second, so none is shown."""
+    found = series(rendered(lambda: exposed(result("p0"), targets=None)))
+    assert labelled(found, "aztables_target_entities_per_second") == {}
+
+
+def test_only_the_current_run_is_shown() -> None:
+    """Before the first run a scrape is empty; after a second began the first is gone."""
+    shown: list[Exposed] = []
+    server = start_server(0, "127.0.0.1", lambda: shown[-1] if shown else None)
+    try:
+        assert scrape(server.port) == {}
+        shown.append(exposed(result("p0")))
+        assert {dict(labels)["run"] for _, labels in scrape(server.port)} == {"run1"}
+        shown.append(exposed(result("p0"), run_id="run2"))
+        assert {dict(labels)["run"] for _, labels in scrape(server.port)} == {"run2"}
+    finally:
+        server.close()
+
+
+def test_folded_partitions_are_one_series() -> None:
+    """A thousand keys above the cap lead to the capped number of label values, sums exact."""
+    found = series(rendered(lambda: exposed(*(result(f"k{n}") for n in range(1000)), cap=5)))
+    entities = labelled(found, "aztables_entities_total")
+    assert len(entities) == 6
+    assert entities["upsert_merge", "(other)", "run1"] == 995
+
+
+def test_reserved_names_stay_apart() -> None:
+    """A real key that is spelled like the folded rest or the whole table is neither of them."""
+    keys = ["(other)", "(table)", "(empty)", "", WHOLE_TABLE, "folded"]
+    found = series(rendered(lambda: exposed(*map(result, keys), cap=5)))
+    assert set(labelled(found, "aztables_entities_total")) == {
+        ("upsert_merge", shown, "run1")
+        for shown in ("/(other)", "/(table)", "/(empty)", "(empty)", "(table)", "(other)")
+    }
+
+
+AWKWARD = [
+    'say "hi"',
+    "back\\slash",
+    "two\nlines",
+    "a\r\x00\x1b\x85b",
+    "🦊 fox",
+    "k" * 1024,
+    "half \ud83e pair",
+    "a,b=c}{#",
+    " spaced ",
+    "\\n",
+    "}",
+]
+
+
+def renamed(keys: list[str]) -> Exposed:
+    """A run with one entity in the first key, two in the second, and so on.
+
+    The keys are put into the snapshot: a ledger takes no half surrogate pair, nor does a service.
+    """
+    run = exposed(*(result(f"x{n:04d}", entities=n + 1) for n in range(len(keys))))
+    views = {view.key: view for view in run.snapshot.partitions}
+    partitions = tuple(
+        dataclasses.replace(views[f"x{n:04d}"], key=key) for n, key in enumerate(keys)
+    )
+    return dataclasses.replace(
+        run, snapshot=dataclasses.replace(run.snapshot, partitions=partitions)
+    )
+
+
+def test_awkward_keys_survive_a_real_scrape() -> None:
+    """Quotes, newlines, emoji, 1 KiB and half surrogate pairs neither break nor blur a scrape."""
+    server = start_server(0, "127.0.0.1", lambda: renamed(AWKWARD))
+    try:
+        entities = labelled(scrape(server.port), "aztables_entities_total")
+    finally:
+        server.close()
+    assert entities == {
+        ("upsert_merge", partition_label(key), "run1"): n + 1 for n, key in enumerate(AWKWARD)
+    }
+
+
+any_key = st.one_of(
+    st.text(st.characters(codec=None), max_size=40),
+    st.sampled_from(["(other)", "(table)", "(empty)", "/(other)", WHOLE_TABLE, ""]),
+    st.text(st.sampled_from('\\"\nu0d{},=\ud800\x00'), max_size=8),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(any_key, max_size=8, unique=True))
+def test_any_keys_give_a_valid_page_with_exact_sums(keys: list[str]) -> None:
+    """Whatever the keys are, the page parses, has no series twice, and its sums are exact."""
+    shown = renamed(keys)
+    found = series(rendered(lambda: shown))
+    assert sum(labelled(found, "aztables_entities_total").values()) == sum(range(1, len(keys) + 1))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunState(lambda: shown))
+    openmetrics = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call]
+    assert list(parse_openmetrics(openmetrics))  # type: ignore[no-untyped-call]
+
+
+@given(any_key, any_key)
+def test_keys_that_a_service_takes_are_told_apart(one: str, other: str) -> None:
+    """Two different keys that the service would take never share a label value."""
+    if key_problem(one) is None and key_problem(other) is None and one != other:
+        assert partition_label(one) != partition_label(other)
+
+
+def test_port_in_use_is_a_sentence_that_names_the_option() -> None:
+    """A port that somebody else has is bad set-up: port and option are named."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=rf"127\.0\.0\.1:{port} .*--metrics-port"):
+            start_server(port, "127.0.0.1", lambda: None)
+
+
+@pytest.mark.parametrize(("port", "addr"), [(70_000, "127.0.0.1"), (0, "256.256.256.256")])
+def test_impossible_address_is_a_sentence(port: int, addr: str) -> None:
+    """A port or an address that cannot be is bad set-up too."""
+    with pytest.raises(SetupError, match="--metrics-port"):
+        start_server(port, addr, lambda: None)
+
+
+def test_closing_frees_the_port() -> None:
+    """After close the same port can be listened on at once."""
+    first = start_server(0, "127.0.0.1", lambda: SOME)
+    port = first.port
+    first.close()
+    second = start_server(port, "127.0.0.1", lambda: SOME)
+    assert second.port == port
+    second.close()
+
+
+def test_promtool_finds_nothing() -> None:
+    """Prometheus' own linter has nothing to say about the page."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed: `make test-deps` installs it")
+    page = rendered(lambda: SOME) + "\n"
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=page, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+class Gateway:
+    """A Pushgateway's side of the wire: keeps what is put, answers with one status."""
+
+    def __init__(self, status: int = 200) -> None:
+        self.puts: list[tuple[str, str]] = []
+        puts = self.puts
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_PUT(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                puts.append((self.path, body.decode()))
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Log nothing."""
+
+        self._server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    def __enter__(self) -> Gateway:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def test_push_puts_the_page_under_job_and_run() -> None:
+    """A push replaces the group of the run with the same series as a scrape."""
+    with Gateway() as gateway:
+        assert push(f"http://{gateway.address}", "run1", lambda: SOME) is None
+    [(path, body)] = gateway.puts
+    assert path == "/metrics/job/aztables/run/run1"
+    assert series(body) == series(rendered(lambda: SOME))
+
+
+def test_refused_push_is_a_sentence() -> None:
+    """A gateway that answers with an error is named with its status."""
+    with Gateway(status=400) as gateway:
+        sentence = push(f"http://{gateway.address}", "run1", lambda: SOME)
+    assert sentence == (
+        f"the metrics were not pushed to {gateway.address}: it answered 400 Bad Request"
+    )
+
+
+def test_push_to_nobody_is_a_sentence() -> None:
+    """Where nobody listens the sentence names host and port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    sentence = push(f"http://{address}/", "run1", lambda: SOME)
+    assert sentence is not None
+    assert address in sentence
+    assert "refused" in sentence
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "ftp://127.0.0.1:1", "http://127.0.0.1:port"])
+def test_push_to_nonsense_is_a_sentence(url: str) -> None:
+    """A URL that is none leads to a sentence, not to an error."""
+    assert push(url, "run1", lambda: SOME) is not None
+
+
+def test_push_shows_no_password() -> None:
+    """A password in the URL is refused and not shown."""
+    sentence = push("http://me:secret@127.0.0.1:9", "run1", lambda: SOME)
+    assert sentence is not None
+    assert "127.0.0.1:9" in sentence
+    assert "secret" not in sentence
+
+
+def test_silent_gateway_does_not_hold_up_the_end() -> None:
+    """A gateway that takes the connection and never answers costs the stated time at most."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        sentence = push(f"http://127.0.0.1:{port}", "run1", lambda: SOME, bound_s=0.2)
+    assert sentence == f"the metrics were not pushed to 127.0.0.1:{port}: no answer within 0.2 s"
