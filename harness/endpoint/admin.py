@@ -10,17 +10,18 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import AzureError, HttpResponseError
-from azure.core.rest import HttpRequest
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.connection import Endpoint, SharedKey
+from harness.endpoint.exchange import Exchange
 from harness.endpoint.probe import Refusal, explain
-from harness.endpoint.transport import Answer, Exchange, GeventTransport
+from harness.endpoint.transport import Answer, GeventTransport
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget, BudgetSpent
 
@@ -92,7 +93,7 @@ def refusal_of(error: HttpResponseError) -> Refusal:
     """The service's refusal inside an error of the SDK."""
     code = getattr(error, "error_code", None)
     if code is None and error.response is not None:
-        code = error.response.headers.get("x-ms-error-code")
+        code = cast(HttpResponse, error.response).headers.get("x-ms-error-code")
     return Refusal(
         status=error.status_code or 0,
         code=str(getattr(code, "value", code or "")),

@@ -33,10 +33,8 @@ def course(record: RunRecord, page: Page) -> RenderableType:
     )
     lines.append(_line("", margin, Text(axis, style="dim")))
     if any(point.throttled for point in series):
-        marks = "".join(
-            page.glyphs.mark if any(series[place].throttled for place in group) else " "
-            for group in groups
-        )
+        refused = [sum(series[place].throttled for place in group) for group in groups]
+        [marks] = chart(refused, 1, page.glyphs)
         lines.append(_line("throttled", margin, Text(marks, style="red")))
     length = sum(point.width_s for point in series)
     ends = duration(length)

@@ -17,7 +17,6 @@ class Glyphs:
         eighths: From an eighth to a whole cell of a bar.
         empty: A cell of a bar that is not reached.
         levels: From the lowest to the highest column of a chart.
-        mark: Something happened at this time.
         inside: Below a chart, time that was measured.
         outside: Below a chart, time that was not.
         line: A rule.
@@ -30,7 +29,6 @@ class Glyphs:
     eighths: str
     empty: str
     levels: str
-    mark: str
     inside: str
     outside: str
     line: str
@@ -44,7 +42,6 @@ FULL = Glyphs(
     eighths="▏▎▍▌▋▊▉█",
     empty="░",
     levels="▁▂▃▄▅▆▇█",
-    mark="×",  # noqa: RUF001 - a multiplication sign stands in the middle of the line.
     inside="━",
     outside="╌",
     line="─",
@@ -57,7 +54,6 @@ PLAIN = Glyphs(
     eighths="#",
     empty=".",
     levels=".:#",
-    mark="x",
     inside="=",
     outside="-",
     line="-",

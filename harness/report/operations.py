@@ -61,7 +61,7 @@ def attempts(record: RunRecord, page: Page) -> RenderableType:
     lines = [
         Text(
             f"{counted(counts.attempts, 'attempt')} for "
-            f"{counted(counts.operations, 'operation')}: {each:.3f} an operation"
+            f"{counted(counts.operations, 'operation')}, {each:.3f} each"
         ),
         Text(
             f"throttled: {throttled:,} ({percent(record.throttled_ratio)}), for the partition "

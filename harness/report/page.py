@@ -89,12 +89,12 @@ def grid(rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> Table:
     return table
 
 
-def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], names: int = 1) -> Table:
-    """A table whose first ``names`` columns hold names and whose other ones hold figures."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int = 2) -> Table:
+    """A table with names in the first column, figures in the others, ``gap`` blanks between."""
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
     for place, header in enumerate(headers):
         table.add_column(
-            header, justify="left" if place < names else "right", no_wrap=True, vertical="bottom"
+            header, justify="right" if place else "left", no_wrap=True, vertical="bottom"
         )
     for row in rows:
         table.add_row(*row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -26,26 +26,27 @@ from harness.report.words import (
 MOST_PARTITIONS = 10
 _MOST_ESTIMATES = 3
 _BAR_WIDTH = 10
+_NAME_WIDTH = 20
 _ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
+_OTHERS = "all others"
 _NO_TARGET = "no target (request units)"
+_LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
+"""Columns of a bar and blanks between columns: from roomy to narrow."""
 
 
 def partitions(record: RunRecord, page: Page) -> RenderableType:
-    """The hottest partitions beside the target of one."""
-    shown = record.partitions[:MOST_PARTITIONS]
-    names = [_name(part, page) for part in shown]
-    if record.partitions_folded is not None:
-        names.append("all others")
-    target = next((part.target for part in shown if part.target is not None), None)
-    # A bar a partition where there is room for it, else the percentage alone.
-    for bar_width in (_BAR_WIDTH, _BAR_WIDTH // 2, 0):
-        build = functools.partial(_table, record, page, names, target, bar_width)
-        room = room_for_names(page, build, max(map(cell_len, names), default=1))
-        if room >= min(12, max(map(cell_len, names), default=1)):
+    """The hottest partitions beside the target of one, the others together."""
+    parts = record.partitions
+    longest = max((cell_len(_name(part, page)) for part in parts[:MOST_PARTITIONS]), default=0)
+    longest = max(longest, len(_OTHERS))
+    for bar_width, gap in _LAYOUTS:
+        build = functools.partial(_table, record, page, bar_width, gap)
+        room = room_for_names(page, build, longest)
+        if room >= min(_NAME_WIDTH, longest):
             break
     notes = [Text(line, style="dim") for line in _notes(record, page)]
-    title = "partitions" if len(record.partitions) == 1 else "partitions, hottest first"
+    title = "partitions" if len(parts) == 1 else "partitions, hottest first"
     return page.section(title, build(room), *notes)
 
 
@@ -53,96 +54,86 @@ def account(record: RunRecord, page: Page) -> RenderableType:
     """The account beside its target, reads and writes apart, in entities and in requests."""
     part = record.account
     rates = part.entities_per_s
-    best = f"best 1 s {number(rates.best_1s)}, best 10 s {number(rates.best_10s)}"
     beside: Cell = _NO_TARGET
     requests: Cell = "requests, retries included"
     if part.target is not None and part.ratio is not None:
         beside = page.ratio(part.ratio, _BAR_WIDTH).append(f" of {number(part.target)}")
         share = part.transactions_per_s / _ACCOUNT_TRANSACTIONS_PER_S
         requests = page.ratio(share, _BAR_WIDTH)
-        requests.append(f" of {_ACCOUNT_TRANSACTIONS_PER_S:,}, the newer documents' unit")
+        requests.append(f" of {_ACCOUNT_TRANSACTIONS_PER_S:,}")
+        requests.append(" (the unit of newer documents)", style="dim")
     rows: list[tuple[Cell, ...]] = [
         ("entities/s", Text(number(rates.mean), style="bold"), beside),
-        ("", "", Text(best, style="dim")),
-        ("  GET (reads)", number(part.reads_per_s), Text("entities/s", style="dim")),
-        ("  PUT (writes)", number(part.writes_per_s), Text("entities/s", style="dim")),
+        ("  best 1 s", number(rates.best_1s), ""),
+        ("  best 10 s", number(rates.best_10s), ""),
+        ("  GET (reads)", number(part.reads_per_s), ""),
+        ("  PUT (writes)", number(part.writes_per_s), ""),
         ("transactions/s", number(part.transactions_per_s), requests),
     ]
     return page.section("account", grid(rows, right=(1,)))
 
 
-def _table(
-    record: RunRecord,
-    page: Page,
-    names: list[str],
-    target: float | None,
-    bar_width: int,
-    name_width: int,
-) -> Table:
+def _table(record: RunRecord, page: Page, bar_width: int, gap: int, name_width: int) -> Table:
     """The table with names of at most ``name_width`` columns and bars of ``bar_width``."""
-    of_target = "target" if target is None else f"of {number(target)}"
+    target = next((part.target for part in record.partitions if part.target is not None), None)
     headers = [
-        "partition", "entities/s", "best\n1 s", "best\n10 s", of_target,
+        "partition", "entities/s", "best\n1 s", "best\n10 s",
+        "target" if target is None else f"of {number(target)}",
         "503", "500", "429", "p50\nms", "p99\nms",
     ]  # fmt: skip
     rows = []
-    parts = list(record.partitions[:MOST_PARTITIONS])
-    if record.partitions_folded is not None:
-        parts.append(record.partitions_folded)
-    for name, part in zip(names, parts, strict=True):
-        folded = part is record.partitions_folded
+    for part in record.partitions[:MOST_PARTITIONS]:
         of: Cell = Text("none", style="dim")
         if part.ratio is not None:
             of = page.ratio(part.ratio, bar_width) if bar_width else percent(part.ratio)
-        throttled = _throttled(part.attempts_by_status)
-        service = part.service_ms
-        rates = part.entities_per_s
+        name = shortened(_name(part, page), name_width, page.glyphs.ellipsis)
+        rows.append(_row(Text(name, style="bold"), part, of))
+    if more := record.partitions[MOST_PARTITIONS:]:
+        together = sum(part.entities_per_s.mean for part in more)
+        name = shortened(f"and {len(more):,} more", name_width, page.glyphs.ellipsis)
         rows.append(
-            [
-                Text(
-                    shortened(name, name_width, page.glyphs.ellipsis),
-                    style="dim" if folded else "bold",
-                ),
-                number(rates.mean),
-                number(rates.best_1s),
-                number(rates.best_10s),
-                of,
-                *(
-                    Text(f"{throttled[status]:,}", style="red" if throttled[status] else "dim")
-                    for status in ("503", "500", "429")
-                ),
-                "n/a" if service is None else milliseconds(service.p50),
-                "n/a" if service is None else milliseconds(service.p99),
-            ]
+            [Text(name, style="dim"), number(together), "", "", "", *_throttled(more), "", ""]
         )
-    return table_of(headers, rows)
+    if record.partitions_folded is not None:
+        name = shortened(_OTHERS, name_width, page.glyphs.ellipsis)
+        rows.append(_row(Text(name, style="dim"), record.partitions_folded, ""))
+    return table_of(headers, rows, gap)
+
+
+def _row(name: Cell, part: PartitionPart, of_target: Cell) -> list[Cell]:
+    rates, service = part.entities_per_s, part.service_ms
+    return [
+        name,
+        number(rates.mean),
+        number(rates.best_1s),
+        number(rates.best_10s),
+        of_target,
+        *_throttled((part,)),
+        "n/a" if service is None else milliseconds(service.p50),
+        "n/a" if service is None else milliseconds(service.p99),
+    ]
 
 
 def _name(part: PartitionPart, page: Page) -> str:
     return partition_name(part.key, page.ascii_only) + ("" if part.exact else " ~")
 
 
-def _throttled(attempts: Mapping[str, int]) -> dict[str, int]:
-    """Throttled attempts by status; a 500 counts only as OperationTimedOut."""
+def _throttled(parts: Sequence[PartitionPart]) -> list[Cell]:
+    """Throttled attempts by status, 503, 500 and 429; a 500 counts only as OperationTimedOut."""
     counts = {"503": 0, "500": 0, "429": 0}
-    for name, count in attempts.items():
-        status, _, rest = name.partition(" ")
-        if status in counts and (status != "500" or rest.startswith("OperationTimedOut")):
-            counts[status] += count
-    return counts
+    for part in parts:
+        for name, count in part.attempts_by_status.items():
+            status, _, rest = name.partition(" ")
+            if status in counts and (status != "500" or rest.startswith("OperationTimedOut")):
+                counts[status] += count
+    return [Text(f"{count:,}", style="red" if count else "dim") for count in counts.values()]
 
 
 def _notes(record: RunRecord, page: Page) -> list[str]:
     notes = []
-    more = record.partitions[MOST_PARTITIONS:]
-    if more:
-        together = sum(part.entities_per_s.mean for part in more)
-        notes.append(
-            f"{page.glyphs.ellipsis} and {len(more):,} more, {number(together)} entities/s together"
-        )
     if record.partitions_folded is not None:
         notes.append(
-            f"all others: partitions beyond the {len(record.partitions)} that are told apart, "
+            f"{_OTHERS}: partitions beyond the {len(record.partitions)} that are told apart, "
             "counted together"
         )
     everything = record.account.entities_per_s.mean

@@ -19,6 +19,13 @@ from harness.report.page import Page, grid
 from harness.report.rates import account, partitions
 from harness.report.words import counted, data_size, milliseconds, number, percent
 
+_LIMITS = {
+    "load": "the load that was asked for",
+    "generator": "the generator",
+    "endpoint": "the endpoint",
+    "partition": "the partition",
+    "account": "the account",
+}
 _RESULT_COLOURS = {"within_target": "green", "throttled": "red"}
 
 
@@ -64,13 +71,13 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
     rows = [
         ("stressed", record.endpoint.described),
         ("", f"{record.endpoint.host}, table {record.endpoint.table}"),
-        ("load", f"{load}, session {record.session}"),
+        ("load", load),
         ("entities", size),
         (
             "measured",
             f"{record.measured_s:,} s of {under_load:,} s under load, ended by {record.ended_by}",
         ),
-        ("run", record.run_id),
+        ("run", f"{record.run_id}, session {record.session}"),
     ]
     content: list[RenderableType] = []
     if question := profile.get("question"):
@@ -109,10 +116,10 @@ def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
 
 def _cost(record: RunRecord, page: Page) -> RenderableType:
     counts, generator = record.counts, record.generator
-    mean, most = number(generator.cpu_percent_mean), number(generator.cpu_percent_max)
     load = (
-        f"CPU {mean}% of a core, {most}% at most (machine {number(generator.machine_percent_max)}%); "
-        f"late by {milliseconds(generator.lag_s_max * 1000)} ms at most"
+        f"CPU {generator.cpu_percent_mean:.0f}% of a core, {generator.cpu_percent_max:.0f}% at "
+        f"most; machine {generator.machine_percent_max:.0f}% at most; "
+        f"lag {milliseconds(generator.lag_s_max * 1000)} ms"
     )
     unsent = [
         f"{count:,} {word}"
@@ -171,12 +178,13 @@ def _measured(part: ConditionPart) -> str:
 def _verdict(record: RunRecord, page: Page) -> RenderableType:
     verdict = record.verdict
     colour = _RESULT_COLOURS.get(verdict.result, "yellow")
+    limit = _LIMITS.get(verdict.limited_by)
     result = verdict.result.replace("_", " ").upper()
     return Panel(
         Text(page.show(verdict.sentence), style="bold"),
         title=Text(f"VERDICT: {page.show(result)}", style=f"bold {colour}"),
         title_align="left",
-        subtitle=Text(f"limited by: {page.show(verdict.limited_by)}", style="dim"),
+        subtitle=None if limit is None else Text(f"limited by {limit}", style="dim"),
         subtitle_align="left",
         box=page.glyphs.box,
         border_style=colour,

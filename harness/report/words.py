@@ -10,10 +10,8 @@ FOLDED = "(other)"
 
 
 def number(value: float) -> str:
-    """A rate or a count: ``1,204``, ``45.3``, ``3.2``, ``0``."""
-    if value >= 99.95 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}"
+    """A rate or a limit: ``1,204``, ``45.3``, ``3.0``, ``0``."""
+    return f"{value:,.0f}" if value == 0 or value >= 99.95 else f"{value:.1f}"
 
 
 def milliseconds(value: float) -> str:
@@ -71,7 +69,13 @@ def partition_name(key: str, ascii_only: bool = False) -> str:
 
 
 def shortened(text: str, width: int, ellipsis: str) -> str:
-    """``text`` in at most ``width`` columns of a terminal."""
+    """``text`` in at most ``width`` columns of a terminal.
+
+    It is cut in the middle: keys that begin alike often end differently.
+    """
     if cell_len(text) <= width:
         return text
-    return set_cell_size(text, max(0, width - len(ellipsis))).rstrip() + ellipsis
+    room = max(0, width - len(ellipsis))
+    head = set_cell_size(text, room // 2).rstrip()
+    tail = set_cell_size(text[::-1], room - cell_len(head))[::-1].lstrip()
+    return head + ellipsis + tail

@@ -346,15 +346,16 @@ class Conductor:
         """Ask every worker for its last report, and wait for them."""
         grace_s = 0.0 if self._hurry.is_set() else GRACE_S
         message = {"run_id": run.plan.run_id, "at_s": stopped_s, "grace_s": grace_s}
-        asked = self._live_workers()
-        for worker in asked:
+        if run.epoch_s == 0.0:
+            # No worker was told of the run yet.
+            return
+        run.asked = tuple(self._live_workers())
+        for worker in run.asked:
             self.environment.runner.send_message(STOP_MESSAGE, message, worker)
         deadline = self.clock() + REPORTS_WITHIN_S
         while self.clock() < deadline and not self._hurry.is_set():
-            if all(worker in run.reports and run.reports[worker].final for worker in asked):
-                return
-            if run.epoch_s == 0.0:
-                # No worker was ever told of the run.
+            finals = {worker for worker, report in run.reports.items() if report.final}
+            if finals.issuperset(run.asked):
                 return
             gevent.sleep(0.02)
 

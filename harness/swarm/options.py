@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from locust.argument_parser import LocustArgumentParser
 
 from harness.endpoint.sessions import SESSION_KINDS
@@ -61,8 +59,7 @@ def add_options(parser: LocustArgumentParser) -> None:
     group.add_argument(
         "--out",
         metavar="DIR",
-        type=Path,
-        default=Path("out"),
+        default="out",
         help="Where a run leaves its folder. Default: %(default)s.",
     )
     group.add_argument(

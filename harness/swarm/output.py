@@ -11,14 +11,14 @@ from harness.measure.record import RunRecord
 
 
 def write_run(
-    out: Path, record: RunRecord, errors: Iterable[dict[str, Any]], errors_dropped: int
+    out: str, record: RunRecord, errors: Iterable[dict[str, Any]], errors_dropped: int
 ) -> Path:
     """Write ``run.json`` and, where attempts failed, ``errors.jsonl``.
 
     Returns:
         The folder, named after the run.
     """
-    folder = out / record.run_id
+    folder = Path(out) / record.run_id
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(record.to_json(), encoding="utf-8")
     lines = [json.dumps(error) for error in errors]

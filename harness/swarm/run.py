@@ -65,6 +65,7 @@ class Run:
         self.window: tuple[int, int] | None = None
         self.users = 0
         self.reports: dict[str, WorkerReport] = {}
+        self.asked: tuple[str, ...] = ()
         self.ended_by = ""
 
     def take_report(self, worker: str, content: dict[str, Any]) -> None:
@@ -101,8 +102,11 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether every worker that ever reported has sent its last report."""
-        return all(report.final for report in self.reports.values())
+        """Whether every worker that took part has sent its last report."""
+        reports = self.reports
+        return all(report.final for report in reports.values()) and all(
+            worker in reports for worker in self.asked
+        )
 
     def snapshot(self, now_s: float, *, latencies: bool = False) -> Snapshot:
         """What is known at ``now_s``, UTC; rates over the window so far."""

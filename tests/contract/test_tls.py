@@ -1,0 +1,142 @@
+"""Certificates and host names are checked, and the environment says whom to trust."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from harness.endpoint.azurite import start_azurite
+from harness.endpoint.connection import Endpoint
+from harness.endpoint.trust import CA_VARIABLES
+from harness.model.errors import SetupError
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Fault, Outcome
+from harness.workload.retry import FixedBackoff
+
+pytestmark = pytest.mark.azurite
+
+QUESTION = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """A certificate authority that only these tests know."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def bundle(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The authority's own certificate."""
+    path = tmp_path_factory.mktemp("authority") / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def secure(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """An Azurite behind TLS, with a certificate for 127.0.0.1."""
+    folder = tmp_path_factory.mktemp("certificate")
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(str(folder / "key.pem"))
+    issued.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+    with start_azurite(cert=folder / "cert.pem", key=folder / "key.pem") as process:
+        yield process.endpoint
+
+
+@pytest.fixture(autouse=True)
+def _no_bundle_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CA_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("variable", CA_VARIABLES)
+def test_the_authority_of_the_environment_is_trusted(
+    variable: str,
+    bundle: Path,
+    secure: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    open_to: Callable[..., Any],
+) -> None:
+    """With its authority named by either variable, the service is asked, on one connection."""
+    monkeypatch.setenv(variable, str(bundle))
+    session = open_to("sdk", secure, "nosuchtable", connections=1)
+    for _ in range(3):
+        result = session.execute(QUESTION)
+        assert (result.outcome, result.attempts[0].status) == (Outcome.NOT_FOUND, 404)
+    assert session.connections_in_use == 0
+
+
+def test_the_baseline_trusts_what_requests_trusts(
+    bundle: Path,
+    secure: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    open_to: Callable[..., Any],
+) -> None:
+    """The untouched SDK honours REQUESTS_CA_BUNDLE."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    result = open_to("sdk-default", secure, "nosuchtable").execute(QUESTION)
+    assert result.attempts[0].status == 404
+
+
+def test_an_unknown_authority_is_refused(secure: Endpoint, open_to: Callable[..., Any]) -> None:
+    """Without its authority the service is not asked, and there is no retry."""
+    session = open_to("sdk", secure, retry=FixedBackoff(retries=3, backoff_s=0.0))
+    result = session.execute(QUESTION)
+    assert (result.outcome, len(result.attempts)) == (Outcome.CONNECTION, 1)
+    assert result.attempts[0].fault is Fault.TLS
+    assert "certificate verify failed" in result.attempts[0].message
+    assert (result.bytes_sent, session.connections_in_use) == (0, 0)
+
+
+def test_another_authority_is_refused(
+    secure: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    open_to: Callable[..., Any],
+) -> None:
+    """Where the environment names another authority, the service is not asked."""
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "other.pem"))
+    assert open_to("sdk", secure).execute(QUESTION).attempts[0].fault is Fault.TLS
+
+
+def test_another_host_name_is_refused(
+    bundle: Path,
+    secure: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    open_to: Callable[..., Any],
+) -> None:
+    """A certificate for 127.0.0.1 does not do for localhost."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    elsewhere = dataclasses.replace(secure, url=secure.url.replace("127.0.0.1", "localhost"))
+    (attempt,) = open_to("sdk", elsewhere).execute(QUESTION).attempts
+    assert attempt.fault is Fault.TLS
+    assert "mismatch" in attempt.message
+
+
+def test_a_handshake_that_is_not_answered(open_to: Callable[..., Any], secure: Endpoint) -> None:
+    """A server that accepts and then says nothing is a time-out of the connection, not sent."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"https://127.0.0.1:{mute.getsockname()[1]}/devstoreaccount1"
+        session = open_to("sdk", dataclasses.replace(secure, url=url), connect_timeout_s=0.3)
+        (attempt,) = session.execute(QUESTION).attempts
+    assert (attempt.fault, attempt.ambiguous) == (Fault.CONNECT_TIMEOUT, False)
+    assert session.connections_in_use == 0
+
+
+def test_a_bundle_that_is_none_is_bad_set_up(
+    secure: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    open_to: Callable[..., Any],
+) -> None:
+    """A variable that names no certificates is a sentence, before anything is sent."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    with pytest.raises(SetupError, match="SSL_CERT_FILE names .* holds no certificates"):
+        open_to("sdk", secure)

@@ -1,0 +1,134 @@
+"""Operations and entities in the SDK's shapes; errors out of answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from azure.data.tables import EdmType, EntityProperty, TableEntity
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.endpoint.exchange import AnswerHeaders
+from harness.endpoint.translate import (
+    entity_of,
+    filter_of,
+    read_error,
+    retry_after_s,
+    shorten,
+    value_of,
+)
+from harness.model.entity import Int64
+from harness.model.operation import Kind, Operation
+
+
+def query(partition: str = "p", **rest: str | None) -> Operation:
+    return Operation(kind=Kind.QUERY, partition_key=partition, **rest)  # type: ignore[arg-type]
+
+
+def test_int64_is_sent_as_int64() -> None:
+    """Only an Int64 is wrapped; a plain int stays Edm.Int32."""
+    entity = entity_of(
+        Operation(
+            kind=Kind.INSERT,
+            partition_key="p",
+            row_key="r",
+            properties={"Long": Int64(5), "Short": 5, "Yes": True},
+        )
+    )
+    assert entity["Long"] == EntityProperty(5, EdmType.INT64)
+    assert type(entity["Short"]) is int
+    assert entity["Yes"] is True
+    assert (entity["PartitionKey"], entity["RowKey"]) == ("p", "r")
+
+
+def test_int64_comes_back_as_int64() -> None:
+    """An Edm.Int64 is read as the model's Int64; metadata has keys no property can have."""
+    value = value_of(TableEntity({"Long": EntityProperty(5, EdmType.INT64), "Text": "t"}))
+    assert type(value["Long"]) is Int64
+    assert value == {"Long": 5, "Text": "t", "odata.etag": None, "Timestamp": None}
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (query(""), ""),
+        (query(), "PartitionKey eq 'p'"),
+        (query("it's"), "PartitionKey eq 'it''s'"),
+        (
+            query(row_from="a'", row_before="b"),
+            "PartitionKey eq 'p' and RowKey ge 'a''' and RowKey lt 'b'",
+        ),
+        (query("", filter="A eq 1 or B eq 2"), "A eq 1 or B eq 2"),
+        (query(filter="A eq 1 or B eq 2"), "PartitionKey eq 'p' and (A eq 1 or B eq 2)"),
+        (query(row_from=""), "PartitionKey eq 'p' and RowKey ge ''"),
+    ],
+)
+def test_a_query_becomes_a_filter(operation: Operation, expected: str) -> None:
+    """The key range and the filter on properties are joined so that neither changes the other."""
+    assert filter_of(operation) == expected
+
+
+def test_the_header_names_the_error_first() -> None:
+    """The code of the header wins over the body's; the message is the body's first line."""
+    body = {"odata.error": {"code": "InBody", "message": {"value": "It failed.\nRequestId:1"}}}
+    headers = AnswerHeaders({"x-ms-error-code": "InHeader"})
+    assert read_error(headers, json.dumps(body).encode()) == ("InHeader", "It failed.")
+    assert read_error({}, json.dumps(body).encode()) == ("InBody", "It failed.")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"", ("", "")),
+        (b"Bad Gateway", ("", "Bad Gateway")),
+        (b"\xff\xfe", ("", "\N{REPLACEMENT CHARACTER}" * 2)),
+        (b'{"other": 1}', ("", '{"other": 1}')),
+        (b'{"odata.error": 1}', ("", '{"odata.error": 1}')),
+        (b"[1]", ("", "[1]")),
+        (
+            b"<m:error><m:code>C</m:code><m:message xml:lang='en'>M</m:message></m:error>",
+            ("C", "M"),
+        ),
+    ],
+)
+def test_any_body_can_be_read(body: bytes, expected: tuple[str, str]) -> None:
+    """What is neither the service's JSON nor XML is shown as it is."""
+    assert read_error({}, body) == expected
+
+
+@given(st.binary(max_size=300))
+def test_no_body_breaks_the_reading(body: bytes) -> None:
+    """Whatever a body holds, the message is one line of at most 200 characters."""
+    _, message = read_error({}, body)
+    assert len(message) <= 200
+    assert "\n" not in message
+
+
+def test_messages_are_shortened() -> None:
+    """A long message keeps its first 200 characters."""
+    assert shorten("x" * 500) == "x" * 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0.0),
+        ({"x-ms-retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "3"}, 3.0),
+        ({"x-ms-retry-after-ms": "250", "retry-after": "3"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "-1"}, 0.0),
+    ],
+)
+def test_the_wait_that_is_asked_for(headers: dict[str, str], seconds: float) -> None:
+    """Milliseconds win over seconds; what is no number asks for nothing."""
+    assert retry_after_s(headers) == seconds
+
+
+def test_headers_are_found_in_any_case() -> None:
+    """The names of headers have no case."""
+    headers = AnswerHeaders()
+    headers.add("ETag", "1")
+    assert (headers["etag"], headers.get("ETAG"), "eTag" in headers) == ("1", "1", True)
+    assert headers.get("other") is None
