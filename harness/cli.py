@@ -22,6 +22,7 @@ from harness.endpoint.connection import consent_problem, endpoint_from
 from harness.endpoint.probe import check
 from harness.endpoint.tables import delete_table, leftovers
 from harness.model.errors import SetupError
+from harness.profile.load import resolve, shipped_directory, shipped_names
 
 BAD_SETUP = 2
 _AZURITE_PORT = 10002
@@ -99,6 +100,39 @@ class AzuriteStart:
         raise SetupError("Azurite ended by itself; --log FILE keeps what it says")
 
 
+class Profiles:
+    """List the profiles, or show one."""
+
+    name = "profiles"
+    help = "list the profiles with the question each answers, or show one"
+    description = (
+        "A profile is a TOML file that says what is sent, to which keys, and for how long; "
+        "`locust --profile NAME` runs it. To make one of your own, save a shipped one with "
+        "`harness profiles NAME > mine.toml`, change it, and run `locust --profile mine.toml`."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Which one to show."""
+        parser.add_argument("profile", nargs="?", metavar="NAME", help="show this profile's file")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """List them all, or print the text of one."""
+        directory = shipped_directory()
+        names = shipped_names(directory)
+        if args.profile is not None:
+            if args.profile not in names:
+                raise SetupError(
+                    f"there is no profile {args.profile!r}; there are: {', '.join(names)}"
+                )
+            print((directory / f"{args.profile}.toml").read_text(encoding="utf-8"), end="")
+            return 0
+        width = max(len(name) for name in names)
+        for name in names:
+            question = resolve(name, directory=directory).profile.question
+            print(f"{name:{width}}  {question}")
+        return 0
+
+
 class Sweep:
     """List and delete tables that runs left behind."""
 
@@ -155,7 +189,7 @@ class Sweep:
         return 0
 
 
-COMMANDS: tuple[Command, ...] = (AzuriteInstall(), AzuriteStart(), Sweep())
+COMMANDS: tuple[Command, ...] = (Profiles(), AzuriteInstall(), AzuriteStart(), Sweep())
 
 _GROUPS = {"azurite": "the embedded table endpoint"}
 

@@ -47,6 +47,9 @@ class AnswerHeaders(dict[str, str]):
         return isinstance(name, str) and dict.__contains__(self, name.lower())
 
 
+_NO_HEADERS = AnswerHeaders()
+
+
 class Exchange:
     """What one attempt put on the wire and got from it. The transport fills it in.
 
@@ -56,7 +59,8 @@ class Exchange:
             the pool is the generator's time, connecting is the service's.
         done_s: When the answer was whole, or the fault was seen.
         status: HTTP status; 0 where no whole answer came.
-        headers: Those of the answer.
+        reason: The words behind the status.
+        headers: Those of the answer; left empty for 204, of which nobody reads any.
         body: That of the answer.
         bytes_sent: Head and body; what TLS adds is not seen.
         bytes_received: Head and body, as far as they came.
@@ -69,6 +73,7 @@ class Exchange:
         "client_request_id",
         "done_s",
         "headers",
+        "reason",
         "sent_s",
         "status",
     )
@@ -78,7 +83,8 @@ class Exchange:
         self.sent_s: float | None = None
         self.done_s = 0.0
         self.status = 0
-        self.headers = AnswerHeaders()
+        self.reason = ""
+        self.headers = _NO_HEADERS
         self.body = b""
         self.bytes_sent = 0
         self.bytes_received = 0

@@ -64,7 +64,7 @@ def knock(
     def run() -> None:
         try:
             results.put(_ask(endpoint, resource, query, context, timeout_s, now_s, progress))
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+        except Exception as error:  # Raised again where it is waited for.
             results.put(error)
 
     threading.Thread(target=run, daemon=True, name="knock").start()
@@ -76,6 +76,8 @@ def knock(
         ) from None
     if isinstance(result, Answer):
         return result
+    if not isinstance(result, (OSError, http.client.HTTPException, UnicodeError)):
+        raise result
     raise SetupError(_sentence(endpoint, result, progress)) from result
 
 

@@ -21,7 +21,7 @@ from azure.core.utils import CaseInsensitiveDict
 from harness.endpoint.clock import Clock
 from harness.endpoint.exchange import AnswerHeaders, Exchange, RequestFault, ResponseFault
 from harness.endpoint.pool import Connection, ConnectionLimit, open_pool
-from harness.endpoint.reader import HTTPParseError, Reader
+from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success
 from harness.model.outcome import Fault
 
 _BLOCK_BYTES = 65536
@@ -32,13 +32,13 @@ _NO_HEADERS = AnswerHeaders()
 class Answer(HttpResponse):
     """A whole answer, in the shape that the SDK reads."""
 
-    def __init__(self, request: HttpRequest, exchange: Exchange, reason: str) -> None:
+    def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
         # The base class is not initialised: it would set the same attributes a second time.
         self.request = cast(Any, request)
         # Of an answer without content nobody reads the headers, but the SDK would tidy them.
         self.headers = _NO_HEADERS if exchange.status == 204 else exchange.headers
         self.status_code = exchange.status
-        self.reason = reason
+        self.reason = exchange.reason
         self.content = exchange.body
 
     @property
@@ -143,20 +143,17 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
         connection = None
         try:
             connection = self._connect()
-            reader = self._exchange(connection, message, exchange)
+            reusable = self._exchange(connection, message, exchange)
         except BaseException:
             exchange.done_s = self._clock()
             self._pool.drop(connection)
             raise
         exchange.done_s = self._clock()
-        if reader.surplus or not reader.should_keep_alive():
-            self._pool.drop(connection)
-        else:
+        if reusable:
             self._pool.put_back(connection)
-        exchange.headers = reader.headers()
-        exchange.body = reader.body()
-        exchange.status = reader.get_code()
-        return Answer(request, exchange, reader.reason)
+        else:
+            self._pool.drop(connection)
+        return Answer(request, exchange)
 
     def _message(self, request: HttpRequest) -> bytes:
         """Head and body in one piece, so that they leave in one segment where they fit."""
@@ -192,23 +189,30 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
         except OSError as error:
             raise RequestFault(Fault.REFUSED, error) from error
 
-    def _exchange(self, connection: Connection, message: bytes, exchange: Exchange) -> Reader:
-        """Send ``message``, read one answer.
+    def _exchange(self, connection: Connection, message: bytes, exchange: Exchange) -> bool:
+        """Send ``message``, read one answer. True where the connection may be used again.
 
         Raises:
             ResponseFault: no whole answer came.
         """
-        reader = Reader()
         try:
             exchange.bytes_sent = len(message)
             connection.sendall(message)
-            while not reader.whole:
-                data = connection.recv(_BLOCK_BYTES)
+            data = connection.recv(_BLOCK_BYTES)
+            if is_bare_success(data):
+                exchange.bytes_received = len(data)
+                exchange.status, exchange.reason = 204, "No Content"
+                return True
+            reader = Reader()
+            while True:
                 if not data and exchange.bytes_received == 0:
                     raise ConnectionResetError("closed before the answer began")
                 exchange.bytes_received += len(data)
                 # No data is the end of the connection, which ends an answer without a length.
                 reader.feed(data)
+                if reader.whole:
+                    break
+                data = connection.recv(_BLOCK_BYTES)
         except TimeoutError as error:
             raise ResponseFault(Fault.READ_TIMEOUT, str(error)) from error
         except OSError as error:
@@ -217,4 +221,6 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
             if not data:
                 raise ResponseFault(Fault.RESET, "closed before the answer was whole") from error
             raise ResponseFault(Fault.BAD_ANSWER, f"the answer is not HTTP: {error}") from error
-        return reader
+        exchange.status, exchange.reason = reader.get_code(), reader.reason
+        exchange.headers, exchange.body = reader.headers(), reader.body()
+        return reader.should_keep_alive() and not reader.surplus

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from harness.measure.conditions import Condition, parse_condition
+from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.operation import Kind
-from harness.model.target import PUBLISHED
+from harness.model.target import PUBLISHED, EndpointKind
 from harness.profile.schema import Profile
 from harness.workload.entities import EntityFactory, wire_bytes
 from harness.workload.keys import NumberedKeys, Picker, Uniform, Zipfian
@@ -59,21 +62,42 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     return profile.entity.size_bytes, wire_bytes(partition_key, row_key, properties)
 
 
-def wanted_rate(profile: Profile, *, remote: bool) -> float | None:
+def wanted_rate(profile: Profile, kind: EndpointKind) -> float | None:
     """Entities a second that the load may reach; None is as many as come.
 
-    Against a remote host the rate is held to one partition's target unless the profile says
-    otherwise, so that nobody floods an account by accident.
+    An account is held to one partition's target unless the profile says otherwise, so that nobody
+    floods it by accident. An emulator, which shares the machine with its generator, has a cap of
+    its own on top.
     """
-    wanted = profile.load.max_entities_per_s
-    if wanted is None and remote:
-        return PUBLISHED.partition
-    return wanted
+    load = profile.load
+    if kind is EndpointKind.AZURITE:
+        wanted = min(load.max_entities_per_s or math.inf, load.emulator_max_entities_per_s)
+    else:
+        wanted = load.max_entities_per_s or PUBLISHED.partition
+    return None if math.isinf(wanted) else wanted
 
 
-def pacer_of(profile: Profile, *, remote: bool) -> ClosedLoop:
+def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
+    """The most billable transactions that loading and load can make; each retry is one more."""
+    keys = profile.keys
+    tries = 1 + _retries(profile)
+    loading = keys.partitions * -(-keys.rows_per_partition // MAX_TRANSACTION_OPERATIONS) * tries
+    wanted = wanted_rate(profile, kind)
+    load = profile.load
+    seconds = load.users / load.spawn_rate_per_s + load.settle_s + load.run_time_s + 2
+    return loading, math.inf if wanted is None else math.ceil(wanted * seconds) * tries
+
+
+def pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
     """The pacer of all workers together."""
-    return ClosedLoop(wanted_rate(profile, remote=remote))
+    return ClosedLoop(wanted_rate(profile, kind))
+
+
+def _retries(profile: Profile) -> int:
+    retry = profile.retry
+    if retry.strategy == "none":
+        return 0
+    return len(retry.delays_s) if retry.strategy == "schedule" else retry.retries
 
 
 def retry_of(profile: Profile) -> RetryPolicy:

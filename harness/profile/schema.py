@@ -102,7 +102,8 @@ class Load(_Part):
     spawn_rate_per_s: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 10.0
     settle_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 3.0
     run_time_s: Annotated[int, Field(ge=1, le=14 * 24 * 3600)] = 30
-    max_entities_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    max_entities_per_s: Annotated[float, Field(gt=0)] | None = None
+    emulator_max_entities_per_s: Annotated[float, Field(gt=0)] = 1000.0
 
 
 class Loading(_Part):
@@ -129,7 +130,7 @@ class Session(_Part):
     """How requests are sent."""
 
     kind: Literal["sdk", "sdk-default"] = "sdk"
-    connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    connections: Annotated[int, Field(ge=1, le=10_000)] = 500
     connect_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 5.0
     read_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
 

@@ -46,4 +46,4 @@ def course(record: RunRecord, page: Page) -> RenderableType:
 
 
 def _line(label: str, margin: int, content: Text) -> Text:
-    return Text(f"{label:>{margin - 1}} ", style="dim", no_wrap=True).append_text(content)
+    return Text.assemble((f"{label:>{margin - 1}} ", "dim"), content, no_wrap=True)

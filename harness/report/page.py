@@ -101,15 +101,19 @@ def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int = 
     return table
 
 
-def room_for_names(page: Page, build: Callable[[int], Table], longest: int) -> int:
+def room_for_names(page: Page, build: Callable[[int], Table], header: str, longest: int) -> int:
     """How many columns the names in a table may take, so that its figures are shown whole.
+
+    Fewer than ``header`` has where the table does not fit at all.
 
     Args:
         page: Where it is shown.
         build: Makes the table with names of at most so many columns.
+        header: Above the names.
         longest: Columns of the longest name.
     """
     console = page.console(io.StringIO())
     options = console.options.update(max_width=10_000)
-    narrow = Measurement.get(console, options, build(1)).maximum
-    return max(6, min(longest, page.width - narrow + 1))
+    least = len(header)
+    narrow = Measurement.get(console, options, build(least)).maximum
+    return min(max(least, longest), page.width - narrow + least)

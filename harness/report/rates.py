@@ -29,6 +29,7 @@ _BAR_WIDTH = 10
 _NAME_WIDTH = 20
 _ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
+_NAMES = "partition"
 _OTHERS = "all others"
 _NO_TARGET = "no target (request units)"
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
@@ -38,16 +39,20 @@ _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 def partitions(record: RunRecord, page: Page) -> RenderableType:
     """The hottest partitions beside the target of one, the others together."""
     parts = record.partitions
-    longest = max((cell_len(_name(part, page)) for part in parts[:MOST_PARTITIONS]), default=0)
-    longest = max(longest, len(_OTHERS))
+    names = [_name(part, page) for part in parts[:MOST_PARTITIONS]]
+    if len(parts) > MOST_PARTITIONS:
+        names.append(_more(parts))
+    if record.partitions_folded is not None:
+        names.append(_OTHERS)
+    longest = max(map(cell_len, names), default=0)
     for bar_width, gap in _LAYOUTS:
         build = functools.partial(_table, record, page, bar_width, gap)
-        room = room_for_names(page, build, longest)
-        if room >= min(_NAME_WIDTH, longest):
+        room = room_for_names(page, build, _NAMES, longest)
+        if room >= max(len(_NAMES), min(_NAME_WIDTH, longest)):
             break
     notes = [Text(line, style="dim") for line in _notes(record, page)]
     title = "partitions" if len(parts) == 1 else "partitions, hottest first"
-    return page.section(title, build(room), *notes)
+    return page.section(title, build(max(room, len(_NAMES))), *notes)
 
 
 def account(record: RunRecord, page: Page) -> RenderableType:
@@ -77,7 +82,7 @@ def _table(record: RunRecord, page: Page, bar_width: int, gap: int, name_width: 
     """The table with names of at most ``name_width`` columns and bars of ``bar_width``."""
     target = next((part.target for part in record.partitions if part.target is not None), None)
     headers = [
-        "partition", "entities/s", "best\n1 s", "best\n10 s",
+        _NAMES, "entities/s", "best\n1 s", "best\n10 s",
         "target" if target is None else f"of {number(target)}",
         "503", "500", "429", "p50\nms", "p99\nms",
     ]  # fmt: skip
@@ -90,7 +95,7 @@ def _table(record: RunRecord, page: Page, bar_width: int, gap: int, name_width: 
         rows.append(_row(Text(name, style="bold"), part, of))
     if more := record.partitions[MOST_PARTITIONS:]:
         together = sum(part.entities_per_s.mean for part in more)
-        name = shortened(f"and {len(more):,} more", name_width, page.glyphs.ellipsis)
+        name = shortened(_more(record.partitions), name_width, page.glyphs.ellipsis)
         rows.append(
             [Text(name, style="dim"), number(together), "", "", "", *_throttled(more), "", ""]
         )
@@ -112,6 +117,10 @@ def _row(name: Cell, part: PartitionPart, of_target: Cell) -> list[Cell]:
         "n/a" if service is None else milliseconds(service.p50),
         "n/a" if service is None else milliseconds(service.p99),
     ]
+
+
+def _more(parts: Sequence[PartitionPart]) -> str:
+    return f"and {len(parts) - MOST_PARTITIONS:,} more"
 
 
 def _name(part: PartitionPart, page: Page) -> str:

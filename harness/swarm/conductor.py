@@ -35,7 +35,13 @@ from harness.measure.record import RunRecord
 from harness.measure.snapshot import Snapshot
 from harness.model.errors import SetupError
 from harness.model.target import targets_for
-from harness.profile.build import loaded_entities, retry_of, wanted_rate, workload_of
+from harness.profile.build import (
+    loaded_entities,
+    most_transactions,
+    retry_of,
+    wanted_rate,
+    workload_of,
+)
 from harness.profile.load import NamedProfile
 from harness.report.live import live_line, step
 from harness.report.terminal import summary
@@ -255,6 +261,8 @@ class Conductor:
         plan, profile = run.plan, run.plan.profile
         say = self._terminal.say
         self._made_table = False
+        if plan.remote:
+            say(self._price(run))
         where = f"{self.endpoint.host}, {self.endpoint.kind.described}"
         if plan.own_table:
             say(step(1, f"{plan.table} at {where}"))
@@ -298,9 +306,22 @@ class Conductor:
                 raise LoadingStopped
             gevent.sleep(min(0.1, profile.loading.settle_s))
 
+    def _price(self, run: Run) -> str:
+        """What the run may cost, before anything is sent."""
+        profile = run.plan.profile
+        loading, load = most_transactions(profile, self.endpoint.kind)
+        limit = profile.limits.billable_transactions
+        if limit is not None and limit < loading + load:
+            bound = f"{limit:,} billable transactions (limits.billable_transactions)"
+        elif math.isinf(load):
+            bound = "any number of billable transactions: neither its rate nor its cost is limited"
+        else:
+            bound = f"{loading + load:,.0f} billable transactions, every retry included"
+        return f"Account {self.endpoint.account}: this run may make up to {bound}"
+
     def _say_peak(self, run: Run) -> None:
         load = run.plan.profile.load
-        wanted = wanted_rate(run.plan.profile, remote=run.plan.remote)
+        wanted = wanted_rate(run.plan.profile, run.endpoint.kind)
         cap = "as fast as answers come" if wanted is None else f"at most {wanted:,.0f} entities/s"
         options = self.environment.parsed_options
         users = counted(options.num_users or load.users, "user")
@@ -431,7 +452,7 @@ class Conductor:
             workers=len(self.workers),
             in_flight=run.in_flight,
             cpu_percent=cpu,
-            wanted_per_s=wanted_rate(run.plan.profile, remote=run.plan.remote),
+            wanted_per_s=wanted_rate(run.plan.profile, run.endpoint.kind),
             targets=targets_for(run.endpoint.kind),
             ascii_only=self._terminal.ascii_only,
         )

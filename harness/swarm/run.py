@@ -127,7 +127,7 @@ class Run:
             generator=generator,
             kind=self.endpoint.kind,
             targets=targets,
-            wanted_per_s=wanted_rate(profile, remote=plan.remote),
+            wanted_per_s=wanted_rate(profile, self.endpoint.kind),
             users=self.users,
             entity_bytes=stored,
             complete=self.complete,

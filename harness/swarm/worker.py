@@ -70,7 +70,7 @@ class WorkerRun:
             clock=self.clock,
             # Its own source, so that retries do not change the list of operations.
             rng=random.Random(f"{profile.seed}/{worker}/retry"),
-            connections=profile.session.connections or profile.load.users,
+            connections=profile.session.connections,
             connect_timeout_s=profile.session.connect_timeout_s,
             read_timeout_s=profile.session.read_timeout_s,
         )
@@ -78,7 +78,7 @@ class WorkerRun:
         self._send_message = environment.runner.send_message
         # Within one process a delta is handed over as it is.
         self._encoded = not isinstance(environment.runner, LocalRunner)
-        self._all_workers = pacer_of(profile, remote=plan.remote)
+        self._all_workers = pacer_of(profile, endpoint.kind)
         self._pacer = self._all_workers
         self._epoch_s = 0.0
         self._shared = gevent.event.Event()

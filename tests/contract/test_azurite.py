@@ -65,6 +65,13 @@ def test_a_port_in_use_is_named() -> None:
             start_azurite(port=port)
 
 
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_cannot_be_is_told(port: int) -> None:
+    """A number that is no port is a sentence."""
+    with pytest.raises(SetupError, match=f"there is no port {port}"):
+        start_azurite(port=port)
+
+
 @pytest.mark.parametrize("patch", ["", "import gevent.monkey; gevent.monkey.patch_all()"])
 def test_it_dies_with_a_killed_parent(patch: str) -> None:
     """After kill -9 of the process that started it nobody listens any more."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -400,6 +403,24 @@ def test_a_connection_that_says_too_much_is_not_used(
     assert statuses(session.execute(op())) == [204]
     assert statuses(session.execute(op())) == [204]
     assert service.connections == 2
+
+
+def test_idle_connections_are_checked_above_1024_descriptors(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """With more than 1,024 descriptors open, as with many users, connections are kept as ever."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("the machine allows fewer than 2,048 open files: raise `ulimit -Hn`")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1100):
+            stack.enter_context(open(os.devnull))
+        session = scripted(*[service.no_content] * 3)
+        for _ in range(3):
+            assert statuses(session.execute(op())) == [204]
+    assert service.connections == 1
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_the_authority_of_the_environment_is_trusted(
     monkeypatch: pytest.MonkeyPatch,
     open_to: Callable[..., Any],
 ) -> None:
-    """With its authority named by either variable, the service is asked, on one connection."""
+    """With its authority named by either variable, the service is asked."""
     monkeypatch.setenv(variable, str(bundle))
     session = open_to("sdk", secure, "nosuchtable", connections=1)
     for _ in range(3):
@@ -138,5 +138,5 @@ def test_a_bundle_that_is_none_is_bad_set_up(
 ) -> None:
     """A variable that names no certificates is a sentence, before anything is sent."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    with pytest.raises(SetupError, match="SSL_CERT_FILE names .* holds no certificates"):
+    with pytest.raises(SetupError, match=r"SSL_CERT_FILE names .* holds no certificates"):
         open_to("sdk", secure)

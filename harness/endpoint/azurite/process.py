@@ -86,6 +86,8 @@ def start_azurite(
     Raises:
         SetupError: it is not installed, or did not start within 20 s.
     """
+    if not 0 <= port <= 65535:
+        raise SetupError(f"there is no port {port}: a port is a number from 0 to 65535")
     entry = installed()
     if entry is None:
         raise SetupError(

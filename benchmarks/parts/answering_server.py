@@ -1,0 +1,88 @@
+"""A server that only answers: enough of a table service for a run, and as little work as can be.
+
+A write is answered with 204 and counted, a transaction with a 204 for each of its parts, a list of
+tables is empty. Nothing is stored and no signature is looked at. It prints its port and serves
+until it is killed. ``GET /upserts`` gives the number of single upserts so far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+_BOUND_S = 600.0
+_NO_CONTENT = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
+_BATCH_TYPE = b"multipart/mixed; boundary=batchresponse"
+_CHANGESET = (
+    b"--batchresponse\r\nContent-Type: multipart/mixed; boundary=changesetresponse\r\n\r\n",
+    b"--changesetresponse\r\nContent-Type: application/http\r\n"
+    b"Content-Transfer-Encoding: binary\r\n\r\n"
+    b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n\r\n",
+    b"--changesetresponse--\r\n--batchresponse--\r\n",
+)
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a client; requests come one after the other."""
+
+    upserts = 0
+
+    def __init__(self) -> None:
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember whom to answer."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every request that is whole."""
+        self._data += data
+        while (end := self._data.find(b"\r\n\r\n")) >= 0:
+            head = self._data[:end]
+            whole = end + 4 + _content_length(head)
+            if len(self._data) < whole:
+                return
+            body, self._data = self._data[end + 4 : whole], self._data[whole:]
+            self._transport.write(_answer(head, body))
+
+
+def _content_length(head: bytes) -> int:
+    lowered = head.lower()
+    at = lowered.find(b"\r\ncontent-length:")
+    return int(lowered[at + 17 :].partition(b"\r\n")[0]) if at >= 0 else 0
+
+
+def _answer(head: bytes, body: bytes) -> bytes:
+    if head.startswith((b"PATCH ", b"PUT ")):
+        Connection.upserts += 1
+        return _NO_CONTENT
+    if head.startswith(b"GET /upserts "):
+        return _with_body(b"200 OK", b"text/plain", str(Connection.upserts).encode())
+    if head.startswith(b"GET "):
+        return _with_body(b"200 OK", b"application/json", b'{"value":[]}')
+    if b"/$batch " in head.partition(b"\r\n")[0]:
+        begin, part, end = _CHANGESET
+        parts = body.count(b"Content-Type: application/http")
+        return _with_body(b"202 Accepted", _BATCH_TYPE, begin + parts * part + end)
+    return _NO_CONTENT
+
+
+def _with_body(status: bytes, content_type: bytes, body: bytes) -> bytes:
+    return (
+        b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+        % (status, content_type, len(body))
+        + body
+    )
+
+
+async def serve() -> None:
+    """Listen on a free port of this machine."""
+    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    # Bounded, so that nothing is left behind by a benchmark that was killed.
+    await asyncio.sleep(_BOUND_S)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(serve()))

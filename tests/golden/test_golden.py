@@ -1,0 +1,116 @@
+"""Files that must not change by accident. `UPDATE_GOLDEN=1 pytest tests/golden` writes them anew.
+
+The record of version 1 is never written anew: it was kept by a run, and stays readable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure.record import SCHEMA_VERSION, RecordError, RunRecord
+from harness.model.operation import Kind, Operation
+from harness.report.terminal import summary
+from harness.workload.entities import EntityFactory
+from harness.workload.keys import NumberedKeys, Zipfian
+from harness.workload.workload import Mix, Workload
+
+HERE = Path(__file__).parent
+KEPT = HERE / "run-v1.json"
+
+
+def check(name: str, text: str) -> None:
+    """``text`` is what the golden file holds."""
+    path = HERE / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_summary_of_the_kept_record(width: int) -> None:
+    """The report of a kept record is the same text, year after year."""
+    record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+    check(f"summary-{width}.txt", summary(record, width=width, colour=False) + "\n")
+
+
+def test_summary_in_ascii() -> None:
+    """Where nothing but ASCII can be shown the report says the same."""
+    record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+    check("summary-ascii.txt", summary(record, width=80, colour=False, ascii_only=True) + "\n")
+
+
+def test_a_record_of_version_1_stays_readable() -> None:
+    """A record of version 1 is read whole; what is written again reads the same."""
+    text = KEPT.read_text(encoding="utf-8")
+    record = RunRecord.from_json(text)
+    assert record.schema_version == 1
+    assert record.verdict.result == "throttled"
+    assert record.partitions[0].attempts_by_status["503 ServerBusy partition"] > 0
+    assert RunRecord.from_json(record.to_json()) == record
+    kept = json.loads(text)
+    assert {name: record.model_dump(mode="json")[name] for name in kept} == kept
+
+
+def test_fields_of_later_minor_additions_are_ignored() -> None:
+    """A field that this harness does not know does not make a record unreadable."""
+    content = json.loads(KEPT.read_text(encoding="utf-8"))
+    content["added_later"] = {"x": 1}
+    assert RunRecord.from_json(json.dumps(content)).run_id == content["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": SCHEMA_VERSION + 1}, "this harness reads up to 1"),
+        ({"users": "many"}, "no record of a run: users:"),
+        ({"counts": {}}, r"no record of a run: counts\.due:"),
+    ],
+)
+def test_what_is_no_record_is_refused(change: dict[str, Any], message: str) -> None:
+    """A later version and a broken record are refused with the place that is wrong."""
+    content = json.loads(KEPT.read_text(encoding="utf-8")) | change
+    with pytest.raises(RecordError, match=message):
+        RunRecord.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "{}"])
+def test_other_files_are_refused(text: str) -> None:
+    """A file that is no JSON object of a run is refused with a sentence."""
+    with pytest.raises(RecordError, match="no record of a run"):
+        RunRecord.from_json(text)
+
+
+def described(operation: Operation) -> dict[str, Any]:
+    """An operation as golden files hold it."""
+    named: dict[str, Any] = {
+        "kind": str(operation.kind),
+        "partition_key": operation.partition_key,
+        "row_key": operation.row_key,
+    }
+    if operation.properties is not None:
+        named["count"] = operation.properties["Count"]
+    if operation.parts:
+        named["parts"] = [described(part) for part in operation.parts]
+    return named
+
+
+def test_the_same_seed_gives_the_same_operations() -> None:
+    """Seed, keys and mix decide the list of operations, now and in later versions."""
+    workload = Workload(
+        keys=NumberedKeys(count=12, prefix="blog-"),
+        picker=Zipfian(12, 0.99),
+        rows_per_partition=50,
+        mix=Mix(dict.fromkeys([kind for kind in Kind if kind is not Kind.QUERY], 1.0)),
+        entities=EntityFactory(1024, "run1"),
+        transaction_size=3,
+        worker=7,
+    )
+    rng = random.Random(42)
+    rows = [json.dumps(described(workload.next(rng))) for _ in range(60)]
+    check("operations-seed-42.jsonl", "\n".join(rows) + "\n")
