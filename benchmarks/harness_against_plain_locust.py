@@ -51,7 +51,9 @@ class Measured:
 
 def plain(host: str, out: str) -> list[str]:
     """Arguments of plain Locust."""
-    return ["-f", str(PARTS / "plain_locustfile.py"), "-H", host, "-u", USERS, "-r", USERS]
+    arguments = ["-f", str(PARTS / "plain_locustfile.py"), "-H", host, "-u", USERS, "-r", USERS]
+    # At Locust's own level azure-core would write twelve lines for every request.
+    return [*arguments, "--loglevel", "WARNING"]
 
 
 def harness(host: str, out: str) -> list[str]:
@@ -65,7 +67,10 @@ def main() -> int:
     """Measure in turns and say the ratio."""
     found: dict[Command, list[Measured]] = {plain: [], harness: []}
     try:
-        with tempfile.TemporaryDirectory() as folder, answering_server() as (port, server):
+        with (
+            tempfile.TemporaryDirectory() as name,
+            answering_server(folder := Path(name)) as (port, server),
+        ):
             for _ in range(ROUNDS):
                 for command, results in found.items():
                     results.append(measure(command, port, server, folder))
@@ -90,74 +95,67 @@ def main() -> int:
     return 0
 
 
-def measure(command: Command, port: int, server: psutil.Process, folder: str) -> Measured:
+def measure(command: Command, port: int, server: psutil.Process, folder: Path) -> Measured:
     """Run a generator, watch it for some seconds under load, and end it."""
-    with generator(command(f"http://127.0.0.1:{port}", folder), folder) as process:
+    name = command.__name__
+    output = folder / f"{name}.txt"
+    arguments = command(f"http://127.0.0.1:{port}", str(folder))
+    with started([sys.executable, "-m", "locust", "--headless", *arguments], output) as process:
         first = upserts(port)
         deadline = time.monotonic() + BEGINS_WITHIN_S
         while upserts(port) < first + WARM_UPSERTS:
             if process.poll() is not None or time.monotonic() > deadline:
-                raise CannotMeasure(f"{command.__name__} did not begin to send")
+                said = output.read_text()[-500:].strip()
+                raise CannotMeasure(f"{name} did not begin to send; it said: {said}")
             time.sleep(0.2)
         watched = psutil.Process(process.pid)
         began, before = time.monotonic(), (upserts(port), cpu_s(watched), cpu_s(server))
         time.sleep(MEASURED_S)
         if process.poll() is not None:
-            raise CannotMeasure(f"{command.__name__} ended while it was measured")
+            said = output.read_text()[-500:].strip()
+            raise CannotMeasure(f"{name} ended while it was measured; it said: {said}")
         took_s, after = time.monotonic() - began, (upserts(port), cpu_s(watched), cpu_s(server))
     done, busy_s, server_s = (b - a for a, b in zip(before, after, strict=True))
     if not done or not busy_s:
-        raise CannotMeasure(f"{command.__name__} sent nothing while it was measured")
+        raise CannotMeasure(f"{name} sent nothing while it was measured")
     if server_s / took_s > SERVER_LIMIT:
-        raise CannotMeasure(f"the answering server was the bottleneck of {command.__name__}")
+        raise CannotMeasure(f"the answering server was the bottleneck of {name}")
     return Measured(done / busy_s, server_s / took_s)
 
 
 @contextlib.contextmanager
-def answering_server() -> Iterator[tuple[int, psutil.Process]]:
+def answering_server(folder: Path) -> Iterator[tuple[int, psutil.Process]]:
     """The server, on a free port."""
-    with started([sys.executable, str(PARTS / "answering_server.py")], ROOT) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line:
-            raise CannotMeasure("the answering server did not start")
-        yield int(line), psutil.Process(process.pid)
+    output = folder / "server.txt"
+    with started([sys.executable, str(PARTS / "answering_server.py")], output) as process:
+        deadline = time.monotonic() + BEGINS_WITHIN_S
+        while not (said := output.read_text()).endswith("\n"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise CannotMeasure(f"the answering server did not start: {said[-500:].strip()}")
+            time.sleep(0.05)
+        yield int(said), psutil.Process(process.pid)
 
 
 @contextlib.contextmanager
-def generator(arguments: list[str], folder: str) -> Iterator[subprocess.Popen[str]]:
-    """A `locust` command, headless; what it printed is shown if the measurement fails."""
-    with started(
-        [sys.executable, "-m", "locust", "--headless", *arguments], Path(folder)
-    ) as process:
-        try:
-            yield process
-        except CannotMeasure as error:
-            process.terminate()
-            said, _ = process.communicate(timeout=ENDS_WITHIN_S)
-            raise CannotMeasure(f"{error}; it said: {said[-500:].strip()}") from error
-
-
-@contextlib.contextmanager
-def started(arguments: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+def started(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process with a bare environment, so that no credential and no proxy reaches it."""
-    process = subprocess.Popen(
-        arguments,
-        cwd=folder,
-        env={"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            arguments,
+            cwd=output.parent,
+            env={"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(ROOT)},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
     try:
         yield process
     finally:
         process.terminate()
         try:
-            process.communicate(timeout=ENDS_WITHIN_S)
+            process.wait(timeout=ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
+            process.wait()
 
 
 def upserts(port: int) -> int:

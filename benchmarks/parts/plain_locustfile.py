@@ -18,7 +18,7 @@ from harness.model.entity import Int64
 from harness.workload.entities import EntityFactory
 
 _ROWS = 100
-_SIZE_BYTES = 1120
+_SIZE_BYTES = 900
 _NUMBERS = itertools.count()
 
 

@@ -60,7 +60,7 @@ class Exchange:
         done_s: When the answer was whole, or the fault was seen.
         status: HTTP status; 0 where no whole answer came.
         reason: The words behind the status.
-        headers: Those of the answer; left empty for 204, of which nobody reads any.
+        headers: Those of the answer; not kept of a 204, of which nobody reads any.
         body: That of the answer.
         bytes_sent: Head and body; what TLS adds is not seen.
         bytes_received: Head and body, as far as they came.

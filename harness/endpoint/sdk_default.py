@@ -26,7 +26,7 @@ from azure.data.tables import TableClient
 
 from harness.endpoint.clock import Clock
 from harness.endpoint.connection import Endpoint
-from harness.endpoint.exchange import Exchange, ResponseFault
+from harness.endpoint.exchange import AnswerHeaders, Exchange, ResponseFault
 from harness.endpoint.run import Run, attempt_of
 from harness.endpoint.sdk import sdk_credential
 from harness.endpoint.translate import Token, read_page, send
@@ -207,6 +207,7 @@ class SdkDefaultSession:
         exchange.done_s = self._clock()
         answer = response.http_response
         exchange.status = answer.status_code
+        exchange.headers = AnswerHeaders()
         for name, value in answer.headers.items():
             exchange.headers.add(name, value)
         exchange.body = answer.read()

@@ -19,14 +19,13 @@ from azure.core.rest import HttpRequest
 from azure.core.utils import CaseInsensitiveDict
 
 from harness.endpoint.clock import Clock
-from harness.endpoint.exchange import AnswerHeaders, Exchange, RequestFault, ResponseFault
+from harness.endpoint.exchange import Exchange, RequestFault, ResponseFault
 from harness.endpoint.pool import Connection, ConnectionLimit, open_pool
 from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success
 from harness.model.outcome import Fault
 
 _BLOCK_BYTES = 65536
 _USER_AGENT = "azure-table-stress-harness"
-_NO_HEADERS = AnswerHeaders()
 
 
 class Answer(HttpResponse):
@@ -35,8 +34,7 @@ class Answer(HttpResponse):
     def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
         # The base class is not initialised: it would set the same attributes a second time.
         self.request = cast(Any, request)
-        # Of an answer without content nobody reads the headers, but the SDK would tidy them.
-        self.headers = _NO_HEADERS if exchange.status == 204 else exchange.headers
+        self.headers = exchange.headers
         self.status_code = exchange.status
         self.reason = exchange.reason
         self.content = exchange.body

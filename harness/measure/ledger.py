@@ -8,14 +8,14 @@ sums stay exact however many keys there are.
 
 from __future__ import annotations
 
-import dataclasses
 from math import inf
 from typing import Any
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
+from harness.measure.delta import Delta
 from harness.measure.snapshot import HeavyHitter, Snapshot, partition_view, snapshot_of
-from harness.measure.tally import PartitionTally, Tally, Wire
+from harness.measure.tally import PartitionTally, Tally
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Result
 
@@ -27,62 +27,6 @@ _THROTTLED_SHARE = 10
 """One place in so many goes to the most throttled keys rather than to the most accessed."""
 _MOST_SWAPS = 20
 _NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
-
-
-@dataclasses.dataclass(slots=True, kw_only=True)
-class Delta:
-    """What a ledger counted since it was last drained.
-
-    Attributes:
-        source: The worker that counted.
-        folding: Whether it has more keys than places.
-        lost: Keys that gave up their place after the drain before; what comes later is folded.
-    """
-
-    source: str
-    folding: bool
-    lost: list[str]
-    tally: Tally
-    partitions: dict[str, PartitionTally]
-    folded: PartitionTally | None
-    accessed: bytes
-    throttled: bytes
-    errors: list[dict[str, Any]]
-    errors_dropped: int
-
-    def encode(self) -> Wire:
-        """Its content for the wire."""
-        return {
-            "source": self.source,
-            "folding": self.folding,
-            "lost": self.lost,
-            "tally": self.tally.encode(),
-            "partitions": {key: row.encode() for key, row in self.partitions.items()},
-            "folded": None if self.folded is None else self.folded.encode(),
-            "accessed": self.accessed,
-            "throttled": self.throttled,
-            "errors": self.errors,
-            "errors_dropped": self.errors_dropped,
-        }
-
-    @classmethod
-    def decode(cls, content: Wire) -> Delta:
-        """What `encode` gave."""
-        folded = content["folded"]
-        return cls(
-            source=content["source"],
-            folding=content["folding"],
-            lost=content["lost"],
-            tally=Tally.decode(content["tally"]),
-            partitions={
-                key: PartitionTally.decode(row) for key, row in content["partitions"].items()
-            },
-            folded=None if folded is None else PartitionTally.decode(folded),
-            accessed=content["accessed"],
-            throttled=content["throttled"],
-            errors=content["errors"],
-            errors_dropped=content["errors_dropped"],
-        )
 
 
 class Ledger:

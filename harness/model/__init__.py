@@ -1,1 +1,1 @@
-"""The words of the harness: operations, attempts, outcomes, entities, targets. Standard library only."""
+"""The words of the harness: operations, attempts, outcomes, entities, targets. Stdlib only."""

@@ -62,7 +62,7 @@ def value_size(value: EdmValue) -> int:
 
 
 def stored_size(partition_key: str, row_key: str, properties: Properties) -> int:
-    """Stored bytes of an entity: 4 + 2 x key characters + 8 + 2 x name + value for each property."""
+    """Stored bytes: 4 + 2 x key characters, and for each property 8 + 2 x name + value."""
     size = 4 + 2 * (characters(partition_key) + characters(row_key))
     for name, value in properties.items():
         size += 8 + 2 * characters(name) + value_size(value)
@@ -78,7 +78,7 @@ def key_problem(key: str) -> str | None:
         code = ord(character)
         if character in FORBIDDEN_KEY_CHARACTERS or code < 0x20 or 0x7F <= code <= 0x9F:
             shown = character if character in FORBIDDEN_KEY_CHARACTERS else f"U+{code:04X}"
-            return f"contains {shown}, which a key may not (forbidden: / \\ # ? and control characters)"
+            return f"contains {shown}; forbidden in a key are / \\ # ? and control characters"
         if 0xD800 <= code <= 0xDFFF:
             return f"contains half a surrogate pair (U+{code:04X})"
     return None
@@ -94,7 +94,11 @@ def entity_problems(partition_key: str, row_key: str, properties: Properties) ->
     for name, value in properties.items():
         if isinstance(value, (str, bytes)) and value_size(value) - 4 > MAX_PROPERTY_BYTES:
             yield f"property {name} is over 64 KiB"
-        elif isinstance(value, int) and not isinstance(value, (bool, Int64)) and not -(2**31) <= value < 2**31:
+        elif (
+            isinstance(value, int)
+            and not isinstance(value, (bool, Int64))
+            and not -(2**31) <= value < 2**31
+        ):
             yield f"property {name} does not fit into Edm.Int32; wrap it in Int64"
         elif isinstance(value, Int64) and not -(2**63) <= value < 2**63:
             yield f"property {name} does not fit into Edm.Int64"

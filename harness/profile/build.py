@@ -77,11 +77,16 @@ def wanted_rate(profile: Profile, kind: EndpointKind) -> float | None:
     return None if math.isinf(wanted) else wanted
 
 
+def loading_transactions(profile: Profile) -> int:
+    """Transactions that load the table."""
+    keys = profile.keys
+    return keys.partitions * -(-keys.rows_per_partition // MAX_TRANSACTION_OPERATIONS)
+
+
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
     """The most billable transactions that loading and load can make; each retry is one more."""
-    keys = profile.keys
     tries = 1 + _retries(profile)
-    loading = keys.partitions * -(-keys.rows_per_partition // MAX_TRANSACTION_OPERATIONS) * tries
+    loading = loading_transactions(profile) * tries
     wanted = wanted_rate(profile, kind)
     load = profile.load
     seconds = load.users / load.spawn_rate_per_s + load.settle_s + load.run_time_s + 2

@@ -119,7 +119,7 @@ def _override(content: dict[str, Any], override: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """``text`` as a TOML value; what is none is taken as a string, so that quotes can be left out."""
+    """``text`` as a TOML value; what is none is a string, so that quotes can be left out."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

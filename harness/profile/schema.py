@@ -175,12 +175,12 @@ class Profile(_Part):
         """What no part can tell alone."""
         problems = []
         operations = self.transaction.operations
-        if self.mix.transaction > 0 and self.transaction.kind != "insert":
-            if operations > self.keys.rows_per_partition:
-                problems.append(
-                    f"transaction.operations ({operations}) is more than keys.rows_per_partition "
-                    f"({self.keys.rows_per_partition}); a transaction names each RowKey once"
-                )
+        loaded_rows = self.mix.transaction > 0 and self.transaction.kind != "insert"
+        if loaded_rows and operations > self.keys.rows_per_partition:
+            problems.append(
+                f"transaction.operations ({operations}) is more than keys.rows_per_partition "
+                f"({self.keys.rows_per_partition}); a transaction names each RowKey once"
+            )
         keys = NumberedKeys(count=self.keys.partitions, prefix=self.keys.prefix)
         partition_key, row_key = keys.partition_key(0), keys.inserted_row_key(0, 0)
         factory = EntityFactory(self.entity.size_bytes, _EXAMPLE_RUN_ID)

@@ -21,7 +21,7 @@ _STEPS = (
     "Simulate peak load",
     "Examine the throughput",
 )
-_BAR_WIDTH = 24
+_BAR_WIDTH = 20
 _KEY_WIDTH = 20
 _PROGRESS_WIDTH = 79
 
@@ -102,5 +102,5 @@ def progress_line(done: int, total: int, elapsed_s: float, *, ascii_only: bool =
     else:
         left = ""
     drawn = bar(share, _BAR_WIDTH, PLAIN if ascii_only else FULL)
-    line = f"      {drawn} {int(share * 100):3d}%  {done:,} of {total:,}  {number(round(rate))}/s  "
-    return (line + left).ljust(_PROGRESS_WIDTH)
+    line = f"      {drawn} {int(share * 100):3d}%  {done:,} of {total:,}  {rate:,.0f}/s  "
+    return (line + left).ljust(_PROGRESS_WIDTH)[:_PROGRESS_WIDTH]

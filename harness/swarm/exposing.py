@@ -19,7 +19,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
         snapshot=run.snapshot(conductor.clock()),
         targets=targets_for(run.endpoint.kind),
         users=conductor.environment.runner.user_count,
-        workers=len(conductor.workers),
+        workers=conductor.workers,
         cpu_percent={
             worker: sample.cpu_percent for worker, sample in run.generator.latest().items()
         },

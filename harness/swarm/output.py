@@ -10,20 +10,32 @@ from typing import Any
 from harness.measure.record import RunRecord
 
 
-def write_run(
-    out: str, record: RunRecord, errors: Iterable[dict[str, Any]], errors_dropped: int
-) -> Path:
+def write_run(out: str, record: RunRecord, errors: Iterable[dict[str, Any]], not_kept: int) -> Path:
     """Write ``run.json`` and, where attempts failed, ``errors.jsonl``.
 
+    Args:
+        out: Folder of all runs.
+        record: The run.
+        errors: Failed attempts.
+        not_kept: How many more failed attempts there were.
+
     Returns:
-        The folder, named after the run.
+        Path of the record, in a folder named after the run.
     """
     folder = Path(out) / record.run_id
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(record.to_json(), encoding="utf-8")
     lines = [json.dumps(error) for error in errors]
-    if errors_dropped:
-        lines.append(json.dumps({"not_kept": errors_dropped}))
+    if not_kept:
+        lines.append(json.dumps({"not_kept": not_kept}))
     if lines:
         (folder / "errors.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+    path = folder / "run.json"
+    write_record(path, record)
+    return path
+
+
+def write_record(path: Path, record: RunRecord) -> None:
+    """Write the record, whole or not at all."""
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(record.to_json(), encoding="utf-8")
+    unfinished.replace(path)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
+import random
 from typing import Any, Self
 
-from harness.profile.load import parse
+from harness.endpoint.connection import Endpoint
+from harness.endpoint.table_names import new_table_name
+from harness.profile.load import NamedProfile, parse
 from harness.profile.schema import Profile
 
 OPTION = "aztables_run"
@@ -48,6 +52,37 @@ class RunPlan:
         """What `to_options` gave."""
         profile = parse(content["profile"], source=content["profile_name"])
         return cls(**{**content, "profile": profile})
+
+
+def new_plan(
+    named: NamedProfile,
+    now: dt.datetime,
+    *,
+    session: str | None,
+    table: str | None,
+    endpoint: Endpoint,
+    embedded: bool,
+) -> RunPlan:
+    """The plan of a run that is prepared at ``now``, UTC.
+
+    Args:
+        session: Which kind of session sends; None is the profile's.
+        table: An existing table; None is one of the run's own, with a name of its own.
+        embedded: True where the endpoint is the harness's own Azurite.
+    """
+    # Two runs of the same seed must not get one name.
+    chance = random.SystemRandom()
+    return RunPlan(
+        run_id=f"{now:%Y%m%dT%H%M%SZ}-{chance.getrandbits(32):08x}",
+        profile_name=named.name,
+        profile=named.profile,
+        table=new_table_name(now, chance) if table is None else table,
+        own_table=table is None,
+        session=session or named.profile.session.kind,
+        fingerprint=endpoint.fingerprint,
+        remote=endpoint.remote,
+        embedded=embedded,
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from typing import Any
 from harness import __version__
 from harness.endpoint.connection import Endpoint
 from harness.measure.build_record import RunFacts, broken_invariants, build_record
+from harness.measure.delta import Delta
 from harness.measure.generator import CpuSample, GeneratorLog
-from harness.measure.ledger import Delta, Ledger
+from harness.measure.ledger import Ledger
 from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
 from harness.measure.snapshot import Snapshot
 from harness.measure.verdict import Evidence, exit_code, judge, shortcoming

@@ -1,4 +1,4 @@
-"""What a run says while it goes on. Standard output; one line of progress is rewritten on a terminal."""
+"""Where a run says how it goes. One line of progress is rewritten where it is a terminal."""
 
 from __future__ import annotations
 
@@ -49,6 +49,12 @@ class Terminal:
         encoding = self._out.encoding or "utf-8"
         self._out.write(text.encode(encoding, "replace").decode(encoding) + "\n")
         self._out.flush()
+
+    def complain(self, sentence: str) -> None:
+        """Say on standard error what is wrong."""
+        if self._rewriting:
+            self.say("")
+        print(f"error: {sentence}", file=sys.stderr, flush=True)
 
     def progress(self, done: int, total: int, elapsed_s: float) -> None:
         """Show how far loading has come."""

@@ -126,7 +126,6 @@ class Wiring:
         self._take_over_time(named)
         try:
             endpoint = self._endpoint()
-            check(endpoint)
             environment.host = endpoint.url
             conductor = self._conductor = Conductor(
                 environment,
@@ -136,7 +135,9 @@ class Wiring:
                 leave=self._leave,
             )
             if options.headless or options.autostart:
-                self._prepare(named)
+                self._prepare(self._profile(self._started_with, paths=True))
+            else:
+                check(endpoint)
             if options.metrics_port:
                 self._metrics = start_server(
                     options.metrics_port, options.metrics_host, lambda: exposed(conductor)
@@ -204,8 +205,6 @@ class Wiring:
 
     def _prepare(self, named: NamedProfile) -> None:
         assert self._conductor is not None
-        if self._run_time_s is not None:
-            named = self._profile(self._started_with, paths=True)
         self._conductor.prepare(named, session=self._options.session, table=self._options.table)
 
     def _prepare_from_form(self, name: str, run_time_s: int | None) -> None:
@@ -214,8 +213,7 @@ class Wiring:
         name = name or self._started_with
         named = self._profile(name, paths=name == self._started_with)
         self._choose_user_class(named)
-        assert self._conductor is not None
-        self._conductor.prepare(named, session=self._options.session, table=self._options.table)
+        self._prepare(named)
 
     def _listen(self, conductor: Conductor) -> None:
         environment = self._environment
@@ -236,10 +234,9 @@ class Wiring:
                 raise GreenletExit from error
 
         def on_quit(**_: Any) -> None:
-            conductor.say_report()
             if local is not None:
                 local.end()
-            conductor.forget()
+            conductor.close()
             self._stop_children()
 
         events.test_start.add_listener(on_test_start)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+
 import gevent
 import gevent.event
 from locust.env import Environment

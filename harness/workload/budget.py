@@ -1,4 +1,4 @@
-"""A bound on billable transactions, shared out before the run and taken from before each request."""
+"""A bound on billable transactions, taken from before each request."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ class Budget:
         """True where nothing more may be sent."""
         return self.limit is not None and self.spent >= self.limit
 
-    def shares(self, count: int) -> list[int | None]:
-        """What is left, in ``count`` parts that add up to it."""
-        if self.limit is None:
-            return [None] * count
-        left, more = divmod(self.limit - self.spent, count)
-        return [left + (1 if rank < more else 0) for rank in range(count)]
+
+def equal_parts(amount: int, count: int) -> list[int]:
+    """``amount`` in ``count`` whole parts that add up to it and differ by 1 at most."""
+    part, more = divmod(amount, count)
+    return [part + (1 if rank < more else 0) for rank in range(count)]

@@ -1,0 +1,98 @@
+"""Which workers take part, and what part of the load each has."""
+
+from __future__ import annotations
+
+import gevent
+import gevent.event
+from locust.env import Environment
+from locust.runners import MasterRunner
+
+from harness.endpoint.clock import Clock
+from harness.swarm.plan import Share
+from harness.swarm.run import Run
+from harness.swarm.worker import SHARE_MESSAGE, STOP_MESSAGE
+
+GRACE_S = 10.0
+"""How long operations in flight may take after the end."""
+REPORTS_WITHIN_S = 15.0
+"""How long the master waits for the workers' last reports."""
+_LOOK_EVERY_S = 0.02
+
+
+class Sharing:
+    """Divides one run among the workers, again whenever they change.
+
+    The rate follows the workers that are there. The budget of billable transactions is divided
+    once: a worker that comes later has none of it, so that it cannot be exceeded.
+
+    Args:
+        environment: Locust's.
+        run: What is divided.
+    """
+
+    def __init__(self, environment: Environment, run: Run) -> None:
+        self._environment = environment
+        self._run = run
+        self._budgets: dict[str, int | None] | None = None
+        self.workers: list[str] = []
+
+    def begin(self) -> list[str]:
+        """The workers that are there at the beginning."""
+        self.workers = live_workers(self._environment)
+        return self.workers
+
+    def grant(self, budgets: list[int | None]) -> None:
+        """Give each worker that is there its part of the budget."""
+        self._budgets = dict(zip(self.workers, budgets, strict=True))
+
+    def follow(self) -> None:
+        """Share out again if a worker came or went."""
+        workers = live_workers(self._environment)
+        if workers != self.workers:
+            self.workers = workers
+            self.share_out()
+
+    def share_out(self) -> None:
+        """Tell every worker its part."""
+        run = self._run
+        late = None if run.plan.profile.limits.billable_transactions is None else 0
+        for rank, worker in enumerate(self.workers):
+            share = Share(
+                run_id=run.plan.run_id,
+                rank=rank,
+                count=len(self.workers),
+                budget=(self._budgets or {}).get(worker, late),
+                epoch_s=run.epoch_s,
+                window=run.window,
+            )
+            self._environment.runner.send_message(SHARE_MESSAGE, share.to_message(), worker)
+
+    def collect(self, stopped_s: float, clock: Clock, hurry: gevent.event.Event) -> None:
+        """Ask every worker for its last report, and wait for them, 15 s at most.
+
+        Args:
+            stopped_s: From when on nothing new is sent, UTC seconds.
+            clock: UTC seconds.
+            hurry: Set when nothing is to be waited for any more.
+        """
+        run, runner = self._run, self._environment.runner
+        grace_s = 0.0 if hurry.is_set() else GRACE_S
+        message = {"run_id": run.plan.run_id, "at_s": stopped_s, "grace_s": grace_s}
+        run.asked = tuple(live_workers(self._environment))
+        for worker in run.asked:
+            runner.send_message(STOP_MESSAGE, message, worker)
+        deadline = clock() + REPORTS_WITHIN_S
+        while clock() < deadline and not hurry.is_set():
+            finals = {worker for worker, report in run.reports.items() if report.final}
+            if finals.issuperset(run.asked):
+                return
+            gevent.sleep(_LOOK_EVERY_S)
+
+
+def live_workers(environment: Environment) -> list[str]:
+    """Ids of the workers that take part, in the order in which they came."""
+    runner = environment.runner
+    if not isinstance(runner, MasterRunner):
+        return ["local"]
+    alive = [*runner.clients.ready, *runner.clients.spawning, *runner.clients.running]
+    return sorted((node.id for node in alive), key=runner.get_worker_index)

@@ -1,0 +1,144 @@
+"""Steps 1 and 2 of the procedure, and their undoing: the table that a run stresses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import gevent
+
+from harness.endpoint.clock import Clock
+from harness.endpoint.sessions import open_session
+from harness.endpoint.tables import create_table, delete_run_entities, delete_table
+from harness.model.errors import SetupError
+from harness.model.operation import Kind
+from harness.profile.build import loaded_entities, loading_transactions, retry_of, workload_of
+from harness.report.live import step
+from harness.report.words import counted
+from harness.swarm.loading import LoadingStopped, load_table
+from harness.swarm.run import Run
+from harness.swarm.terminal import Terminal
+from harness.workload.budget import BudgetSpent, equal_parts
+
+_ENTITIES_A_PAGE = 1000
+_SETTLE_STEP_S = 0.1
+
+
+class Staging:
+    """Makes and loads the table of one run, and leaves nothing of it behind.
+
+    Args:
+        run: Whose table it is; everything is taken from its budget.
+        terminal: Where steps and progress are said.
+        clock: UTC seconds.
+    """
+
+    def __init__(self, run: Run, terminal: Terminal, clock: Clock) -> None:
+        self._run = run
+        self._terminal = terminal
+        self._clock = clock
+        self._made = False
+
+    def set_up(self, stopped: Callable[[], bool]) -> None:
+        """Create the table, load it, let it settle.
+
+        Args:
+            stopped: True when it is to end before its end.
+
+        Raises:
+            SetupError: the service refuses, or the budget is used up.
+            LoadingStopped: ``stopped`` said so.
+        """
+        try:
+            self._create()
+            self._load(stopped)
+        except BudgetSpent:
+            raise SetupError(
+                "limits.billable_transactions is too small even to make and load the table"
+            ) from None
+        settle_s = self._run.plan.profile.loading.settle_s
+        deadline = self._clock() + settle_s
+        while self._clock() < deadline:
+            if stopped():
+                raise LoadingStopped
+            gevent.sleep(min(_SETTLE_STEP_S, settle_s))
+
+    def clean_up(self) -> str | None:
+        """Delete what the run made, and nothing else; what could not be done, as a sentence."""
+        if not self._made:
+            return None
+        self._made = False
+        run = self._run
+        # Cleaning is not refused: what it needs was kept back from the workers' shares.
+        run.budget.limit = None
+        try:
+            if run.plan.own_table:
+                delete_table(run.endpoint, run.plan.table, run.budget)
+            else:
+                delete_run_entities(
+                    run.endpoint, run.plan.table, run.plan.run_id, lambda _: None, run.budget
+                )
+        except SetupError as error:
+            return f"Not cleaned up: {error}. `harness sweep` lists tables that were left behind."
+        return None
+
+    def worker_budgets(self, count: int) -> list[int | None]:
+        """What ``count`` workers may spend, after what cleaning will need is kept back."""
+        run = self._run
+        limit = run.budget.limit
+        if limit is None:
+            return [None] * count
+        left = limit - run.budget.spent
+        if run.plan.own_table:
+            left -= 1
+        else:
+            profile = run.plan.profile
+            left -= loading_transactions(profile)
+            left -= loaded_entities(profile) // _ENTITIES_A_PAGE + 1
+            if profile.mix.insert > 0 or Kind(profile.transaction.kind) is Kind.INSERT:
+                # In the worst case each insert is deleted by a transaction of its own.
+                left = left * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1)
+        return list(equal_parts(max(0, left), count))
+
+    def _create(self) -> None:
+        run, plan = self._run, self._run.plan
+        where = f"{plan.table} at {run.endpoint.host}, {run.endpoint.kind.described}"
+        if plan.own_table:
+            self._terminal.say(step(1, where))
+            create_table(run.endpoint, plan.table, run.budget)
+        else:
+            self._terminal.say(step(1, f"there is {where}, and it is empty"))
+        self._made = True
+
+    def _load(self, stopped: Callable[[], bool]) -> None:
+        run, plan, profile = self._run, self._run.plan, self._run.plan.profile
+        total = loaded_entities(profile)
+        into = counted(profile.keys.partitions, "partition")
+        size = profile.entity.size_bytes
+        self._terminal.say(step(2, f"{total:,} entities of {size:,} B into {into}"))
+        session = open_session(
+            plan.session,
+            endpoint=run.endpoint,
+            table=plan.table,
+            run_id=plan.run_id,
+            retry=retry_of(profile),
+            budget=run.budget,
+            clock=self._clock,
+            rng=random.Random(f"{profile.seed}/loading"),
+            connections=profile.loading.concurrency,
+            connect_timeout_s=profile.session.connect_timeout_s,
+            read_timeout_s=profile.session.read_timeout_s,
+        )
+        try:
+            load_table(
+                session,
+                workload_of(profile, run_id=plan.run_id, worker=0).loading(),
+                total=total,
+                concurrency=profile.loading.concurrency,
+                clock=self._clock,
+                loaded=run.loaded,
+                stopped=stopped,
+                on_progress=self._terminal.progress,
+            )
+        finally:
+            session.close()

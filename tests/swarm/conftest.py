@@ -1,0 +1,49 @@
+"""Real `locust` processes. Locust patches this one too, and has to be the first to be imported."""
+
+from __future__ import annotations
+
+import locust  # noqa: F401, I001
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.connection import Endpoint
+from tests.swarm.locust_process import Stress
+from tests.swarm.proxy import Proxy
+
+
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stress]:
+    """Starts `locust` processes, which end with the module at the latest."""
+    started = Stress(tmp_path_factory.mktemp("locust"))
+    yield started
+    started.end()
+
+
+@pytest.fixture(scope="session")
+def endpoint(azurite: AzuriteProcess) -> Endpoint:
+    """The real Azurite, for fixtures of a whole module too."""
+    return azurite.endpoint
+
+
+@pytest.fixture(scope="session")
+def host(azurite: AzuriteProcess) -> str:
+    """What -H takes to reach the real Azurite."""
+    return f"http://{azurite.endpoint.host}"
+
+
+@pytest.fixture(scope="module")
+def proxy_to(azurite: AzuriteProcess) -> Iterator[Callable[..., Proxy]]:
+    """Makes proxies in front of the real Azurite."""
+    made: list[Proxy] = []
+
+    def make(**said: Any) -> Proxy:
+        made.append(Proxy(azurite.endpoint.port, **said))
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        proxy.stop()

@@ -1,0 +1,169 @@
+"""A small HTTP proxy in front of a table endpoint: an independent count of what was sent.
+
+It can be told to hold requests up, to answer some itself, or to reset the connection. Plain gevent
+sockets; nothing of the harness is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+import gevent
+from gevent.server import StreamServer
+
+_REUSE_S = 2.0
+"""Azurite drops a connection that was idle for 5 s."""
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request that arrived. ``at_s`` is of the monotonic clock."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    at_s: float
+
+    @property
+    def of_table(self) -> bool:
+        """True for a request about the tables themselves, not about entities."""
+        return "/Tables" in self.path
+
+    def touches(self, partition_key: str) -> bool:
+        """Whether it is for this partition."""
+        wanted = f"PartitionKey='{partition_key}'"
+        in_body = f'"PartitionKey": "{partition_key}"'.encode() in self.body
+        return wanted in self.path or wanted.encode() in self.body or in_body
+
+
+def refusal(status: int, code: str, message: str, **headers: str) -> bytes:
+    """An error as the table service words it."""
+    body = json.dumps(
+        {"odata.error": {"code": code, "message": {"lang": "en-US", "value": message}}}
+    ).encode()
+    lines = [f"HTTP/1.1 {status} Reason", "Content-Type: application/json;odata=minimalmetadata"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    lines += [f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+RESET = b"reset"
+"""As an answer: the connection is reset."""
+
+
+class Proxy:
+    """The proxy.
+
+    Args:
+        upstream_port: Port of the endpoint on loopback; None where every request is answered here.
+        delay_s: How long each answer is held back.
+        answer: Gives the answer to a request, or None where the endpoint shall.
+        before: Called with each request before it is passed on.
+    """
+
+    def __init__(
+        self,
+        upstream_port: int | None,
+        *,
+        delay_s: float = 0.0,
+        answer: Callable[[Seen], bytes | None] | None = None,
+        before: Callable[[Seen], None] | None = None,
+    ) -> None:
+        self.seen: list[Seen] = []
+        self.answer = answer
+        self.before = before
+        self._delay_s = delay_s
+        self._upstream_port = upstream_port
+        self._server = StreamServer(("127.0.0.1", 0), self._serve)
+        self._server.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_port)
+
+    @property
+    def of_entities(self) -> list[Seen]:
+        """The requests about entities."""
+        return [seen for seen in self.seen if not seen.of_table]
+
+    def stop(self) -> None:
+        self._server.stop(timeout=1.0)
+
+    def _serve(self, client: socket.socket, _: object) -> None:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        upstream: socket.socket | None = None
+        used_s = 0.0
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            while (request := _read(client)) is not None:
+                seen = _parsed(request)
+                self.seen.append(seen)
+                answer = self.answer(seen) if self.answer is not None else None
+                if answer == RESET:
+                    client.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                    )
+                    return
+                if answer is None:
+                    if self.before is not None:
+                        self.before(seen)
+                    if upstream is None or time.monotonic() - used_s > _REUSE_S:
+                        upstream = stack.enter_context(
+                            socket.create_connection(("127.0.0.1", self._upstream_port))
+                        )
+                        upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    upstream.sendall(request)
+                    answer = _read(upstream)
+                    used_s = time.monotonic()
+                if answer is None:
+                    return
+                if self._delay_s:
+                    gevent.sleep(self._delay_s)
+                client.sendall(answer)
+
+
+def _parsed(request: bytes) -> Seen:
+    head, _, body = request.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return Seen(method=method, path=path, headers=headers, body=body, at_s=time.monotonic())
+
+
+def _read(connection: socket.socket) -> bytes | None:
+    """One whole message, request or answer; None where the other side is gone."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (block := connection.recv(65536)):
+            return None
+        data += block
+    head, _, body = data.partition(b"\r\n\r\n")
+    if _CHUNKED.search(head):
+        while not body.endswith(b"0\r\n\r\n"):
+            if not (block := connection.recv(65536)):
+                return None
+            body += block
+        return head + b"\r\n\r\n" + body
+    match = _LENGTH.search(head)
+    length = int(match[1]) if match is not None else 0
+    while len(body) < length:
+        if not (block := connection.recv(65536)):
+            return None
+        body += block
+    return head + b"\r\n\r\n" + body

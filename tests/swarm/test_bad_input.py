@@ -1,0 +1,416 @@
+"""Bad input and set-up: one clear sentence, exit code 2, nothing sent, nothing left behind.
+
+All processes are started by one fixture, a few at once: each of them is short.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime as dt
+import json
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import formatdate
+from pathlib import Path
+
+import gevent
+import gevent.pool
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import (
+    AccountSasPermissions,
+    ResourceTypes,
+    TableServiceClient,
+    generate_account_sas,
+)
+
+from harness.endpoint.connection import Endpoint
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.swarm.proxy import Proxy, Seen, refusal
+
+pytestmark = pytest.mark.azurite
+
+AT_ONCE = 3
+KEY = base64.b64encode(b"some key of sixty-four bytes, which is what an account has......").decode()
+STORAGE = "https://acct.table.core.windows.net"
+
+FIVE_MISTAKES = """\
+# What is wrong with this profile?
+user_class = "SinglePartitionUser"
+seed = -1
+conditions = ["throttled < 1%"]
+colour = "blue"
+[keys]
+partitions = 0
+[load]
+users = "many"
+"""
+TWO_CLASSES = """\
+from locust import events
+from harness.swarm import TableUser, wire
+class FirstUser(TableUser):
+    pass
+class SecondUser(TableUser):
+    pass
+wire(events)
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is started, the words it has to say, and whether the endpoint may have been asked."""
+
+    words: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    locustfile: Path | None = None
+    python: str = sys.executable
+    asks: bool = False
+
+
+NAMES = (
+    "unknown profile",
+    "five mistakes",
+    "profile is a directory",
+    "profile cannot be read",
+    "profile is no text",
+    "unknown setting",
+    "setting without value",
+    "no time",
+    "transaction of 101",
+    "transaction over 4 MiB",
+    "entity over 1 MiB",
+    "forbidden key",
+    "key too long",
+    "unknown condition",
+    "missing user class",
+    "no host",
+    "plain http",
+    "SAS on the command line",
+    "no consent",
+    "consent for another",
+    "no credential",
+    "nothing listens",
+    "no answer",
+    "wrong key",
+    "expired SAS",
+    "SAS without a right",
+    "clock off by a day",
+    "not a table service",
+    "table not empty",
+    "no such table",
+    "metrics port in use",
+    "no Azurite",
+    "two processes",
+    "web UI",
+)
+
+
+@pytest.fixture(scope="module")
+def occupied() -> Iterator[int]:
+    """A port that is taken, by somebody who never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def full_table(endpoint: Endpoint) -> Iterator[str]:
+    """A table with an entity in it."""
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        with service.create_table("notempty") as table:
+            table.create_entity({"PartitionKey": "mine", "RowKey": "precious"})
+        yield "notempty"
+        with service.get_table_client("notempty") as table:
+            assert len(list(table.list_entities())) == 1
+        service.delete_table("notempty")
+
+
+@pytest.fixture(scope="module")
+def without_azurite(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python environment with all packages, into which no Azurite was installed."""
+    folder = tmp_path_factory.mktemp("bare") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    packages = sysconfig.get_path(
+        "purelib", vars={"base": str(folder), "platbase": str(folder)}
+    )
+    (Path(packages) / "borrowed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    return str(folder / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def wrong_clock() -> Iterator[Proxy]:
+    """A service whose clock is a day ahead, and which refuses requests of yesterday."""
+
+    def answer(seen: Seen) -> bytes:
+        date = formatdate(time.time() + 86400, usegmt=True)
+        said = "Server failed to authenticate the request."
+        return refusal(403, "AuthenticationFailed", said, Date=date)
+
+    proxy = Proxy(None, answer=answer)
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture(scope="module")
+def web_site() -> Iterator[Proxy]:
+    """Something that answers HTTP, but is no table service."""
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nhi!\n"
+    proxy = Proxy(None, answer=lambda seen: page)
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture(scope="module")
+def recorder(proxy_to: Callable[..., Proxy]) -> Proxy:
+    """A table service that records what it is asked."""
+    return proxy_to()
+
+
+@pytest.fixture(scope="module")
+def cases(
+    tmp_path_factory: pytest.TempPathFactory,
+    endpoint: Endpoint,
+    recorder: Proxy,
+    wrong_clock: Proxy,
+    web_site: Proxy,
+    occupied: int,
+    full_table: str,
+    without_azurite: str,
+) -> dict[str, Case]:
+    """Everything that is wrong."""
+    folder = tmp_path_factory.mktemp("wrong")
+    mistaken = folder / "mistaken.toml"
+    mistaken.write_text(FIVE_MISTAKES, encoding="utf-8")
+    (folder / "folder.toml").mkdir()
+    no_text = folder / "no-text.toml"
+    no_text.write_bytes(b"# question\n\xff\xfe = 1\n")
+    two_classes = folder / "two_classes.py"
+    two_classes.write_text(TWO_CLASSES, encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        closed = listener.getsockname()[1]
+    at = ("-H", recorder.url)
+    account = endpoint.account
+
+    def setting(*values: str) -> tuple[str, ...]:
+        return (*at, *(part for value in values for part in ("--set", value)))
+
+    def with_sas(rights: str, hours: float) -> dict[str, str]:
+        token = generate_account_sas(
+            AzureNamedKeyCredential(account, endpoint.credential.key),
+            ResourceTypes(service=True, container=True, object=True),
+            AccountSasPermissions.from_string(rights),
+            dt.datetime.now(dt.UTC) + dt.timedelta(hours=hours),
+            start=dt.datetime.now(dt.UTC) - dt.timedelta(hours=9),
+        )
+        return {"AZURE_STORAGE_ACCOUNT": account, "AZURE_STORAGE_SAS_TOKEN": token}
+
+    with_key = {"AZURE_STORAGE_KEY": KEY}
+    unknown = (*at, "--profile", "nosuch")
+    no_nosuch = ("no profile 'nosuch'", "key-spread", "single-partition")
+    made = {
+        "unknown profile": Case(arguments=unknown, words=no_nosuch),
+        "five mistakes": Case(
+            arguments=(*at, "--profile", str(mistaken)),
+            words=("5 mistakes", "seed", "conditions.0", "colour", "keys.partitions", "load.users"),
+        ),
+        "profile is a directory": Case(
+            arguments=(*at, "--profile", str(folder / "folder.toml")),
+            words=("folder.toml",),
+        ),
+        # A file, but its system does not let anybody read it, root included.
+        "profile cannot be read": Case(
+            arguments=(*at, "--profile", "/proc/self/mem"), words=("/proc/self/mem", "be read")
+        ),
+        "profile is no text": Case(
+            arguments=(*at, "--profile", str(no_text)), words=("no-text.toml", "UTF-8")
+        ),
+        "unknown setting": Case(
+            arguments=setting("load.usrs=20"), words=("load.usrs", "no such setting")
+        ),
+        "setting without value": Case(
+            arguments=setting("load.users"), words=("load.users", "not of the form")
+        ),
+        "no time": Case(arguments=(*at, "-t", "0s"), words=("load.run_time_s",)),
+        "transaction of 101": Case(
+            arguments=setting("transaction.operations=101"), words=("transaction.operations", "100")
+        ),
+        "transaction over 4 MiB": Case(
+            arguments=setting("transaction.operations=100", "entity.size_bytes=200000"),
+            words=("transaction.operations", "4 MiB"),
+        ),
+        "entity over 1 MiB": Case(
+            arguments=setting("entity.size_bytes=1048577"), words=("entity.size_bytes", "1048576")
+        ),
+        "forbidden key": Case(
+            arguments=setting("keys.prefix='a/b'"), words=("keys.prefix", "PartitionKey", "/")
+        ),
+        "key too long": Case(
+            arguments=setting(f"keys.prefix='{'x' * 1020}'"), words=("keys.prefix", "1,024")
+        ),
+        "unknown condition": Case(
+            arguments=setting("conditions=['p99(servce) < 10ms']"), words=("p99(servce)", "known")
+        ),
+        "missing user class": Case(
+            arguments=at,
+            locustfile=two_classes,
+            words=("SinglePartitionUser", "FirstUser", "SecondUser"),
+        ),
+        "no host": Case(arguments=("-H", "acct.table.core.windows.net"), words=("-H", "https")),
+        "plain http": Case(
+            arguments=("-H", "http://acct.table.core.windows.net", "--remote-ok", "acct"),
+            environ=with_key,
+            words=("plain http",),
+        ),
+        "SAS on the command line": Case(
+            arguments=("-H", f"{STORAGE}/?sv=2019-02-02&sig=c2VjcmV0"),
+            words=("AZURE_STORAGE_SAS_TOKEN",),
+        ),
+        "no consent": Case(
+            arguments=("-H", STORAGE),
+            environ=with_key,
+            words=("acct.table.core.windows.net", "--remote-ok acct"),
+        ),
+        "consent for another": Case(
+            arguments=("-H", STORAGE, "--remote-ok", "other"),
+            environ=with_key,
+            words=("--remote-ok names other", "acct"),
+        ),
+        "no credential": Case(
+            arguments=("-H", STORAGE, "--remote-ok", "acct"),
+            words=("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY"),
+        ),
+        "nothing listens": Case(
+            arguments=("-H", f"http://127.0.0.1:{closed}"),
+            words=("127.0.0.1", str(closed), "refused"),
+            asks=True,
+        ),
+        "no answer": Case(
+            arguments=("-H", f"http://127.0.0.1:{occupied}"),
+            words=("127.0.0.1", str(occupied), "5 s"),
+            asks=True,
+        ),
+        "wrong key": Case(
+            arguments=at,
+            environ={"AZURE_STORAGE_ACCOUNT": account, **with_key},
+            words=("403", "refuses the key", account),
+            asks=True,
+        ),
+        "expired SAS": Case(
+            arguments=at, environ=with_sas("rwdlacu", -1), words=("SAS expired",), asks=True
+        ),
+        "SAS without a right": Case(
+            arguments=at,
+            environ=with_sas("rl", 1),
+            words=("lacks the permission", "add (a)", "delete (d)"),
+            asks=True,
+        ),
+        "clock off by a day": Case(
+            arguments=("-H", wrong_clock.url), words=("clock", "24.0 h behind"), asks=True
+        ),
+        "not a table service": Case(
+            arguments=("-H", web_site.url), words=("no table service",), asks=True
+        ),
+        "table not empty": Case(
+            arguments=(*at, "--table", full_table),
+            words=(full_table, "not empty", "precious"),
+            asks=True,
+        ),
+        "no such table": Case(
+            arguments=(*at, "--table", "nosuchtable"), words=("no table nosuchtable",), asks=True
+        ),
+        "metrics port in use": Case(
+            arguments=(*at, "--metrics-port", str(occupied)),
+            words=(str(occupied), "--metrics-port"),
+            asks=True,
+        ),
+        "no Azurite": Case(
+            python=without_azurite, words=("Azurite", "not installed", "harness azurite install")
+        ),
+        "two processes": Case(
+            arguments=(*unknown, "--processes", "2", "--master-bind-port", "0"), words=no_nosuch
+        ),
+        "web UI": Case(arguments=(*unknown, "--web-port", "0"), words=no_nosuch),
+    }
+    assert tuple(made) == NAMES
+    return made
+
+
+@pytest.fixture(scope="module")
+def refused(stress: Stress, cases: dict[str, Case]) -> dict[str, LocustProcess]:
+    """What became of each."""
+    done: dict[str, LocustProcess] = {}
+
+    def run(name: str) -> None:
+        case = cases[name]
+        headless = () if name == "web UI" else QUICK
+        process = stress(
+            *headless,
+            *case.arguments,
+            environ=case.environ,
+            locustfile=case.locustfile,
+            python=case.python,
+        )
+        while process.process.poll() is None:
+            process.children()
+            gevent.sleep(0.05)
+        done[name] = process
+
+    pool = gevent.pool.Pool(AT_ONCE)
+    with gevent.Timeout(150):
+        pool.map(run, NAMES)
+    return done
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clear_sentence_and_exit_code_2(
+    name: str, refused: dict[str, LocustProcess], cases: dict[str, Case]
+) -> None:
+    """The sentence names what is wrong, the exit code is 2, and nobody sees a traceback."""
+    process = refused[name]
+    assert process.process.returncode == 2, process.said
+    for word in cases[name].words:
+        assert word in process.stderr, process.said
+    assert "Traceback" not in process.said
+    assert process.stderr.count("error: ") == 1, process.said
+    assert len(process.stderr) < 1200, process.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_left_behind(name: str, refused: dict[str, LocustProcess]) -> None:
+    """No process, no folder of a run."""
+    process = refused[name]
+    wait_until(lambda: not process.left_behind(), "its processes are gone", 5.0)
+    assert not (process.folder / "out").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_is_asked_before_the_rest_is_right(
+    name: str, refused: dict[str, LocustProcess], cases: dict[str, Case]
+) -> None:
+    """What can be refused without the endpoint looks up no name and opens no connection."""
+    contacted = refused[name].addresses
+    assert bool(contacted) == cases[name].asks, contacted
+    assert all(text.split()[1] == "127.0.0.1" for _, text in contacted), contacted
+
+
+@pytest.mark.usefixtures("refused")
+def test_an_endpoint_is_asked_one_question_at_most(recorder: Proxy) -> None:
+    """Before a run is known to be right, nothing is sent but questions that change nothing."""
+    assert {seen.method for seen in recorder.seen} == {"GET"}
+
+
+@pytest.mark.parametrize("name", ["nothing listens", "no answer"])
+def test_an_endpoint_that_is_not_there_is_given_up_in_5_s(
+    name: str, refused: dict[str, LocustProcess]
+) -> None:
+    """From the first look at it until the process has ended: 5 s, and what leaving takes."""
+    process = refused[name]
+    began_s, _ = process.addresses[0]
+    ended_s = (process.folder / "stderr.txt").stat().st_mtime
+    assert ended_s - began_s < 5.5

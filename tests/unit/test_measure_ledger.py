@@ -1,0 +1,395 @@
+"""The ledger: sums that merge in any order, a bound on keys, and laws of conservation."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.build_record import attempts_by_status, broken_invariants
+from harness.measure.ledger import ERROR_CAP, Delta, Ledger
+from harness.measure.snapshot import PartitionView, Snapshot
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+
+START = 1_700_000_000
+END = START + 30
+SINGLE = [kind for kind in Kind if kind not in (Kind.QUERY, Kind.TRANSACTION)]
+
+
+def attempt(status: int = 204, code: str = "", second: float = 0.0, **rest: Any) -> Attempt:
+    return Attempt(
+        status=status, sent_s=START + second, latency_s=0.01, error_code=code, **rest
+    )
+
+
+def result(
+    key: str = "p0",
+    *,
+    entities: int = 1,
+    second: float = 0.0,
+    kind: Kind = Kind.UPSERT_MERGE,
+    outcome: Outcome = Outcome.SUCCESS,
+    attempts: tuple[Attempt, ...] | None = None,
+    **rest: Any,
+) -> Result:
+    return Result(
+        operation=Operation(kind=kind, partition_key=key, row_key="r"),
+        outcome=outcome,
+        sent_s=START + second,
+        done_s=START + second + 0.01,
+        attempts=(attempt(second=second),) if attempts is None else attempts,
+        entities=entities,
+        **rest,
+    )
+
+
+def counted(results: list[Result], cap: int = 200, source: str = "local") -> Ledger:
+    """A ledger that counted these."""
+    ledger = Ledger(source, cap)
+    ledger.open_window(START, END)
+    for one in results:
+        ledger.note_due()
+        ledger.note_sent()
+        ledger.add(one)
+    return ledger
+
+
+def seen(ledger: Ledger) -> Snapshot:
+    return ledger.snapshot(start=START, end=END)
+
+
+def over_the_wire(delta: Delta) -> Delta:
+    """The delta as another process gets it: Locust packs messages with msgpack."""
+    packed = msgpack.packb(delta.encode(), use_bin_type=True)
+    return Delta.decode(msgpack.unpackb(packed, raw=False, strict_map_key=False))
+
+
+def partition(snapshot: Snapshot, key: str) -> PartitionView:
+    return next(view for view in snapshot.partitions if view.key == key)
+
+
+some_attempt = st.builds(
+    attempt,
+    status=st.sampled_from([200, 204, 404, 429, 500, 503, 0]),
+    code=st.sampled_from(["", "ServerBusy", "OperationTimedOut"]),
+    second=st.floats(0, 29),
+    scope=st.sampled_from(Scope),
+)
+some_result = st.builds(
+    result,
+    key=st.sampled_from(["a", "b", "c", "d", ""]),
+    entities=st.integers(0, 100),
+    second=st.floats(0, 29),
+    kind=st.sampled_from(Kind),
+    outcome=st.sampled_from(Outcome),
+    attempts=st.lists(some_attempt, min_size=1, max_size=4).map(tuple),
+    due_s=st.none() | st.just(float(START)),
+    bytes_sent=st.integers(0, 10**6),
+    bytes_received=st.integers(0, 10**6),
+    entities_returned=st.integers(0, 100),
+    estimated=st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(some_result, st.integers(0, 2), st.integers(0, 2)), max_size=25),
+    st.randoms(use_true_random=False),
+)
+def test_however_results_are_split_the_sums_are_the_same(
+    split: list[tuple[Result, int, int]], rng: random.Random
+) -> None:
+    """Any spread over workers and drains, merged in any order, is one ledger that saw it all."""
+    deltas = []
+    for worker in range(3):
+        ledger = Ledger(f"w{worker}")
+        ledger.open_window(START, END)
+        for drain in range(3):
+            for one, of_worker, in_drain in split:
+                if (of_worker, in_drain) == (worker, drain):
+                    ledger.note_due()
+                    ledger.note_sent()
+                    ledger.add(one)
+            deltas.append(over_the_wire(ledger.drain()))
+    rng.shuffle(deltas)
+    master = Ledger("master")
+    for delta in deltas:
+        master.merge(delta)
+    whole = counted([one for one, _, _ in split])
+    assert seen(master) == seen(whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(some_result, max_size=30))
+def test_sums_agree_with_each_other(results: list[Result]) -> None:
+    """Whichever way the results are grouped, the groups add up to all of them."""
+    snapshot = seen(counted(results))
+    counts = snapshot.counts
+    attempts = sum(len(one.attempts) for one in results)
+    assert counts.operations == len(results) == sum(snapshot.outcomes.values())
+    assert counts.attempts == attempts == sum(snapshot.attempts.values())
+    assert counts.attempts == sum(attempts_by_status(snapshot.attempts).values())
+    entities = sum(one.entities for one in results)
+    assert counts.entities == entities
+    assert sum(view.entities for view in snapshot.partitions) == entities
+    assert sum(view.entities for view in snapshot.kinds) == entities
+    assert sum(point.entities for point in snapshot.series) == entities
+    assert sum(point.attempts for point in snapshot.series) == attempts
+    rate = sum(view.entities_per_s.mean for view in snapshot.partitions)
+    assert snapshot.entities_per_s.mean == pytest.approx(rate)
+    assert snapshot.reads_per_s + snapshot.writes_per_s == pytest.approx(rate)
+    throttled = sum(one.throttled for each in results for one in each.attempts)
+    assert snapshot.throttled == throttled
+    assert throttled == sum(
+        point.throttled_503 + point.throttled_500 + point.throttled_429
+        for point in snapshot.series
+    )
+    assert broken_invariants(snapshot, waiting=0, in_flight=0) == ()
+
+
+@pytest.mark.parametrize("cap", [1, 5, 40])
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=120), st.integers(1, 4)
+)
+def test_above_the_cap_sums_stay_exact(
+    cap: int, touched: list[tuple[int, int]], drains: int
+) -> None:
+    """However many keys there are, rows are at most the cap, and rows and rest add up."""
+    worker, master = Ledger("w", cap), Ledger("master", cap)
+    worker.open_window(START, END)
+    for drain in range(drains):
+        for number, entities in touched[drain::drains]:
+            worker.add(result(f"k{number}", entities=entities, second=drain))
+        master.merge(over_the_wire(worker.drain()))
+    snapshot = seen(master)
+    assert len(snapshot.partitions) <= cap
+    rows = [*snapshot.partitions, *([] if snapshot.folded is None else [snapshot.folded])]
+    assert sum(view.entities for view in rows) == sum(entities for _, entities in touched)
+    assert sum(sum(view.attempts.values()) for view in rows) == len(touched)
+    truth: dict[str, int] = {}
+    for number, entities in touched:
+        truth[f"k{number}"] = truth.get(f"k{number}", 0) + entities
+    for view in snapshot.partitions:
+        assert_bounds_hold(view, truth[view.key])
+    if len(truth) <= cap:
+        assert snapshot.folded is None
+        assert all(view.exact for view in snapshot.partitions)
+
+
+def assert_bounds_hold(view: PartitionView, truth: int) -> None:
+    """An exact row is exact; another one says bounds, and the truth lies within."""
+    if view.exact:
+        assert view.entities == truth
+        assert view.since_s is None
+        assert view.estimate is None
+    else:
+        assert view.estimate is not None
+        assert view.estimate.at_least <= truth <= view.estimate.at_most
+        assert view.entities <= truth
+
+
+def test_a_heavy_key_that_comes_late_is_found() -> None:
+    """A key that turns hot after the places are taken gets one, and says since when."""
+    worker, master = Ledger("w", 10), Ledger("master", 10)
+    truth: dict[str, int] = {}
+    for second in range(20):
+        for number in range(40):
+            count(worker, truth, f"cold{number:02d}", second)
+        if second >= 5:
+            for _ in range(50):
+                count(worker, truth, "hot", second)
+        master.merge(over_the_wire(worker.drain()))
+    snapshot = master.snapshot(start=START, end=START + 20)
+    hot = partition(snapshot, "hot")
+    assert snapshot.hottest is hot
+    assert not hot.exact
+    assert hot.since_s is not None
+    assert START + 5 <= hot.since_s <= START + 8
+    assert 0.7 * truth["hot"] <= hot.entities < truth["hot"]
+    for view in snapshot.partitions:
+        assert_bounds_hold(view, truth[view.key])
+
+
+def count(ledger: Ledger, truth: dict[str, int], key: str, second: int) -> None:
+    """Count one entity of ``key``."""
+    ledger.add(result(key, second=second))
+    truth[key] = truth.get(key, 0) + 1
+
+
+def test_the_most_throttled_key_keeps_a_place() -> None:
+    """A key with nothing but refusals counts no entities, and is told apart all the same."""
+    busy = attempt(503, "ServerBusy", scope=Scope.PARTITION)
+    ledger = counted([], cap=10)
+    for second in range(10):
+        for number in range(40):
+            ledger.add(result(f"cold{number:02d}", second=second, entities=5))
+        for _ in range(3):
+            refused = Outcome.THROTTLED
+            ledger.add(
+                result("refused", second=second, entities=0, attempts=(busy,), outcome=refused)
+            )
+        keep = Ledger("master", 10)
+        keep.merge(ledger.drain())
+        if second >= 2:
+            assert partition(seen(keep), "refused").throttled == 3
+
+
+def test_a_key_that_lost_its_place_is_not_called_exact() -> None:
+    """One worker: a key whose later operations were folded says so, with bounds."""
+    worker, master = Ledger("w", 4), Ledger("master", 4)
+    truth: dict[str, int] = {}
+    plan = [["a", "b", "c", "d"], ["e"] * 9 + ["f"] * 9, ["a"] * 30, ["a", "b", "c", "d"]]
+    for second, keys in enumerate(plan):
+        for key in keys:
+            count(worker, truth, key, second)
+        master.merge(over_the_wire(worker.drain()))
+    for view in seen(master).partitions:
+        assert_bounds_hold(view, truth[view.key])
+
+
+def test_since_is_a_moment_of_the_run() -> None:
+    """A key that gets its place while nothing is going on does not date from 1970."""
+    ledger = Ledger("w", 30)
+    for number in range(100):
+        ledger.add(result(f"k{number:03d}", entities=1 + number))
+    for _ in range(5):
+        ledger.drain()
+    for number in range(100):
+        ledger.add(result(f"k{number:03d}", second=5))
+    late = [view.since_s for view in seen(ledger).partitions if view.since_s is not None]
+    assert late
+    assert min(late) > START
+
+
+def test_a_key_is_exact_with_one_worker_below_the_cap_of_others() -> None:
+    """Two workers with more keys than places each: no row claims to be exact."""
+    master = Ledger("master", 3)
+    for source in ("w1", "w2"):
+        keys = [f"{source}-{n}" for n in range(5)] + ["shared"]
+        ledger = counted([result(key) for key in keys], cap=3, source=source)
+        master.merge(ledger.drain())
+    assert all(not view.exact for view in seen(master).partitions)
+
+
+def test_a_million_operations_of_the_same_key_are_one_row() -> None:
+    """A drain empties the ledger; what was drained is not counted twice."""
+    ledger = counted([result()])
+    first = ledger.drain()
+    ledger.add(result())
+    second = ledger.drain()
+    assert seen(ledger).counts.operations == 0
+    master = Ledger("master")
+    master.merge(first)
+    master.merge(second)
+    assert partition(seen(master), "p0").entities == 2
+
+
+def test_retries_hide_nothing() -> None:
+    """An operation that succeeded on its third attempt shows two 503s and one success."""
+    busy = attempt(503, "ServerBusy", scope=Scope.PARTITION)
+    snapshot = seen(counted([result(attempts=(busy, busy, attempt()))]))
+    assert snapshot.outcomes == {Outcome.SUCCESS: 1}
+    assert attempts_by_status(snapshot.attempts) == {"204": 1, "503 ServerBusy partition": 2}
+    assert snapshot.throttled_ratio == pytest.approx(2 / 3)
+
+
+def test_latencies_belong_to_the_window_and_counts_to_the_run() -> None:
+    """What is done before or after the window counts, but has no part in percentiles."""
+    ledger = Ledger()
+    ledger.open_window(START + 5, START + 6)
+    for second in (0.0, 5.0, 7.0):
+        ledger.add(result(second=second))
+    snapshot = ledger.snapshot(start=START + 5, end=START + 6)
+    assert snapshot.counts.operations == 3
+    assert snapshot.service is not None
+    assert snapshot.service.count == 1
+    assert snapshot.entities_per_s.mean == 1
+
+
+def test_without_partition_latencies_the_kinds_keep_theirs() -> None:
+    """A cheap snapshot leaves out the partitions' percentiles alone."""
+    snapshot = counted([result()]).snapshot(start=START, end=END, latencies=False)
+    assert partition(snapshot, "p0").service is None
+    assert snapshot.kinds[0].service is not None
+
+
+def test_queries_over_the_whole_table_are_no_hottest_partition() -> None:
+    """A scan of the whole table counts its entities, but is not held against one partition."""
+    scan = result(WHOLE_TABLE, entities=50_000, kind=Kind.QUERY)
+    snapshot = seen(counted([scan, result("p1")]))
+    assert snapshot.hottest is partition(snapshot, "p1")
+    assert snapshot.counts.entities == 50_001
+
+
+def test_partitions_come_hottest_first() -> None:
+    """The order of the rows is that of their rates, then of their keys."""
+    snapshot = seen(counted([result("b"), result("a"), result("c", entities=5)]))
+    assert [view.key for view in snapshot.partitions] == ["c", "a", "b"]
+
+
+def test_errors_are_kept_for_support_up_to_a_cap() -> None:
+    """Failed attempts keep their ids; beyond the cap they are counted, over all workers."""
+    busy = attempt(503, "ServerBusy", request_id="req-1", client_request_id="run1-7")
+    master = Ledger("master")
+    for source in ("w1", "w2"):
+        ledger = Ledger(source)
+        for _ in range(ERROR_CAP):
+            ledger.add(result(attempts=(busy,), outcome=Outcome.THROTTLED))
+        ledger.add(result(attempts=(busy, attempt())))
+        master.merge(over_the_wire(ledger.drain()))
+    kept, dropped = master.errors()
+    assert (len(kept), dropped) == (ERROR_CAP, ERROR_CAP + 2)
+    assert kept[0]["request_id"] == "req-1"
+    assert kept[0]["client_request_id"] == "run1-7"
+    assert kept[0]["worker"] == "w1"
+    assert kept[0]["partition_key"] == "p0"
+
+
+@pytest.mark.parametrize(
+    ("due", "sent", "done", "dropped", "waiting", "in_flight", "broken"),
+    [
+        (3, 3, 3, 0, 0, 0, 0),
+        (9, 4, 3, 2, 3, 1, 0),
+        (4, 3, 3, 0, 0, 0, 1),
+        (3, 3, 2, 0, 0, 0, 1),
+        (5, 4, 2, 0, 0, 1, 2),
+    ],
+)
+def test_conservation(
+    due: int, sent: int, done: int, dropped: int, waiting: int, in_flight: int, broken: int
+) -> None:
+    """due = sent + waiting + dropped and sent = outcomes + in flight; each breach is a sentence."""
+    ledger = Ledger()
+    for _ in range(due):
+        ledger.note_due()
+    for _ in range(sent):
+        ledger.note_sent()
+    for _ in range(dropped):
+        ledger.note_dropped()
+    for _ in range(done):
+        ledger.add(result())
+    sentences = broken_invariants(seen(ledger), waiting=waiting, in_flight=in_flight)
+    assert len(sentences) == broken
+
+
+def test_an_attempt_without_an_answer_is_named_by_its_fault() -> None:
+    """Connection faults have no status; their name stands for it."""
+    lost = attempt(0, "connection_reset", fault=Fault.RESET)
+    snapshot = seen(counted([result(attempts=(lost, attempt()))]))
+    assert attempts_by_status(snapshot.attempts) == {"204": 1, "connection_reset": 1}
+
+
+def test_snapshots_do_not_change_afterwards() -> None:
+    """A snapshot is of its moment: later results leave it as it was."""
+    ledger = counted([result()])
+    before = seen(ledger)
+    copy = dataclasses.replace(before, counts=dataclasses.replace(before.counts))
+    ledger.add(result())
+    assert before == copy

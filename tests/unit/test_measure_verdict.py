@@ -1,0 +1,397 @@
+"""Verdicts and exit codes, a sentence a row; the generator's view; what goes into the record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.measure.build_record import (
+    MOST_SERIES_POINTS,
+    RunFacts,
+    broken_invariants,
+    build_record,
+)
+from harness.measure.conditions import ConditionResult, parse_condition
+from harness.measure.generator import CpuSample, GeneratorLog, GeneratorView
+from harness.measure.ledger import Ledger
+from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
+from harness.measure.snapshot import Snapshot
+from harness.measure.verdict import (
+    Evidence,
+    Verdict,
+    VerdictResult,
+    exit_code,
+    indicative,
+    judge,
+    shortcoming,
+)
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.target import EndpointKind, targets_for
+
+START = 1_700_000_000
+
+
+def snapshot_of(
+    rates: dict[str, int],
+    *,
+    seconds: int = 10,
+    operations_per_s: int = 20,
+    throttled_per_s: int = 0,
+    scope: Scope = Scope.PARTITION,
+) -> Snapshot:
+    """Each key took its rate of entities a second in so many operations."""
+    ledger = Ledger()
+    ledger.open_window(START, START + seconds)
+    ok = Attempt(status=204, sent_s=START, latency_s=0.004)
+    busy = Attempt(
+        status=503, sent_s=START, latency_s=0.1, error_code="ServerBusy", scope=scope
+    )
+    for second in range(seconds):
+        for key, rate in rates.items():
+            for number in range(operations_per_s):
+                more = 1 if number < rate % operations_per_s else 0
+                refused = number < throttled_per_s
+                ledger.add(
+                    Result(
+                        operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
+                        outcome=Outcome.SUCCESS,
+                        sent_s=START + second,
+                        done_s=START + second + 0.004,
+                        attempts=(busy, ok) if refused else (ok,),
+                        entities=rate // operations_per_s + more,
+                    )
+                )
+    return ledger.snapshot(start=START, end=START + seconds)
+
+
+QUIET = GeneratorView(workers=1, cpu_percent_max=50.0, cpu_percent_mean=40.0)
+
+
+def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
+    parts: dict[str, Any] = {
+        "snapshot": snapshot,
+        "generator": QUIET,
+        "kind": EndpointKind.STORAGE,
+        "targets": targets_for(changes.get("kind", EndpointKind.STORAGE)),
+        "wanted_per_s": None,
+        "users": 20,
+        "entity_bytes": 1024,
+        "complete": True,
+    }
+    return Evidence(**(parts | changes))
+
+
+SLOW = snapshot_of({"p0": 1000})
+HOT = snapshot_of({"p0": 2500})
+BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "result", "limited_by", "says"),
+    [
+        # Below both targets and no cap: within target, nobody knows what limited it.
+        (evidence(SLOW), "within_target", "unknown", "1,000 entities/s, 50% of the target"),
+        # The wanted rate was held: the load was the limit.
+        (evidence(SLOW, wanted_per_s=1000.0), "within_target", "load", "nothing was throttled"),
+        # One partition above 2,000 without throttling: over target.
+        (evidence(HOT), "over_target", "unknown", "Over target: partition 'p0' took 2,500"),
+        # Every partition below 2,000 but the account above 20,000: over target.
+        (
+            evidence(snapshot_of({f"p{n:02d}": 1900 for n in range(11)})),
+            "over_target",
+            "unknown",
+            "the account 20,900, 104% of 20,000",
+        ),
+        # Refusals of the partition: throttled, the partition named with its rate.
+        (
+            evidence(snapshot_of({"p0": 1000, "p1": 20}, throttled_per_s=1)),
+            "throttled",
+            "partition",
+            "400 attempts",
+        ),
+        # Refusals of account scope: the account is the limit, however slow the partitions.
+        (
+            evidence(snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)),
+            "throttled",
+            "account",
+            "most for the account",
+        ),
+        # Fewer refusals than one in a thousand do not make a run throttled.
+        (evidence(snapshot_of({"p0": 1000}, operations_per_s=2000)), "within_target", "unknown", ""),
+        # A worker without time left: client-limited, never within target.
+        (evidence(SLOW, generator=BUSY), "client_limited", "generator", "50% of the seconds"),
+        # The same where the wanted rate was missed.
+        (evidence(SLOW, generator=BUSY, wanted_per_s=2000.0), "client_limited", "generator", ""),
+        # Busy seconds do not matter where the wanted rate was held all the same.
+        (evidence(SLOW, generator=BUSY, wanted_per_s=1000.0), "within_target", "load", ""),
+        # A core burnt throughout makes even a held rate doubtful.
+        (
+            evidence(
+                SLOW, generator=GeneratorView(cpu_percent_mean=99.0), wanted_per_s=1000.0
+            ),
+            "client_limited",
+            "generator",
+            "99 % of its core throughout",
+        ),
+        # Somebody else took the machine's time.
+        (
+            evidence(SLOW, generator=GeneratorView(machine_busy_share=0.3)),
+            "client_limited",
+            "generator",
+            "machine had no time left",
+        ),
+        # Operations left late although the CPU looks idle.
+        (
+            evidence(SLOW, generator=GeneratorView(lag_s_max=0.8)),
+            "client_limited",
+            "generator",
+            "0.8 s later",
+        ),
+        # Throttling explains a run before the generator does.
+        (
+            evidence(snapshot_of({"p0": 1000}, throttled_per_s=1), generator=BUSY),
+            "throttled",
+            "partition",
+            "",
+        ),
+        # Nothing throttled, generator idle, rate missed: the endpoint.
+        (
+            evidence(SLOW, wanted_per_s=2000.0),
+            "endpoint_limited",
+            "endpoint",
+            "1,000 of the wanted 2,000 entities/s",
+        ),
+        # Cosmos DB has no target in entities a second.
+        (evidence(HOT, kind=EndpointKind.COSMOS), "inconclusive", "unknown", "request units"),
+        # The emulator is named as such.
+        (evidence(SLOW, kind=EndpointKind.AZURITE), "within_target", "unknown", "not Azure"),
+        # Entities of another size make the comparison indicative.
+        (evidence(SLOW, entity_bytes=4096), "within_target", "unknown", "these have 4,096 B"),
+        # Too short, too few, incomplete: inconclusive, and says why.
+        (
+            evidence(snapshot_of({"p0": 1000}, seconds=4)),
+            "inconclusive",
+            "unknown",
+            "window of 4 s is shorter than 5 s",
+        ),
+        (
+            evidence(snapshot_of({"p0": 9}, operations_per_s=9)),
+            "inconclusive",
+            "unknown",
+            "90 measured operations are fewer than 100",
+        ),
+        (evidence(SLOW, complete=False), "inconclusive", "unknown", "last report is missing"),
+    ],
+)
+def test_verdict(given: Evidence, result: str, limited_by: str, says: str) -> None:
+    """Each situation leads to one finding, the side that limited it, and a sentence."""
+    verdict = judge(given)
+    assert (verdict.result, verdict.limited_by) == (result, limited_by)
+    assert says in verdict.sentence
+    assert verdict.sentence.endswith(".")
+
+
+def test_the_throttled_partition_is_named() -> None:
+    """The sentence names the partition that was refused most, not the hottest one."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    ok = Attempt(status=204, sent_s=START, latency_s=0.01)
+    busy = Attempt(status=503, sent_s=START, latency_s=0.01, scope=Scope.PARTITION)
+    for second in range(10):
+        for key, attempts in (("hot", (ok,)), ("refused", (busy, ok))):
+            for _ in range(10 if key == "hot" else 5):
+                ledger.add(
+                    Result(
+                        operation=Operation(kind=Kind.INSERT, partition_key=key, row_key="r"),
+                        outcome=Outcome.SUCCESS,
+                        sent_s=START + second,
+                        done_s=START + second + 0.01,
+                        attempts=attempts,
+                        entities=1,
+                    )
+                )
+    verdict = judge(evidence(ledger.snapshot(start=START, end=START + 10)))
+    assert "most for partition 'refused'" in verdict.sentence
+
+
+def test_enough_is_enough() -> None:
+    """Five seconds and a hundred operations suffice to judge."""
+    snapshot = snapshot_of({"p0": 20}, seconds=5)
+    assert shortcoming(evidence(snapshot)) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(921, True), (922, False), (1024, False), (1126, False), (1127, True)]
+)
+def test_sizes_near_1_kib_are_held_against_the_targets(size: int, expected: bool) -> None:
+    """A tenth more or less is still about 1 KiB."""
+    assert indicative(size) is expected
+
+
+PASSED = ConditionResult(text="a", value=1.0, passed=True)
+FAILED = ConditionResult(text="b", value=1.0, passed=False)
+UNKNOWN = ConditionResult(text="c", value=None, passed=None)
+
+
+@pytest.mark.parametrize(
+    ("holds", "enough", "result", "conditions", "expected"),
+    [
+        # Nothing to complain about.
+        (True, True, "within_target", (PASSED,), 0),
+        # No conditions: a verdict alone does not fail a run.
+        (True, True, "over_target", (), 0),
+        (True, True, "throttled", (), 0),
+        (True, True, "client_limited", (), 0),
+        (True, True, "inconclusive", (), 0),
+        # A condition that failed.
+        (True, True, "throttled", (PASSED, FAILED), 1),
+        (True, True, "endpoint_limited", (FAILED,), 1),
+        # A condition that depends on a doubtful measurement.
+        (True, True, "client_limited", (PASSED,), 3),
+        (True, True, "client_limited", (FAILED,), 3),
+        (True, True, "inconclusive", (PASSED,), 3),
+        # A condition without a value.
+        (True, True, "within_target", (UNKNOWN,), 3),
+        (True, True, "within_target", (FAILED, UNKNOWN), 3),
+        # Too short, too few samples, incomplete.
+        (True, False, "inconclusive", (), 3),
+        (True, False, "inconclusive", (FAILED,), 3),
+        # The harness broke its own laws: before everything else.
+        (False, True, "within_target", (PASSED,), 4),
+        (False, False, "inconclusive", (FAILED,), 4),
+    ],
+)
+def test_exit_code(
+    holds: bool,
+    enough: bool,
+    result: str,
+    conditions: tuple[ConditionResult, ...],
+    expected: int,
+) -> None:
+    """The first that matches: 4 broken laws, 3 cannot be told, 1 a condition failed, 0."""
+    verdict = Verdict(result=VerdictResult(result), limited_by="unknown", sentence="s.")
+    code = exit_code(
+        invariants_hold=holds, enough=enough, verdict=verdict, conditions=conditions
+    )
+    assert code == expected
+
+
+def sample(second: int, cpu: float, machine: float = 50.0, lag_s: float = 0.0) -> CpuSample:
+    return CpuSample(
+        second=START + second, cpu_percent=cpu, machine_percent=machine, lag_s=lag_s
+    )
+
+
+def test_the_busiest_worker_speaks_for_the_generator() -> None:
+    """One worker at its limit is not averaged away by idle ones; other seconds do not count."""
+    log = GeneratorLog()
+    log.add("w1", sample(0, 100.0, machine=100.0, lag_s=9.0))
+    for second in range(1, 5):
+        log.add("w1", sample(second, 91.0 if second < 3 else 80.0))
+        log.add("w2", sample(second, 10.0, machine=96.0, lag_s=0.1 * second))
+    view = log.view(START + 1, START + 5)
+    assert view.workers == 2
+    assert view.cpu_percent_max == 91.0
+    assert view.cpu_percent_mean == pytest.approx(85.5)
+    assert view.busy_share == pytest.approx(0.5)
+    assert view.machine_percent_max == 96.0
+    assert view.machine_busy_share == 1.0
+    assert view.lag_s_max == pytest.approx(0.4)
+    assert log.latest()["w2"].second == START + 4
+
+
+def test_no_samples_no_load() -> None:
+    """A generator without samples in the window is not called busy."""
+    log = GeneratorLog()
+    log.add("w1", sample(0, 100.0))
+    assert log.view(START + 1, START + 5) == GeneratorView(workers=1)
+
+
+FACTS = RunFacts(
+    harness_version="0.0",
+    run_id="run1",
+    profile={"name": "single-partition"},
+    endpoint=EndpointPart(kind="storage", described="Azure", host="h", table="t"),
+    session="sdk",
+    started_at="2025-01-01T00:00:00Z",
+    ended_at="2025-01-01T00:01:00Z",
+    ended_by="run time",
+    workers=1,
+    users=20,
+    complete=True,
+    waiting=0,
+    in_flight=0,
+    billable_transactions=7,
+    entity=EntityPart(stored_bytes=1024, wire_bytes=700),
+    loading=LoadingPart(entities=0, seconds=0.0, attempts=0),
+)
+
+
+def record_of(snapshot: Snapshot, kind: EndpointKind = EndpointKind.STORAGE) -> RunRecord:
+    given = evidence(snapshot, kind=kind)
+    return build_record(
+        FACTS,
+        snapshot,
+        QUIET,
+        judge(given),
+        [parse_condition("throttled_ratio < 1%").evaluate(snapshot)],
+        targets=given.targets,
+        invariants=broken_invariants(snapshot, waiting=0, in_flight=0),
+        exit_code=0,
+    )
+
+
+def test_a_record_holds_rates_beside_their_targets() -> None:
+    """Partition and account have their rates, targets and shares; latencies are milliseconds."""
+    record = record_of(snapshot_of({"p0": 1000, "p1": 500}, throttled_per_s=1))
+    [hot, cold] = record.partitions
+    assert (hot.key, hot.target, hot.ratio) == ("p0", 2000.0, 0.5)
+    assert (cold.key, cold.ratio) == ("p1", 0.25)
+    assert record.account.entities_per_s.mean == 1500.0
+    assert (record.account.target, record.account.ratio) == (20000.0, 0.075)
+    assert record.account.transactions_per_s == 42.0
+    assert record.account.writes_per_s == 1500.0
+    assert record.account.reads_per_s == 0.0
+    assert hot.attempts_by_status == {"204": 200, "503 ServerBusy partition": 10}
+    assert hot.service_ms is not None
+    assert hot.service_ms.p50 == pytest.approx(4.0, rel=0.02)
+    assert hot.response_ms is None
+    assert record.throttled == {"partition": 20, "account": 0}
+    assert record.conditions[0].passed is False
+    assert RunRecord.from_json(record.to_json()) == record
+
+
+def test_a_record_of_cosmos_has_no_targets() -> None:
+    """Neither 2,000 nor 20,000 is in the record of a run against Cosmos DB."""
+    record = record_of(SLOW, EndpointKind.COSMOS)
+    assert (record.account.target, record.account.ratio) == (None, None)
+    assert {(part.target, part.ratio) for part in record.partitions} == {(None, None)}
+
+
+def test_queries_over_the_whole_table_have_no_partition_target() -> None:
+    """What scans every partition is not held against the target of one."""
+    record = record_of(snapshot_of({WHOLE_TABLE: 5000, "p0": 1000}))
+    targets = {part.key: part.target for part in record.partitions}
+    assert targets == {WHOLE_TABLE: None, "p0": 2000.0}
+
+
+def test_the_series_is_bounded_and_keeps_its_mean() -> None:
+    """A run of any length has at most so many points, each the mean of its seconds."""
+    seconds = 3 * MOST_SERIES_POINTS - 1
+    record = record_of(snapshot_of({"p0": 7}, seconds=seconds, operations_per_s=1))
+    assert len(record.series) <= MOST_SERIES_POINTS
+    assert sum(point.width_s for point in record.series) == seconds
+    assert {point.entities for point in record.series} == {7.0}
+    assert record.series[1].t == record.series[0].t + record.series[0].width_s
+
+
+def test_a_run_without_a_window_has_a_record() -> None:
+    """A run that ended before it was measured divides by nothing."""
+    snapshot = snapshot_of({"p0": 100}, seconds=1)
+    empty = Ledger().snapshot(start=START + 5, end=START)
+    for one in (snapshot, empty):
+        record = record_of(one)
+        assert record.verdict.result == "inconclusive"
+        assert record.measured_s >= 0
