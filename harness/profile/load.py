@@ -59,9 +59,13 @@ def resolve(
         SetupError: there is no such profile, or it is wrong; every mistake is named.
     """
     path = _find(name, directory, paths)
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
+    except OSError as error:
+        raise SetupError(f"profile {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SetupError(f"profile {path.name} is no text in UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise SetupError(f"profile {path.name} is no TOML: {error}") from error
     content.setdefault("question", question_of(text))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import sys
 from typing import Any
 
 import gevent
@@ -33,6 +32,7 @@ from harness.swarm.conductor import Conductor
 from harness.swarm.exposing import exposed
 from harness.swarm.options import add_options
 from harness.swarm.plan import OPTION, RunPlan
+from harness.swarm.refusing import refuse
 from harness.swarm.terminal import Terminal
 from harness.swarm.users import TableUser
 from harness.swarm.web import wrap_start
@@ -63,16 +63,7 @@ def _on_init(environment: Environment, **_: Any) -> None:
         try:
             Wiring(environment).wire()
         except SetupError as error:
-            _refuse(environment, error)
-
-
-def _refuse(environment: Environment, error: SetupError) -> None:
-    """Bad input or set-up: nothing was sent."""
-    print(f"error: {error}", file=sys.stderr, flush=True)
-    if isinstance(environment.runner, MasterRunner):
-        # Workers of --processes that are connected already leave at once.
-        environment.runner.quit()
-    sys.exit(2)
+            refuse(environment, error)
 
 
 def _wire_worker(environment: Environment) -> None:
@@ -143,6 +134,8 @@ class Wiring:
                     options.metrics_port, options.metrics_host, lambda: exposed(conductor)
                 )
         except SetupError:
+            if self._conductor is not None:
+                self._conductor.close()
             self._stop_children()
             raise
         self._listen(conductor)

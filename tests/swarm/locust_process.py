@@ -7,6 +7,7 @@ to, taken by Python's own audit events: nothing in it is patched.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -201,6 +202,7 @@ class Stress:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._number = itertools.count()
         self._started: list[LocustProcess] = []
 
     def __call__(
@@ -212,7 +214,7 @@ class Stress:
     ) -> LocustProcess:
         """Start one with these arguments and additions to the environment."""
         process = LocustProcess(
-            self._folder / f"process{len(self._started)}",
+            self._folder / f"process{next(self._number)}",
             arguments,
             environ=environ or {},
             locustfile=locustfile,

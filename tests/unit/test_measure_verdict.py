@@ -109,7 +109,7 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             evidence(snapshot_of({"p0": 1000, "p1": 20}, throttled_per_s=1)),
             "throttled",
             "partition",
-            "400 attempts",
+            "20 of 420 attempts (4.8%) were refused, most for partition 'p0'",
         ),
         # Refusals of account scope: the account is the limit, however slow the partitions.
         (
@@ -119,7 +119,12 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             "most for the account",
         ),
         # Fewer refusals than one in a thousand do not make a run throttled.
-        (evidence(snapshot_of({"p0": 1000}, operations_per_s=2000)), "within_target", "unknown", ""),
+        (
+            evidence(snapshot_of({"p0": 1500}, operations_per_s=1500, throttled_per_s=1)),
+            "within_target",
+            "unknown",
+            "10 attempts were throttled (0.07%)",
+        ),
         # A worker without time left: client-limited, never within target.
         (evidence(SLOW, generator=BUSY), "client_limited", "generator", "50% of the seconds"),
         # The same where the wanted rate was missed.

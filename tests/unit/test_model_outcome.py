@@ -1,0 +1,267 @@
+"""What an answer means: outcomes, ambiguity, throttling and its scope, retrying."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.counting import entity_count
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import (
+    Attempt,
+    Fault,
+    Outcome,
+    Result,
+    Scope,
+    classify,
+    is_retryable,
+    is_throttling,
+    throttling_scope,
+)
+
+
+def operation(kind: Kind, etag: str | None = None, parts: int = 0) -> Operation:
+    return Operation(
+        kind=kind,
+        partition_key="p",
+        row_key="r",
+        etag=etag,
+        parts=tuple(
+            Operation(kind=Kind.INSERT, partition_key="p", row_key=str(n)) for n in range(parts)
+        ),
+    )
+
+
+def attempt(status: int = 0, code: str = "", fault: Fault | None = None) -> Attempt:
+    return Attempt(status=status, error_code=code, fault=fault, sent_s=0.0, latency_s=0.1)
+
+
+INSERT = operation(Kind.INSERT)
+DELETE = operation(Kind.DELETE)
+UPDATE = operation(Kind.UPDATE_MERGE, etag='W/"1"')
+REPLACE = operation(Kind.UPDATE_REPLACE, etag='W/"1"')
+READ = operation(Kind.POINT_QUERY)
+UPSERT = operation(Kind.UPSERT_MERGE)
+BATCH = operation(Kind.TRANSACTION, parts=3)
+LOST = attempt(fault=Fault.RESET)
+LATE = attempt(fault=Fault.READ_TIMEOUT)
+HALF = attempt(fault=Fault.BAD_ANSWER)
+FAILED = attempt(500, "InternalError")
+GATEWAY = attempt(504)
+BUSY = attempt(503, "ServerBusy")
+REFUSED = attempt(fault=Fault.REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "of", "earlier", "expected"),
+    [
+        # Every 2xx is success.
+        (200, "", READ, (), Outcome.SUCCESS),
+        (201, "", INSERT, (), Outcome.SUCCESS),
+        (202, "", BATCH, (), Outcome.SUCCESS),
+        (204, "", UPSERT, (BUSY, BUSY), Outcome.SUCCESS),
+        # What the service refuses has an outcome of its own.
+        (400, "InvalidInput", UPSERT, (), Outcome.REJECTED),
+        (401, "", UPSERT, (), Outcome.FORBIDDEN),
+        (403, "AuthenticationFailed", UPSERT, (), Outcome.FORBIDDEN),
+        (404, "ResourceNotFound", READ, (), Outcome.NOT_FOUND),
+        (408, "", UPSERT, (), Outcome.TIMEOUT),
+        (409, "EntityAlreadyExists", INSERT, (), Outcome.CONFLICT),
+        (412, "UpdateConditionNotSatisfied", UPDATE, (), Outcome.PRECONDITION),
+        (413, "RequestBodyTooLarge", UPSERT, (), Outcome.REJECTED),
+        (415, "", READ, (), Outcome.REJECTED),
+        # Throttling is told from other failures of the server.
+        (429, "TooManyRequests", UPSERT, (), Outcome.THROTTLED),
+        (503, "ServerBusy", UPSERT, (), Outcome.THROTTLED),
+        (500, "OperationTimedOut", UPSERT, (), Outcome.THROTTLED),
+        (500, "InternalError", UPSERT, (), Outcome.SERVER_ERROR),
+        (501, "NotImplemented", UPSERT, (), Outcome.SERVER_ERROR),
+        (502, "", UPSERT, (), Outcome.SERVER_ERROR),
+        (504, "", UPSERT, (), Outcome.TIMEOUT),
+        # What no service answers is a defect.
+        (0, "", UPSERT, (), Outcome.DEFECT),
+        (100, "", UPSERT, (), Outcome.DEFECT),
+        (302, "", UPSERT, (), Outcome.DEFECT),
+        (600, "", UPSERT, (), Outcome.DEFECT),
+        # An insert whose answer was lost was applied if its retry meets the entity.
+        (409, "EntityAlreadyExists", INSERT, (LOST,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (409, "EntityAlreadyExists", INSERT, (LATE,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (409, "EntityAlreadyExists", INSERT, (HALF,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (409, "EntityAlreadyExists", INSERT, (FAILED,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (409, "EntityAlreadyExists", INSERT, (GATEWAY, BUSY), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        # A refused insert was not applied: its retry's conflict is a conflict.
+        (409, "EntityAlreadyExists", INSERT, (BUSY,), Outcome.CONFLICT),
+        (409, "EntityAlreadyExists", INSERT, (REFUSED,), Outcome.CONFLICT),
+        # A delete whose answer was lost was applied if its retry finds nothing.
+        (404, "ResourceNotFound", DELETE, (LOST,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (404, "ResourceNotFound", DELETE, (BUSY,), Outcome.NOT_FOUND),
+        # A conditional update whose answer was lost was applied if its retry's ETag is old.
+        (412, "UpdateConditionNotSatisfied", UPDATE, (LOST,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (412, "UpdateConditionNotSatisfied", REPLACE, (LATE,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        (412, "UpdateConditionNotSatisfied", UPDATE, (BUSY,), Outcome.PRECONDITION),
+        # An unconditional update has no such way to tell.
+        (412, "", operation(Kind.UPDATE_MERGE), (LOST,), Outcome.PRECONDITION),
+        (412, "", operation(Kind.UPDATE_MERGE, etag="*"), (LOST,), Outcome.PRECONDITION),
+        # Of a whole transaction only a read-back can tell.
+        (409, "EntityAlreadyExists", BATCH, (LOST,), Outcome.UNDECIDED),
+        (404, "ResourceNotFound", BATCH, (FAILED,), Outcome.UNDECIDED),
+        (412, "UpdateConditionNotSatisfied", BATCH, (LATE,), Outcome.UNDECIDED),
+        (409, "EntityAlreadyExists", BATCH, (BUSY,), Outcome.CONFLICT),
+        (409, "EntityAlreadyExists", BATCH, (), Outcome.CONFLICT),
+        # Other answers on a retry mean what they say.
+        (404, "ResourceNotFound", READ, (LOST,), Outcome.NOT_FOUND),
+        (404, "ResourceNotFound", UPDATE, (LOST,), Outcome.NOT_FOUND),
+        (409, "EntityAlreadyExists", DELETE, (LOST,), Outcome.CONFLICT),
+        (503, "ServerBusy", INSERT, (LOST,), Outcome.THROTTLED),
+        # An answer about the table says nothing about the entity.
+        (404, "TableNotFound", DELETE, (LOST,), Outcome.NOT_FOUND),
+        (409, "TableBeingDeleted", INSERT, (LOST,), Outcome.CONFLICT),
+        (404, "TableNotFound", BATCH, (LOST,), Outcome.NOT_FOUND),
+    ],
+)
+def test_classify(
+    status: int, code: str, of: Operation, earlier: tuple[Attempt, ...], expected: Outcome
+) -> None:
+    """A status, a code and what went before mean one thing for the operation."""
+    assert classify(status, code, "", None, of, earlier) is expected
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (Fault.REFUSED, Outcome.CONNECTION),
+        (Fault.CONNECT_TIMEOUT, Outcome.CONNECTION),
+        (Fault.RESET, Outcome.CONNECTION),
+        (Fault.BAD_ANSWER, Outcome.CONNECTION),
+        (Fault.TLS, Outcome.CONNECTION),
+        (Fault.READ_TIMEOUT, Outcome.TIMEOUT),
+        (Fault.CLIENT, Outcome.DEFECT),
+    ],
+)
+def test_faults(fault: Fault, expected: Outcome) -> None:
+    """A fault has its outcome whatever went before."""
+    assert classify(0, str(fault), "", fault, INSERT, (LOST,)) is expected
+
+
+@given(
+    st.integers(0, 999),
+    st.sampled_from(["", "ServerBusy", "OperationTimedOut", "TableNotFound", "x"]),
+    st.none() | st.sampled_from(Fault),
+    st.sampled_from([INSERT, DELETE, UPDATE, READ, UPSERT, BATCH, operation(Kind.QUERY)]),
+    st.lists(st.sampled_from([LOST, LATE, FAILED, BUSY, REFUSED]), max_size=3),
+)
+def test_classify_knows_an_outcome_for_everything(
+    status: int, code: str, fault: Fault | None, of: Operation, earlier: list[Attempt]
+) -> None:
+    """Every answer has one outcome, and only a 2xx or a lost answer is a success."""
+    outcome = classify(status, code, "", fault, of, earlier)
+    assert isinstance(outcome, Outcome)
+    if outcome is Outcome.SUCCESS:
+        assert 200 <= status < 300
+    if outcome in (Outcome.SUCCESS_AFTER_AMBIGUITY, Outcome.UNDECIDED):
+        assert any(one.ambiguous for one in earlier)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message", "expected"),
+    [
+        (503, "ServerBusy", "The server is busy.", Scope.PARTITION),
+        (503, "ServerBusy", "Operations per second is over the account limit.", Scope.ACCOUNT),
+        (503, "ServerBusy", "Ingress is over the account limit.", Scope.ACCOUNT),
+        (503, "ServerBusy", "EGRESS IS OVER THE ACCOUNT LIMIT.", Scope.ACCOUNT),
+        (500, "OperationTimedOut", "Operation could not be completed in time.", Scope.PARTITION),
+        (429, "TooManyRequests", "", Scope.PARTITION),
+        (500, "InternalError", "over the account limit", Scope.NONE),
+        (404, "ResourceNotFound", "over the account limit", Scope.NONE),
+    ],
+)
+def test_scope_of_throttling(status: int, code: str, message: str, expected: Scope) -> None:
+    """Partition and account share a code; only the message of a throttling answer tells them."""
+    assert throttling_scope(status, code, message) is expected
+    assert is_throttling(status, code) is (expected is not Scope.NONE)
+
+
+@pytest.mark.parametrize(
+    ("one", "retried", "ambiguous"),
+    [
+        (attempt(408), True, True),
+        (attempt(429, "TooManyRequests"), True, False),
+        (attempt(500, "InternalError"), True, True),
+        (attempt(500, "OperationTimedOut"), True, True),
+        (attempt(503, "ServerBusy"), True, False),
+        (attempt(504), True, True),
+        (attempt(400), False, False),
+        (attempt(403), False, False),
+        (attempt(404), False, False),
+        (attempt(409), False, False),
+        (attempt(412), False, False),
+        (attempt(501), False, False),
+        (attempt(502), False, True),
+        (attempt(505), False, False),
+        (attempt(fault=Fault.REFUSED), True, False),
+        (attempt(fault=Fault.CONNECT_TIMEOUT), True, False),
+        (attempt(fault=Fault.RESET), True, True),
+        (attempt(fault=Fault.READ_TIMEOUT), True, True),
+        (attempt(fault=Fault.BAD_ANSWER), True, True),
+        (attempt(fault=Fault.TLS), False, False),
+        (attempt(fault=Fault.CLIENT), False, False),
+    ],
+)
+def test_what_is_retried_and_what_may_have_been_applied(
+    one: Attempt, retried: bool, ambiguous: bool
+) -> None:
+    """408, 429, 500, 503, 504 and connection faults are retried; other 4xx, 501, 505 never."""
+    assert is_retryable(one) is retried
+    assert one.ambiguous is ambiguous
+
+
+@pytest.mark.parametrize(
+    ("of", "outcome", "scanned", "expected"),
+    [
+        # A write counts once it succeeded, once.
+        (INSERT, Outcome.SUCCESS, 0, 1),
+        (INSERT, Outcome.SUCCESS_AFTER_AMBIGUITY, 0, 1),
+        (INSERT, Outcome.CONFLICT, 0, 0),
+        (UPSERT, Outcome.THROTTLED, 0, 0),
+        (DELETE, Outcome.NOT_FOUND, 0, 0),
+        # A transaction is all or nothing.
+        (BATCH, Outcome.SUCCESS, 0, 3),
+        (BATCH, Outcome.UNDECIDED, 0, 0),
+        (BATCH, Outcome.TIMEOUT, 0, 0),
+        # A point query counts 1, found or not.
+        (READ, Outcome.SUCCESS, 0, 1),
+        (READ, Outcome.NOT_FOUND, 0, 1),
+        (READ, Outcome.THROTTLED, 0, 0),
+        # A query counts what it scanned, even where a later page failed.
+        (operation(Kind.QUERY), Outcome.SUCCESS, 1000, 1000),
+        (operation(Kind.QUERY), Outcome.SUCCESS, 0, 0),
+        (operation(Kind.QUERY), Outcome.THROTTLED, 1000, 1000),
+    ],
+)
+def test_counting_rule(of: Operation, outcome: Outcome, scanned: int, expected: int) -> None:
+    """Every entity inserted, updated, deleted or scanned counts."""
+    assert entity_count(of, outcome, scanned) == expected
+
+
+def test_latencies_of_a_result() -> None:
+    """Service is from sent to done; response is from due, and missing in a closed loop."""
+    closed = Result(
+        operation=READ, outcome=Outcome.SUCCESS, sent_s=10.0, done_s=10.5, attempts=(attempt(200),)
+    )
+    assert (closed.service_s, closed.response_s) == (0.5, None)
+    scheduled = Result(
+        operation=READ,
+        outcome=Outcome.SUCCESS,
+        due_s=8.0,
+        sent_s=10.0,
+        done_s=10.5,
+        attempts=(attempt(200),),
+    )
+    assert (scheduled.service_s, scheduled.response_s) == (0.5, 2.5)
+
+
+def test_success_is_what_the_service_did() -> None:
+    """Of all outcomes two are successes."""
+    succeeded = [outcome for outcome in Outcome if outcome.succeeded]
+    assert succeeded == [Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY]
