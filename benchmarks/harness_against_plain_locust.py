@@ -1,9 +1,9 @@
 """Signed upserts of about 900 bytes that one core makes: the whole harness against plain Locust.
 
-Both are `locust` commands with ten users against the same server, which only answers. Operations
-are counted by that server, and held against the CPU time, user and system, of the process that
-sends: other load on the machine then changes little. The two take turns, and the median of the
-ratios is shown.
+Both are `locust` commands with ten users against the same server, which only answers. They run by
+turns, a second or so each: the other one is paused. What the server answered meanwhile is held
+against the CPU time, user and system, of the process that sent. So other load on the machine meets
+both alike, and the median of the turns' ratios stands for many of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -26,15 +27,13 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ROOT / "benchmarks" / "parts"
 WANTED = 3.0
-ROUNDS = 3
 USERS = "10"
+TURNS = 12
+TURN_S = 1.2
 WARM_UPSERTS = 1000
-MEASURED_S = 5.0
-BEGINS_WITHIN_S = 30.0
-ENDS_WITHIN_S = 15.0
+BEGINS_WITHIN_S = 20.0
+ENDS_WITHIN_S = 10.0
 SERVER_LIMIT = 0.9
-
-Command = Callable[[str, str], list[str]]
 
 
 class CannotMeasure(Exception):
@@ -42,113 +41,126 @@ class CannotMeasure(Exception):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Measured:
-    """What one run of a generator did while it was watched."""
+class Started:
+    """A process that was started, and where it writes what it says."""
 
-    per_cpu_second: float
-    server_share: float
+    name: str
+    process: subprocess.Popen[bytes]
+    output: Path
 
+    def require(self) -> None:
+        """See to it that it still runs."""
+        if self.process.poll() is not None:
+            raise CannotMeasure(f"{self.name} ended too early; it said: {self.said[-500:].strip()}")
 
-def plain(host: str, out: str) -> list[str]:
-    """Arguments of plain Locust."""
-    arguments = ["-f", str(PARTS / "plain_locustfile.py"), "-H", host, "-u", USERS, "-r", USERS]
-    # At Locust's own level azure-core would write twelve lines for every request.
-    return [*arguments, "--loglevel", "WARNING"]
+    @property
+    def said(self) -> str:
+        """All that it wrote."""
+        return self.output.read_text(encoding="utf-8", errors="replace")
 
-
-def harness(host: str, out: str) -> list[str]:
-    """Arguments of the harness, with its metrics page."""
-    profile = str(PARTS / "upserts.toml")
-    arguments = ["-f", str(ROOT / "locustfile.py"), "-H", host, "-u", USERS, "-r", USERS]
-    return [*arguments, "--profile", profile, "--out", out, "--metrics-port", str(free_port())]
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that it has used, in seconds."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
 
 
 def main() -> int:
-    """Measure in turns and say the ratio."""
-    found: dict[Command, list[Measured]] = {plain: [], harness: []}
+    """Measure by turns and say the ratio."""
     try:
-        with (
-            tempfile.TemporaryDirectory() as name,
-            answering_server(folder := Path(name)) as (port, server),
-        ):
-            for _ in range(ROUNDS):
-                for command, results in found.items():
-                    results.append(measure(command, port, server, folder))
+        with contextlib.ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            server = stack.enter_context(
+                started("the server", [str(PARTS / "answering_server.py")], folder)
+            )
+            port = port_of(server)
+            generators = []
+            for name, arguments in (("plain", plain()), ("harness", harness(folder))):
+                command = ["-m", "locust", "--headless", *common(port), *arguments]
+                generator = stack.enter_context(started(name, command, folder))
+                warm_up(generator, port)
+                # Whatever happens, it is let go on before it is asked to end.
+                stack.callback(generator.process.send_signal, signal.SIGCONT)
+                generator.process.send_signal(signal.SIGSTOP)
+                generators.append(generator)
+            before, began = server.cpu_s, time.monotonic()
+            found = [[turn(generator, port) for generator in generators] for _ in range(TURNS)]
+            busy = (server.cpu_s - before) / (time.monotonic() - began)
     except CannotMeasure as error:
         print(f"not measured: {error}", file=sys.stderr)
         return 1
-    ratios = [
-        b.per_cpu_second / a.per_cpu_second
-        for a, b in zip(found[plain], found[harness], strict=True)
-    ]
-    ratio = statistics.median(ratios)
-    ours, theirs = (
-        statistics.median(run.per_cpu_second for run in found[command])
-        for command in (harness, plain)
-    )
-    busiest = max(run.server_share for results in found.values() for run in results)
+    if busy > SERVER_LIMIT:
+        print("not measured: the server was the bottleneck", file=sys.stderr)
+        return 1
+    ratios = sorted(ours / theirs for theirs, ours in found)
+    theirs, ours = (statistics.median(column) for column in zip(*found, strict=True))
+    low, _, high = statistics.quantiles(ratios, n=4)
     print(
-        f"harness / plain Locust: {ratio:.2f} times the upserts of one core (wanted: {WANTED:g}; "
-        f"{ours:,.0f} against {theirs:,.0f} a CPU second, {ROUNDS} turns from {min(ratios):.2f} "
-        f"to {max(ratios):.2f}; server {busiest:.0%} busy)"
+        f"harness / plain Locust: {statistics.median(ratios):.2f} times the upserts of one core, "
+        f"{WANTED:g} wanted (half of {TURNS} turns between {low:.2f} and {high:.2f}; {ours:,.0f} "
+        f"against {theirs:,.0f} a CPU second; server {busy:.0%} busy)"
     )
     return 0
 
 
-def measure(command: Command, port: int, server: psutil.Process, folder: Path) -> Measured:
-    """Run a generator, watch it for some seconds under load, and end it."""
-    name = command.__name__
+def common(port: int) -> list[str]:
+    """Arguments of both. At Locust's own level azure-core writes many lines for every request."""
+    host = f"http://127.0.0.1:{port}"
+    return ["-H", host, "-u", USERS, "-r", USERS, "--loglevel", "WARNING"]
+
+
+def plain() -> list[str]:
+    """Arguments of plain Locust."""
+    return ["-f", str(PARTS / "plain_locustfile.py")]
+
+
+def harness(folder: Path) -> list[str]:
+    """Arguments of the harness, with its metrics page."""
+    arguments = ["-f", str(ROOT / "locustfile.py"), "--profile", str(PARTS / "upserts.toml")]
+    return [*arguments, "--out", str(folder / "out"), "--metrics-port", str(free_port())]
+
+
+def turn(generator: Started, port: int) -> float:
+    """Let a paused generator go on for a moment: its upserts a CPU second."""
+    cpu_s, done = generator.cpu_s, upserts(port)
+    generator.process.send_signal(signal.SIGCONT)
+    time.sleep(TURN_S)
+    generator.process.send_signal(signal.SIGSTOP)
+    generator.require()
+    # What it sent last is answered by now, or after the pause; there are ten of them at most.
+    time.sleep(0.05)
+    cpu_s, done = generator.cpu_s - cpu_s, upserts(port) - done
+    if not done or not cpu_s:
+        raise CannotMeasure(f"{generator.name} sent nothing when it was its turn")
+    return done / cpu_s
+
+
+def warm_up(generator: Started, port: int) -> None:
+    """Wait until a generator is under load."""
+    enough = upserts(port) + WARM_UPSERTS
+    deadline = time.monotonic() + BEGINS_WITHIN_S
+    while upserts(port) < enough:
+        generator.require()
+        if time.monotonic() > deadline:
+            said = generator.said[-500:].strip()
+            raise CannotMeasure(f"{generator.name} did not begin to send; it said: {said}")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def started(name: str, arguments: list[str], folder: Path) -> Iterator[Started]:
+    """A Python process with a bare environment: no credential and no proxy reaches it."""
     output = folder / f"{name}.txt"
-    arguments = command(f"http://127.0.0.1:{port}", str(folder))
-    with started([sys.executable, "-m", "locust", "--headless", *arguments], output) as process:
-        first = upserts(port)
-        deadline = time.monotonic() + BEGINS_WITHIN_S
-        while upserts(port) < first + WARM_UPSERTS:
-            if process.poll() is not None or time.monotonic() > deadline:
-                said = output.read_text()[-500:].strip()
-                raise CannotMeasure(f"{name} did not begin to send; it said: {said}")
-            time.sleep(0.2)
-        watched = psutil.Process(process.pid)
-        began, before = time.monotonic(), (upserts(port), cpu_s(watched), cpu_s(server))
-        time.sleep(MEASURED_S)
-        if process.poll() is not None:
-            said = output.read_text()[-500:].strip()
-            raise CannotMeasure(f"{name} ended while it was measured; it said: {said}")
-        took_s, after = time.monotonic() - began, (upserts(port), cpu_s(watched), cpu_s(server))
-    done, busy_s, server_s = (b - a for a, b in zip(before, after, strict=True))
-    if not done or not busy_s:
-        raise CannotMeasure(f"{name} sent nothing while it was measured")
-    if server_s / took_s > SERVER_LIMIT:
-        raise CannotMeasure(f"the answering server was the bottleneck of {name}")
-    return Measured(done / busy_s, server_s / took_s)
-
-
-@contextlib.contextmanager
-def answering_server(folder: Path) -> Iterator[tuple[int, psutil.Process]]:
-    """The server, on a free port."""
-    output = folder / "server.txt"
-    with started([sys.executable, str(PARTS / "answering_server.py")], output) as process:
-        deadline = time.monotonic() + BEGINS_WITHIN_S
-        while not (said := output.read_text()).endswith("\n"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise CannotMeasure(f"the answering server did not start: {said[-500:].strip()}")
-            time.sleep(0.05)
-        yield int(said), psutil.Process(process.pid)
-
-
-@contextlib.contextmanager
-def started(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a bare environment, so that no credential and no proxy reaches it."""
     with output.open("wb") as file:
         process = subprocess.Popen(
-            arguments,
-            cwd=output.parent,
+            [sys.executable, *arguments],
+            cwd=folder,
             env={"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(ROOT)},
             stdout=file,
             stderr=subprocess.STDOUT,
         )
     try:
-        yield process
+        yield Started(name, process, output)
     finally:
         process.terminate()
         try:
@@ -158,16 +170,22 @@ def started(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[byt
             process.wait()
 
 
+def port_of(server: Started) -> int:
+    """The port that the server says it listens at."""
+    deadline = time.monotonic() + BEGINS_WITHIN_S
+    while not server.said.endswith("\n"):
+        server.require()
+        if time.monotonic() > deadline:
+            raise CannotMeasure("the server did not start")
+        time.sleep(0.05)
+    return int(server.said)
+
+
 def upserts(port: int) -> int:
     """How many upserts the server has answered."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/upserts", timeout=5) as answer:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}/upserts", timeout=5) as answer:
         return int(answer.read())
-
-
-def cpu_s(process: psutil.Process) -> float:
-    """CPU time that a process has used, in seconds."""
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def free_port() -> int:

@@ -208,6 +208,7 @@ def _partition(view: PartitionView, target: float | None) -> PartitionPart:
             else EstimatePart(at_least=view.estimate.at_least, at_most=view.estimate.at_most)
         ),
         entities=view.entities,
+        entities_by_kind={str(kind): n for kind, n in sorted(view.entities_by_kind.items())},
         entities_per_s=_rates(view.entities_per_s),
         target=target,
         ratio=_share(view.entities_per_s.mean, target),

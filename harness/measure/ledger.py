@@ -149,6 +149,8 @@ class Ledger:
         self._errors += delta.errors[:room]
         self._errors_dropped += delta.errors_dropped + len(delta.errors[room:])
         self._promote(delta.tally)
+        # Nobody drains a ledger that merges, so that the list would grow for ever.
+        self._lost = []
 
     def snapshot(self, *, start: int, end: int, latencies: bool = True) -> Snapshot:
         """What is known now, with rates and percentiles over the UTC seconds start to end.

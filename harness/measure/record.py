@@ -102,6 +102,7 @@ class PartitionPart(_Part):
     since: float | None
     estimate: EstimatePart | None
     entities: int
+    entities_by_kind: dict[str, int] = {}
     entities_per_s: RatesPart
     target: float | None
     ratio: float | None

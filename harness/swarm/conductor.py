@@ -254,8 +254,11 @@ class Conductor:
         options = self.environment.parsed_options
         if options.headless:
             self._leave()
-        else:
-            self.environment.runner.stop()
+            return
+        self.environment.runner.stop()
+        if options.autostart and options.autoquit != -1:
+            gevent.sleep(options.autoquit)
+            self._leave()
 
     def _examine(self, run: Run, stopped_s: float) -> None:
         """Step 4: judge the run and write it down; then clean up, and say what was found."""

@@ -21,20 +21,15 @@ from harness.endpoint.connection import Endpoint, consent_problem, endpoint_from
 from harness.endpoint.probe import check
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.errors import SetupError
-from harness.profile.load import (
-    DEFAULT_PROFILE,
-    NamedProfile,
-    resolve,
-    shipped_directory,
-    shipped_names,
-)
+from harness.profile.load import NamedProfile, shipped_directory, shipped_names
+from harness.swarm.choices import Choices
 from harness.swarm.conductor import Conductor
 from harness.swarm.exposing import exposed
 from harness.swarm.options import add_options
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.refusing import refuse
+from harness.swarm.sharing import live_workers
 from harness.swarm.terminal import Terminal
-from harness.swarm.users import TableUser
 from harness.swarm.web import wrap_start
 from harness.swarm.worker import REFUSED_MESSAGE, attach
 
@@ -102,8 +97,8 @@ class Wiring:
         self._conductor: Conductor | None = None
         self._main = gevent.getcurrent()
         self._interrupts = 0
-        self._run_time_s: int | None = None
-        self._started_with = self._options.profile or DEFAULT_PROFILE
+        self._leaving = False
+        self._choices = Choices(environment)
 
     def wire(self) -> None:
         """Check everything that can be checked, then listen.
@@ -112,9 +107,7 @@ class Wiring:
             SetupError: something is wrong; nothing was sent and nothing is left behind.
         """
         environment, options = self._environment, self._options
-        named = self._profile(self._started_with, paths=True)
-        self._choose_user_class(named)
-        self._take_over_time(named)
+        named = self._choices.at_the_start()
         try:
             endpoint = self._endpoint()
             environment.host = endpoint.url
@@ -125,14 +118,14 @@ class Wiring:
                 terminal=self._terminal,
                 leave=self._leave,
             )
-            if options.headless or options.autostart:
-                self._prepare(self._profile(self._started_with, paths=True))
-            else:
-                check(endpoint)
             if options.metrics_port:
                 self._metrics = start_server(
                     options.metrics_port, options.metrics_host, lambda: exposed(conductor)
                 )
+            if options.headless or options.autostart:
+                self._prepare(named)
+            else:
+                check(endpoint)
         except SetupError:
             if self._conductor is not None:
                 self._conductor.close()
@@ -141,48 +134,6 @@ class Wiring:
         self._listen(conductor)
         if environment.web_ui is not None:
             self._set_up_web(environment.web_ui, conductor)
-
-    def _profile(self, name: str, *, paths: bool) -> NamedProfile:
-        overrides = list(self._options.overrides)
-        if self._run_time_s is not None:
-            overrides.append(f"load.run_time_s={self._run_time_s}")
-        return resolve(name, overrides, directory=shipped_directory(), paths=paths)
-
-    def _take_over_time(self, named: NamedProfile) -> None:
-        """Fill in users, rate and time from the profile; the timer is ours from here on."""
-        options, load = self._options, named.profile.load
-        if options.num_users is None:
-            options.num_users = load.users
-        if options.spawn_rate is None:
-            options.spawn_rate = load.spawn_rate_per_s
-        if options.run_time is not None:
-            self._run_time_s = int(options.run_time)
-        if options.headless or options.autostart:
-            options.run_time = None
-            options.only_summary = True
-        elif options.run_time is None:
-            options.run_time = load.run_time_s
-
-    def _choose_user_class(self, named: NamedProfile) -> None:
-        """Only one class runs: the one named on the command line, else the profile's."""
-        environment = self._environment
-        available = {
-            cls.__name__: cls
-            for cls in (environment.available_user_classes or {}).values()
-            if issubclass(cls, TableUser)
-        }
-        wanted = named.profile.user_class
-        if self._options.user_classes:
-            return
-        if wanted in available:
-            environment.user_classes = [available[wanted]]
-        elif len(available) == 1:
-            environment.user_classes = list(available.values())
-        else:
-            there = ", ".join(sorted(available)) or "none"
-            raise SetupError(
-                f"profile {named.name} wants the user class {wanted}; the locustfile has {there}"
-            )
 
     def _endpoint(self) -> Endpoint:
         host = self._environment.host
@@ -201,11 +152,7 @@ class Wiring:
         self._conductor.prepare(named, session=self._options.session, table=self._options.table)
 
     def _prepare_from_form(self, name: str, run_time_s: int | None) -> None:
-        self._run_time_s = run_time_s
-        # The profile that Locust was started with may be a file; others are shipped ones.
-        name = name or self._started_with
-        named = self._profile(name, paths=name == self._started_with)
-        self._choose_user_class(named)
+        named = self._choices.from_form(name, run_time_s)
         self._prepare(named)
 
     def _listen(self, conductor: Conductor) -> None:
@@ -236,13 +183,24 @@ class Wiring:
         events.spawning_complete.add_listener(
             lambda user_count, **_: conductor.users_are_up(user_count)
         )
-        events.test_stopping.add_listener(lambda **_: conductor.finish("Stop"))
-        events.quitting.add_listener(lambda **_: conductor.finish("SIGTERM"))
+
+        def on_stopping(**_: Any) -> None:
+            lost = not live_workers(environment)
+            conductor.finish("the loss of every worker" if lost else "Stop")
+            if self._options.headless:
+                # Locust would wait for a timer that is not there.
+                gevent.spawn(self._leave)
+
+        def on_quitting(**_: Any) -> None:
+            conductor.finish("SIGTERM")
+            self._leaving = True
+
+        events.test_stopping.add_listener(on_stopping)
+        events.quitting.add_listener(on_quitting)
         events.quit.add_listener(on_quit)
         gevent.signal_handler(signal.SIGINT, self._on_interrupt)
 
     def _set_up_web(self, web_ui: WebUI, conductor: Conductor) -> None:
-        self._options.profile = self._started_with
         web_ui.template_args["all_profiles"] = shipped_names(shipped_directory())
         wrap_start(
             self._environment,
@@ -275,7 +233,10 @@ class Wiring:
         self._leave()
 
     def _leave(self) -> None:
-        """End the process, metrics last."""
+        """End the process, once, when everything that reads the last state had its time."""
+        if self._leaving:
+            return
+        self._leaving = True
         self._publish()
         environment = self._environment
         environment.runner.quit()

@@ -1,14 +1,16 @@
-"""A run from a shell: four steps, a record, nothing left behind."""
+"""Runs from a shell: four steps, a record, nothing left behind."""
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
 
+from harness.endpoint.connection import Endpoint
 from harness.measure.record import RunRecord
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress
+from tests.swarm.locust_process import JUDGED, QUICK, LocustProcess, Stress, wait_until
 
 pytestmark = pytest.mark.azurite
 
@@ -21,15 +23,84 @@ FOREIGN = {
 }
 """Credentials of an account that is not to be touched."""
 
+OWN_CLASS = '''\
+"""A locustfile of one's own."""
+from locust import events, task
+
+from harness.swarm import TableUser, wire
+
+
+class OrderUser(TableUser):
+    """Places an order, looks it up, changes it, and cancels it."""
+
+    def on_start(self):
+        self.number = 0
+
+    @task
+    def order(self):
+        self.number += 1
+        customer, order = "c1", f"{id(self)}-{self.number}"
+        self.table.insert(customer, order, {"Total": 12.5, "Open": True})
+        found = self.table.get(customer, order)
+        assert found.value["Total"] == 12.5, found
+        self.table.upsert(customer, order, {"Note": "soon"})
+        self.table.update(customer, order, {"Open": False}, replace=True)
+        lines = [
+            self.table.operation("insert", customer, f"{order}-{line}", {"Line": line})
+            for line in range(3)
+        ]
+        self.table.transaction(lines)
+        self.table.query(customer, row_from=order, row_before=order + "~")
+        self.table.delete(customer, order)
+
+
+wire(events)
+'''
+ISSUE_FIELDS = {
+    "": "schema_version run_id profile endpoint started_at ended_at measured_s workers users "
+    "counts outcomes attempts_by_status account partitions partitions_folded operations series "
+    "generator verdict conditions",
+    "endpoint": "kind host table",
+    "counts": "due sent waiting dropped in_flight operations attempts transactions entities "
+    "entities_returned billable_transactions bytes_sent bytes_received",
+    "account": "entities_per_s target ratio",
+    "account.entities_per_s": "mean best_1s best_10s",
+    "partitions.0": "key entities entities_per_s target ratio attempts_by_status throttled_ratio "
+    "service_ms response_ms",
+    "partitions.0.service_ms": "p50 p90 p99 max",
+    "operations.0": "kind count entities entities_per_s service_ms",
+    "series.0": "t entities attempts throttled",
+    "generator": "cpu_percent_max",
+    "verdict": "result limited_by sentence",
+    "conditions.0": "text value passed",
+}
+
 
 @pytest.fixture(scope="module")
-def done(stress: Stress) -> LocustProcess:
-    """A run without -H that has ended, with credentials for another account lying about."""
-    process = stress(*QUICK, "--csv", "table", environ=FOREIGN)
-    process.until_said("[3/4]")
-    process.children()
-    process.wait()
-    return process
+def runs(
+    stress: Stress, tmp_path_factory: pytest.TempPathFactory, host: str
+) -> dict[str, LocustProcess]:
+    """Runs that have ended; that without -H is alone, so that its verdict is its own."""
+    own = tmp_path_factory.mktemp("own") / "locustfile.py"
+    own.write_text(OWN_CLASS, encoding="utf-8")
+    embedded = stress(*QUICK, *JUDGED, environ=FOREIGN)
+    embedded.until_said("[3/4]")
+    embedded.children()
+    embedded.wait()
+    started = {
+        "own class": stress(*QUICK, "-H", host, locustfile=own),
+        "sdk-default": stress(*QUICK, "-H", host, "--session", "sdk-default"),
+    }
+    for process in started.values():
+        process.wait()
+    started["embedded"] = embedded
+    return started
+
+
+@pytest.fixture(scope="module")
+def done(runs: dict[str, LocustProcess]) -> LocustProcess:
+    """The run without -H."""
+    return runs["embedded"]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +109,134 @@ def record(done: LocustProcess) -> RunRecord:
     return done.record
 
 
-def test_it_passes(done: LocustProcess) -> None:
-    """A run that holds its conditions exits with 0."""
-    assert done.process.returncode == 0, done.said
+@pytest.mark.parametrize("name", ["embedded", "own class", "sdk-default"])
+def test_it_passes_without_a_word_of_trouble(name: str, runs: dict[str, LocustProcess]) -> None:
+    """A run that holds its conditions exits with 0, and nobody sees a traceback or a warning."""
+    process = runs[name]
+    assert process.process.returncode == 0, process.said
+    assert process.record.exit_code == 0
+    for word in ("Traceback", "nanobind", "ERROR", "WARNING"):
+        assert word not in process.said, process.said
+
+
+def test_the_four_steps_are_said_in_order(done: LocustProcess) -> None:
+    """The documented procedure: create, load, simulate peak load, examine; each once."""
+    places = [done.stdout.index(f"[{number}/4]") for number in (1, 2, 3, 4)]
+    assert places == sorted(places)
+    assert done.stdout.count("/4]") == 4
+    assert "100 of 100" in done.stdout
+
+
+def test_the_verdict_ends_the_report(done: LocustProcess, record: RunRecord) -> None:
+    """The report holds the verdict, says where the record is, and names the emulator."""
+    flowing = " ".join(done.stdout.replace("│", " ").split())
+    assert record.verdict.sentence in flowing
+    assert f"out/{record.run_id}/run.json" in done.stdout
+    assert "Azurite (emulator" in done.stdout
+
+
+def test_the_load_is_within_the_target(record: RunRecord) -> None:
+    """150 entities/s that come through are within a target of 2,000, limited by the load."""
+    assert (record.verdict.result, record.verdict.limited_by) == ("within_target", "load")
+    assert [condition.passed for condition in record.conditions] == [True]
+
+
+@pytest.mark.parametrize("place", ISSUE_FIELDS)
+def test_the_record_has_every_field(place: str, record: RunRecord) -> None:
+    """What is promised to be in a record is in it."""
+    part = record.model_dump()
+    for name in filter(None, place.split(".")):
+        part = part[int(name)] if name.isdigit() else part[name]
+    assert set(ISSUE_FIELDS[place].split()) <= set(part)
+
+
+@pytest.mark.parametrize("name", ["embedded", "own class", "sdk-default"])
+def test_operations_are_conserved(name: str, runs: dict[str, LocustProcess]) -> None:
+    """What was due is sent, waiting or dropped; what was sent has an outcome or is in flight."""
+    record = runs[name].record
+    counts = record.counts
+    assert counts.due == counts.sent + counts.waiting + counts.dropped
+    assert counts.sent == sum(record.outcomes.values()) + counts.in_flight
+    assert counts.attempts == sum(record.attempts_by_status.values())
+    assert record.complete
+    assert record.invariants == ()
+
+
+def test_entities_are_counted_by_the_rule(record: RunRecord) -> None:
+    """A point query and an upsert count 1, a transaction of ten counts 10."""
+    operations = {part.kind: part for part in record.operations}
+    assert set(operations) == {"point_query", "upsert_merge", "transaction"}
+    for kind, each in (("point_query", 1), ("upsert_merge", 1), ("transaction", 10)):
+        assert operations[kind].entities == each * operations[kind].outcomes["success"]
+    assert record.counts.entities == sum(part.entities for part in record.operations)
+    assert record.counts.transactions == operations["transaction"].count
+
+
+def test_rates_are_of_the_measured_window(record: RunRecord) -> None:
+    """The mean over the window is the sum of the window's seconds, and near the cap."""
+    end = record.window_start + record.measured_s
+    inside = [point for point in record.series if record.window_start <= point.t < end]
+    assert (record.measured_s, len(inside)) == (5, 5)
+    mean = sum(point.entities for point in inside) / 5
+    rates = record.account.entities_per_s
+    assert rates.mean == pytest.approx(mean, abs=0.01)
+    assert rates.mean <= rates.best_1s
+    assert rates.mean <= 150 * 1.02
+    assert sum(point.entities for point in record.series) == record.counts.entities
+
+
+def test_every_request_is_billed_once(record: RunRecord) -> None:
+    """Billable are the look at the endpoint, making and deleting the table, loading, the load."""
+    expected = 3 + record.loading.attempts + record.counts.attempts
+    assert record.counts.billable_transactions == expected
+
+
+def test_locusts_own_tables_are_useful(done: LocustProcess, record: RunRecord) -> None:
+    """The tables that Locust prints at the end count the same operations."""
+    for part in record.operations:
+        assert re.search(rf"\b{part.kind} +{part.count} +0\(0.00%\)", done.stderr), done.stderr
+    assert re.search(rf"\bAggregated +{record.counts.operations} ", done.stderr), done.stderr
+
+
+def test_credentials_do_not_choose_the_endpoint(done: LocustProcess, record: RunRecord) -> None:
+    """Without -H it is the embedded Azurite, whatever credentials the environment holds."""
+    assert record.endpoint.kind == "azurite"
+    assert {text.split()[1] for _, text in done.addresses} == {"127.0.0.1"}
+    assert "foreignaccount" not in done.said
+    assert FOREIGN_KEY not in done.said
+
+
+def test_nothing_is_left_behind(done: LocustProcess) -> None:
+    """Azurite, which a run without -H starts, is gone with it."""
+    wait_until(lambda: not done.left_behind(), "Azurite is gone", 5.0)
+    assert done.children() == []
+
+
+def test_the_tables_are_gone(runs: dict[str, LocustProcess], endpoint: Endpoint) -> None:
+    """Each run deletes the table it made."""
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        names = {table.name for table in service.list_tables()}
+    assert not names & {process.record.endpoint.table for process in runs.values()}
+
+
+def test_a_class_of_ones_own_is_counted(runs: dict[str, LocustProcess]) -> None:
+    """A user class of twenty lines gets pacing, accounting and a verdict without more code."""
+    record = runs["own class"].record
+    operations = {part.kind: part for part in record.operations}
+    assert set(operations) == {
+        *("insert", "point_query", "upsert_merge", "update_replace"),
+        *("transaction", "query", "delete"),
+    }
+    assert set(record.outcomes) == {"success"}
+    assert operations["transaction"].entities == 3 * operations["transaction"].count
+    # A query counts what it scanned: four rows of its own order at least.
+    assert operations["query"].entities >= 4 * operations["query"].count
+    assert [part.key for part in record.partitions] == ["c1"]
+
+
+def test_the_untouched_sdk_is_counted(runs: dict[str, LocustProcess]) -> None:
+    """The SDK with its own transport and retries runs the same load, every attempt counted."""
+    record = runs["sdk-default"].record
+    assert record.session == "sdk-default"
+    assert record.counts.attempts >= record.counts.operations > 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 
 import pytest
 from hypothesis import given
@@ -103,9 +103,5 @@ def test_what_is_no_condition_is_refused(text: str, message: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_a_condition_or_a_sentence(text: str) -> None:
     """No text leads to anything but a condition or a ValueError."""
-    try:
-        condition = parse_condition(text)
-    except ValueError as error:
-        assert repr(text) in str(error)
-    else:
-        assert dataclasses.is_dataclass(condition)
+    with contextlib.suppress(ValueError):
+        assert parse_condition(text).text == text.strip()

@@ -60,7 +60,7 @@ def test_merging_is_recording_all(parts: list[list[float]], rng: random.Random) 
 @settings(max_examples=40, deadline=None)
 @given(latencies)
 def test_buckets_are_cumulative_within_digits(values: list[float]) -> None:
-    """A bucket holds what is at most its bound; values next to the bound may fall on either side."""
+    """A bucket holds what is at most its bound; values next to it may fall on either side."""
     seen = view(values)
     assert list(seen.buckets) == sorted(seen.buckets)
     assert seen.buckets[-1] <= seen.count

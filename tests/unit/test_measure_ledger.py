@@ -6,13 +6,14 @@ import dataclasses
 import random
 from typing import Any
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.build_record import attempts_by_status, broken_invariants
-from harness.measure.ledger import ERROR_CAP, Delta, Ledger
+from harness.measure.delta import Delta
+from harness.measure.ledger import ERROR_CAP, Ledger
 from harness.measure.snapshot import PartitionView, Snapshot
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
@@ -23,9 +24,7 @@ SINGLE = [kind for kind in Kind if kind not in (Kind.QUERY, Kind.TRANSACTION)]
 
 
 def attempt(status: int = 204, code: str = "", second: float = 0.0, **rest: Any) -> Attempt:
-    return Attempt(
-        status=status, sent_s=START + second, latency_s=0.01, error_code=code, **rest
-    )
+    return Attempt(status=status, sent_s=START + second, latency_s=0.01, error_code=code, **rest)
 
 
 def result(
@@ -147,17 +146,14 @@ def test_sums_agree_with_each_other(results: list[Result]) -> None:
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled
     assert throttled == sum(
-        point.throttled_503 + point.throttled_500 + point.throttled_429
-        for point in snapshot.series
+        point.throttled_503 + point.throttled_500 + point.throttled_429 for point in snapshot.series
     )
     assert broken_invariants(snapshot, waiting=0, in_flight=0) == ()
 
 
 @pytest.mark.parametrize("cap", [1, 5, 40])
 @settings(max_examples=25, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=120), st.integers(1, 4)
-)
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=120), st.integers(1, 4))
 def test_above_the_cap_sums_stay_exact(
     cap: int, touched: list[tuple[int, int]], drains: int
 ) -> None:
@@ -178,6 +174,7 @@ def test_above_the_cap_sums_stay_exact(
         truth[f"k{number}"] = truth.get(f"k{number}", 0) + entities
     for view in snapshot.partitions:
         assert_bounds_hold(view, truth[view.key])
+    assert master.drain().lost == []
     if len(truth) <= cap:
         assert snapshot.folded is None
         assert all(view.exact for view in snapshot.partitions)

@@ -45,9 +45,7 @@ def snapshot_of(
     ledger = Ledger()
     ledger.open_window(START, START + seconds)
     ok = Attempt(status=204, sent_s=START, latency_s=0.004)
-    busy = Attempt(
-        status=503, sent_s=START, latency_s=0.1, error_code="ServerBusy", scope=scope
-    )
+    busy = Attempt(status=503, sent_s=START, latency_s=0.1, error_code="ServerBusy", scope=scope)
     for second in range(seconds):
         for key, rate in rates.items():
             for number in range(operations_per_s):
@@ -133,9 +131,7 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
         (evidence(SLOW, generator=BUSY, wanted_per_s=1000.0), "within_target", "load", ""),
         # A core burnt throughout makes even a held rate doubtful.
         (
-            evidence(
-                SLOW, generator=GeneratorView(cpu_percent_mean=99.0), wanted_per_s=1000.0
-            ),
+            evidence(SLOW, generator=GeneratorView(cpu_percent_mean=99.0), wanted_per_s=1000.0),
             "client_limited",
             "generator",
             "99 % of its core throughout",
@@ -277,16 +273,12 @@ def test_exit_code(
 ) -> None:
     """The first that matches: 4 broken laws, 3 cannot be told, 1 a condition failed, 0."""
     verdict = Verdict(result=VerdictResult(result), limited_by="unknown", sentence="s.")
-    code = exit_code(
-        invariants_hold=holds, enough=enough, verdict=verdict, conditions=conditions
-    )
+    code = exit_code(invariants_hold=holds, enough=enough, verdict=verdict, conditions=conditions)
     assert code == expected
 
 
 def sample(second: int, cpu: float, machine: float = 50.0, lag_s: float = 0.0) -> CpuSample:
-    return CpuSample(
-        second=START + second, cpu_percent=cpu, machine_percent=machine, lag_s=lag_s
-    )
+    return CpuSample(second=START + second, cpu_percent=cpu, machine_percent=machine, lag_s=lag_s)
 
 
 def test_the_busiest_worker_speaks_for_the_generator() -> None:

@@ -16,7 +16,7 @@ from harness.workload.entities import RUN_PROPERTY, EntityFactory, wire_bytes
 from harness.workload.keys import NumberedKeys, Picker, Uniform, Zipfian
 from harness.workload.workload import Mix, Workload
 
-KINDS = [kind for kind in Kind if kind is not Kind.QUERY]
+KINDS: list[Kind] = [kind for kind in Kind if kind is not Kind.QUERY]
 key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\#?"))
 
 
@@ -48,9 +48,7 @@ def drawn(of: Workload, count: int, seed: int = 1) -> list[Operation]:
 
 def writes(operations: list[Operation]) -> list[Operation]:
     """Every single operation, those inside transactions too."""
-    return [
-        one for operation in operations for one in (operation.parts or (operation,))
-    ]
+    return [one for operation in operations for one in (operation.parts or (operation,))]
 
 
 @given(st.integers(0, 2**32))
@@ -68,9 +66,7 @@ def test_the_same_seed_gives_the_same_operations(seed: int) -> None:
 )
 def test_a_transaction_names_each_row_once(seed: int, size: int, spare: int, kind: Kind) -> None:
     """Parts of a transaction are distinct rows of one partition, also with just enough rows."""
-    of = workload(
-        {Kind.TRANSACTION: 1}, rows=size + spare, size=size, transaction_kind=kind
-    )
+    of = workload({Kind.TRANSACTION: 1}, rows=size + spare, size=size, transaction_kind=kind)
     for operation in drawn(of, 5, seed):
         assert len(operation.parts) == size
         assert len({part.row_key for part in operation.parts}) == size
@@ -91,10 +87,9 @@ def test_inserts_are_disjoint_over_workers_and_from_what_was_loaded() -> None:
 
 def test_reads_and_updates_go_to_loaded_rows() -> None:
     """Whatever is not inserted by the run itself was loaded before."""
-    loaded = {
-        (one.partition_key, one.row_key) for one in writes(list(workload().loading()))
-    }
-    mix = dict.fromkeys(KINDS, 1.0) | {Kind.INSERT: 0.0, Kind.DELETE: 0.0}
+    loaded = {(one.partition_key, one.row_key) for one in writes(list(workload().loading()))}
+    mix = dict.fromkeys(KINDS, 1.0)
+    mix[Kind.INSERT] = mix[Kind.DELETE] = 0.0
     touched = writes(drawn(workload(mix), 500))
     assert {(one.partition_key, one.row_key) for one in touched} <= loaded
 
@@ -226,9 +221,7 @@ def test_uniform_draws_are_even() -> None:
     assert sum((seen.get(k, 0.0) - 0.05) ** 2 / 0.05 * draws for k in range(20)) < 43.8
 
 
-@given(
-    st.integers(1, 500), st.floats(0, 5), st.floats(0, 1, exclude_max=True)
-)
+@given(st.integers(1, 500), st.floats(0, 5), st.floats(0, 1, exclude_max=True))
 def test_draws_are_numbers_of_the_scheme(count: int, theta: float, chance: float) -> None:
     """Whatever chance says, the number exists."""
 

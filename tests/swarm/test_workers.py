@@ -1,0 +1,246 @@
+"""However many processes send, the totals are the same, and true: an independent count agrees.
+
+A proxy in front of Azurite counts the requests. When the request arrives that deletes the table,
+it lists the table first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableClient
+
+from harness.endpoint.connection import Endpoint
+from harness.measure.record import RunRecord
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.swarm.proxy import Proxy, Seen, refusal
+
+pytestmark = pytest.mark.azurite
+
+BUDGET = 400
+INSERTS = (
+    *("--set", "load.max_entities_per_s=80"),
+    *("--set", "mix.point_query=0", "--set", "mix.upsert_merge=0"),
+    *("--set", "mix.insert=80", "--set", "mix.transaction=20"),
+    *("--set", "transaction.kind=insert"),
+)
+"""Every write makes a new row, so that rows can be compared with what was acknowledged."""
+MODES = ("one process", "--processes 2", "--master and --worker")
+PATIENCE_S = 90.0
+
+
+@dataclasses.dataclass(slots=True)
+class Counted:
+    """A run through a proxy of its own, and what was counted beside it."""
+
+    proxy: Proxy
+    rows: int = -1
+    process: LocustProcess | None = None
+    workers: tuple[LocustProcess, ...] = ()
+
+    @property
+    def record(self) -> RunRecord:
+        assert self.process is not None
+        return self.process.record
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def workers_of(process: LocustProcess) -> list[psutil.Process]:
+    """The forked ones, in a fixed order."""
+    return sorted(
+        (child for child in process.children() if "locust" in child.cmdline()),
+        key=lambda child: child.pid,
+    )
+
+
+@pytest.fixture(scope="module")
+def counted(proxy_to: Callable[..., Proxy], endpoint: Endpoint) -> Callable[..., Counted]:
+    """Makes a proxy that counts requests, and rows before they are gone."""
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+
+    def make(**said: object) -> Counted:
+        def list_first(seen: Seen) -> None:
+            if seen.method == "DELETE" and seen.of_table:
+                name = seen.path.split("'")[1]
+                with TableClient(endpoint.url, name, credential=credential) as table:
+                    result.rows = sum(1 for _ in table.list_entities(select=["RowKey"]))
+
+        result = Counted(proxy_to(before=list_first, **said))
+        return result
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def runs(stress: Stress, counted: Callable[..., Counted]) -> dict[str, Counted]:
+    """Three ways to send, a budget, and a worker that is killed: all at once, all ended."""
+    port = free_port()
+    refused = 0
+
+    def refuse_some(seen: Seen) -> bytes | None:
+        nonlocal refused
+        if seen.of_table or seen.method == "GET":
+            return None
+        refused += 1
+        return None if refused % 20 else refusal(503, "ServerBusy", "The server is busy.")
+
+    made = {name: counted() for name in (*MODES, "killed")}
+    made["budget"] = counted(answer=refuse_some)
+    forked = ("--processes", "2", "--master-bind-port")
+    options: dict[str, tuple[str, ...]] = {
+        "one process": INSERTS,
+        "--processes 2": (*INSERTS, *forked, str(free_port())),
+        "--master and --worker": (
+            *INSERTS,
+            *("--master", "--expect-workers", "2", "--master-bind-port", str(port)),
+        ),
+        "budget": (
+            *("--set", "load.max_entities_per_s=80", "-t", "40s"),
+            *("--set", f"limits.billable_transactions={BUDGET}"),
+            *(*forked, str(free_port())),
+        ),
+        "killed": (*INSERTS, "-t", "9s", *forked, str(free_port())),
+    }
+    for name, run in made.items():
+        run.process = stress(*QUICK, "-H", run.proxy.url, *options[name])
+    made["--master and --worker"].workers = tuple(
+        stress("--worker", "--master-port", str(port)) for _ in range(2)
+    )
+    killed = made["killed"].process
+    assert killed is not None
+    wait_until(lambda: len(made["killed"].proxy.of_entities) > 60, "the load goes on")
+    assert len(workers_of(killed)) == 2
+    workers_of(killed)[0].send_signal(signal.SIGKILL)
+    for run in made.values():
+        assert run.process is not None
+        run.process.children()
+        for process in (run.process, *run.workers):
+            process.wait(PATIENCE_S)
+    return made
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_every_way_to_send_ends_well(name: str, runs: dict[str, Counted]) -> None:
+    """Exit code 0, whole, nothing said that is no report."""
+    run = runs[name]
+    assert run.process is not None
+    for process in (run.process, *run.workers):
+        assert process.process.returncode == 0, process.said
+        assert "Traceback" not in process.said
+        assert "nanobind" not in process.said
+    assert run.record.complete
+    assert run.record.workers == (1 if name == "one process" else 2)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_rows_are_those_acknowledged(name: str, runs: dict[str, Counted]) -> None:
+    """Acknowledged writes <= rows an independent listing finds <= acknowledged + in flight."""
+    record = runs[name].record
+    acknowledged = record.loading.entities + record.counts.entities
+    assert record.counts.entities > 300
+    assert acknowledged <= runs[name].rows <= acknowledged + 10 * record.counts.in_flight
+    assert record.counts.in_flight == 0
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_requests_are_counted_to_the_last(name: str, runs: dict[str, Counted]) -> None:
+    """An independent count of requests equals the attempts and the billable transactions."""
+    record, proxy = runs[name].record, runs[name].proxy
+    assert len(proxy.of_entities) == record.loading.attempts + record.counts.attempts
+    assert len(proxy.seen) == record.counts.billable_transactions
+
+
+def test_the_same_rate_however_many_send(runs: dict[str, Counted]) -> None:
+    """The cap is one for all workers together, so all ways to send come to the same rate."""
+    for name in MODES:
+        assert runs[name].record.account.entities_per_s.mean == pytest.approx(80, rel=0.15)
+
+
+def test_operations_are_conserved_over_workers(runs: dict[str, Counted]) -> None:
+    """What was due is sent or dropped, and what was sent has an outcome or is in flight."""
+    for name in (*MODES, "budget"):
+        counts = runs[name].record.counts
+        assert counts.due == counts.sent + counts.waiting + counts.dropped
+        assert counts.sent == counts.operations + counts.in_flight
+        assert runs[name].record.invariants == ()
+
+
+def test_a_budget_is_never_exceeded(runs: dict[str, Counted]) -> None:
+    """Two workers, retries, loading and cleaning together send no more than the budget."""
+    run = runs["budget"]
+    assert len(run.proxy.seen) <= BUDGET
+    assert len(run.proxy.seen) > BUDGET * 0.95
+    assert len(run.proxy.seen) == run.record.counts.billable_transactions
+    assert run.record.attempts_by_status["503 ServerBusy partition"] > 5
+
+
+def test_a_spent_budget_ends_a_valid_run(runs: dict[str, Counted]) -> None:
+    """The run ends before its time, says why, and is worth as much as any other."""
+    run = runs["budget"]
+    assert run.process is not None
+    assert run.process.process.returncode == 0, run.process.said
+    assert "budget" in run.record.ended_by
+    assert 5 <= run.record.measured_s < 40
+    assert run.rows == 100
+
+
+def test_a_killed_worker_does_not_end_the_run(runs: dict[str, Counted]) -> None:
+    """The other one sends on until the run time is over."""
+    record = runs["killed"].record
+    assert record.ended_by == "run time"
+    last = runs["killed"].proxy.of_entities[-1].at_s
+    first = runs["killed"].proxy.of_entities[0].at_s
+    assert last - first > 8
+
+
+def test_a_killed_worker_makes_the_record_incomplete(runs: dict[str, Counted]) -> None:
+    """Its last report is missing: nothing is concluded, and the exit code is 3."""
+    run = runs["killed"]
+    assert run.process is not None
+    assert run.process.process.returncode == 3, run.process.said
+    assert not run.record.complete
+    assert run.record.verdict.result == "inconclusive"
+    assert "report is missing" in run.record.verdict.sentence
+    assert len(run.proxy.of_entities) >= run.record.loading.attempts + run.record.counts.attempts
+    assert "Traceback" not in run.process.said
+
+
+def test_no_process_is_left(runs: dict[str, Counted]) -> None:
+    """Every worker ends with its master."""
+    for run in runs.values():
+        assert run.process is not None
+        process = run.process
+        wait_until(lambda process=process: not process.left_behind(), "workers are gone", 5.0)
+
+
+@pytest.mark.long
+def test_a_killed_master_stops_its_workers(
+    stress: Stress, proxy_to: Callable[..., Proxy]
+) -> None:
+    """Within 15 s after kill -9 of the master its workers have stopped (lasts 20 to 30 s)."""
+    proxy = proxy_to()
+    process = stress(
+        *QUICK,
+        *("-H", proxy.url, "-t", "60s", "--processes", "2"),
+        *("--master-bind-port", str(free_port())),
+    )
+    wait_until(lambda: len(proxy.of_entities) > 60, "the load goes on")
+    workers = workers_of(process)
+    assert len(workers) == 2
+    process.process.kill()
+    killed_s = time.monotonic()
+    process.wait()
+    wait_until(lambda: not process.left_behind(), "the workers are gone", 15.0)
+    assert proxy.of_entities[-1].at_s - killed_s < 15
