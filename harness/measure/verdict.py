@@ -21,6 +21,8 @@ REACHED_FROM = 0.95
 """Share of the wanted rate from which it counts as held."""
 _BUSY_SHARE = 0.2
 """Share of busy seconds from which the generator had no reserve."""
+_SATURATED_PERCENT = 97.0
+"""Of one core on average: nothing measured by such a worker can be trusted."""
 _LATE_S = 0.5
 """An operation that leaves so much later than it might was held up by the generator."""
 
@@ -109,12 +111,13 @@ def judge(evidence: Evidence) -> Verdict:
     achieved = snapshot.entities_per_s.mean
     wanted = evidence.wanted_per_s
     reached = wanted is not None and achieved >= REACHED_FROM * wanted
-    if (why := _generator_limit(evidence, reached)) is not None:
+    if (limit := _generator_limit(evidence, reached)) is not None:
+        why, advice = limit
         return Verdict(
             result=VerdictResult.CLIENT_LIMITED,
             limited_by="generator",
             sentence=f"Client-limited: {why}, so {achieved:,.0f} entities/s is what the generator "
-            "made, not what the endpoint can serve; use more worker processes or a smaller load.",
+            f"made, not what the endpoint can serve; {advice}.",
         )
     if wanted is not None and not reached:
         return Verdict(
@@ -149,18 +152,27 @@ def _throttled(evidence: Evidence) -> Verdict:
     )
 
 
-def _generator_limit(evidence: Evidence, reached: bool) -> str | None:
+def _generator_limit(evidence: Evidence, reached: bool) -> tuple[str, str] | None:
+    """Why the generator was the limit, and what helps; None where it was not."""
     generator = evidence.generator
-    if generator.cpu_percent_mean >= 97.0:
-        return f"a worker used {generator.cpu_percent_mean:.0f} % of its core throughout"
+    more_workers = "use more worker processes or a smaller load"
+    if generator.cpu_percent_mean >= _SATURATED_PERCENT:
+        mean = generator.cpu_percent_mean
+        return f"a worker used {mean:.0f} % of its core throughout", more_workers
     if reached:
         return None
     if generator.busy_share >= _BUSY_SHARE:
-        return f"a worker used over 90 % of its core in {generator.busy_share:.0%} of the seconds"
+        share = generator.busy_share
+        return f"a worker used over 90 % of its core in {share:.0%} of the seconds", more_workers
     if generator.machine_busy_share >= _BUSY_SHARE:
-        return f"its machine had no time left in {generator.machine_busy_share:.0%} of the seconds"
+        shares = ", which runs the emulator too," if evidence.kind is EndpointKind.AZURITE else ""
+        return (
+            f"its machine{shares} had no time left in {generator.machine_busy_share:.0%} of the "
+            "seconds",
+            "lower the load, stop what else runs there, or use more machines",
+        )
     if generator.lag_s_max >= _LATE_S:
-        return f"operations left up to {generator.lag_s_max:.1f} s later than they might"
+        return f"operations left up to {generator.lag_s_max:.1f} s late", more_workers
     return None
 
 

@@ -148,7 +148,7 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             evidence(SLOW, generator=GeneratorView(lag_s_max=0.8)),
             "client_limited",
             "generator",
-            "0.8 s later",
+            "0.8 s late",
         ),
         # Throttling explains a run before the generator does.
         (
