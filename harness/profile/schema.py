@@ -103,7 +103,7 @@ class Load(_Part):
     settle_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 3.0
     run_time_s: Annotated[int, Field(ge=1, le=14 * 24 * 3600)] = 30
     max_entities_per_s: Annotated[float, Field(gt=0)] | None = None
-    emulator_max_entities_per_s: Annotated[float, Field(gt=0)] = 1000.0
+    emulator_max_entities_per_s: Annotated[float, Field(gt=0)] = 500.0
 
 
 class Loading(_Part):

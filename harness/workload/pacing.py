@@ -53,10 +53,16 @@ class Pacer(Protocol):
         """From ``at_s`` seconds of the schedule on, the answer is STOP."""
 
 
+CATCH_UP_S = 0.25
+"""So far a capped load may be behind its spacing and still catch up."""
+
+
 class ClosedLoop:
     """Every user sends its next operation when the last was answered; a cap bounds the rate.
 
-    The cap spaces operations out; time lost is not made up for by a burst.
+    The cap spaces operations out. `CATCH_UP_S` of lost time is made up for, so that a moment in
+    which the generator was not scheduled does not lower the rate; more is not, so that a stall
+    is not followed by a burst.
 
     Args:
         entities_per_s: The cap; None is none.
@@ -75,12 +81,12 @@ class ClosedLoop:
         at_s = elapsed_s
         if self.entities_per_s is not None and self._last_sent is not None:
             earliest = self._last_at_s + (sent - self._last_sent) / self.entities_per_s
-            at_s = max(at_s, earliest)
-        if at_s >= self._stop_at_s:
+            at_s = max(earliest, elapsed_s - CATCH_UP_S)
+        if max(at_s, elapsed_s) >= self._stop_at_s:
             return STOP
         self._last_at_s = at_s
         self._last_sent = sent
-        return Due(at_s, scheduled=False)
+        return Due(max(at_s, elapsed_s), scheduled=False)
 
     def share(self, rank: int, count: int) -> ClosedLoop:
         """An equal part of the cap."""

@@ -15,6 +15,7 @@ from harness.measure.build_record import attempts_by_status, broken_invariants
 from harness.measure.delta import Delta
 from harness.measure.ledger import ERROR_CAP, Ledger
 from harness.measure.snapshot import PartitionView, Snapshot
+from harness.measure.tally import PartitionTally
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
 
@@ -143,6 +144,9 @@ def test_sums_agree_with_each_other(results: list[Result]) -> None:
     rate = sum(view.entities_per_s.mean for view in snapshot.partitions)
     assert snapshot.entities_per_s.mean == pytest.approx(rate)
     assert snapshot.reads_per_s + snapshot.writes_per_s == pytest.approx(rate)
+    failed = sum(not one.outcome.succeeded for one in results)
+    assert sum(point.failed for point in snapshot.series) == failed
+    assert sum(point.operations for point in snapshot.series) == len(results)
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled
     assert throttled == sum(
@@ -228,19 +232,19 @@ def test_the_most_throttled_key_keeps_a_place() -> None:
         for number in range(40):
             ledger.add(result(f"cold{number:02d}", second=second, entities=5))
         for _ in range(3):
-            refused = Outcome.THROTTLED
-            ledger.add(
-                result("refused", second=second, entities=0, attempts=(busy,), outcome=refused)
-            )
+            ledger.add(result("refused", second=second, entities=0, attempts=(busy,)))
         keep = Ledger("master", 10)
         keep.merge(ledger.drain())
         if second >= 2:
-            assert partition(seen(keep), "refused").throttled == 3
+            refused = partition(seen(keep), "refused")
+            assert refused.throttled == 3
+            assert_bounds_hold(refused, 0)
 
 
-def test_a_key_that_lost_its_place_is_not_called_exact() -> None:
+@pytest.mark.parametrize("places", [4, 10])
+def test_a_key_that_lost_its_place_is_not_called_exact(places: int) -> None:
     """One worker: a key whose later operations were folded says so, with bounds."""
-    worker, master = Ledger("w", 4), Ledger("master", 4)
+    worker, master = Ledger("w", 4), Ledger("master", places)
     truth: dict[str, int] = {}
     plan = [["a", "b", "c", "d"], ["e"] * 9 + ["f"] * 9, ["a"] * 30, ["a", "b", "c", "d"]]
     for second, keys in enumerate(plan):
@@ -249,6 +253,14 @@ def test_a_key_that_lost_its_place_is_not_called_exact() -> None:
         master.merge(over_the_wire(worker.drain()))
     for view in seen(master).partitions:
         assert_bounds_hold(view, truth[view.key])
+
+
+def test_of_two_starts_the_later_one_holds() -> None:
+    """A key that two workers told apart since different moments was complete since the later."""
+    for first, second in ((None, 8.0), (5.0, 8.0), (8.0, 5.0), (8.0, None)):
+        row = PartitionTally(first)
+        row.merge(PartitionTally(second))
+        assert row.since_s == 8.0
 
 
 def test_since_is_a_moment_of_the_run() -> None:
@@ -327,8 +339,9 @@ def test_queries_over_the_whole_table_are_no_hottest_partition() -> None:
 
 def test_partitions_come_hottest_first() -> None:
     """The order of the rows is that of their rates, then of their keys."""
-    snapshot = seen(counted([result("b"), result("a"), result("c", entities=5)]))
-    assert [view.key for view in snapshot.partitions] == ["c", "a", "b"]
+    late = result("late", entities=1000, second=100)
+    ledger = counted([late, result("b"), result("a"), result("c", entities=5)])
+    assert [view.key for view in seen(ledger).partitions] == ["c", "a", "b", "late"]
 
 
 def test_errors_are_kept_for_support_up_to_a_cap() -> None:

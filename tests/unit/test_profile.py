@@ -169,9 +169,9 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path) -> None:
         ({"max_entities_per_s": 5000.0}, EndpointKind.STORAGE, 5000.0),
         ({"max_entities_per_s": math.inf}, EndpointKind.STORAGE, None),
         ({"emulator_max_entities_per_s": 10.0}, EndpointKind.STORAGE, 2000.0),
-        ({}, EndpointKind.AZURITE, 1000.0),
+        ({}, EndpointKind.AZURITE, 500.0),
         ({"max_entities_per_s": 300.0}, EndpointKind.AZURITE, 300.0),
-        ({"max_entities_per_s": 9000.0}, EndpointKind.AZURITE, 1000.0),
+        ({"max_entities_per_s": 9000.0}, EndpointKind.AZURITE, 500.0),
         ({"emulator_max_entities_per_s": math.inf}, EndpointKind.AZURITE, None),
     ],
 )

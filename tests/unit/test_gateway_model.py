@@ -1,0 +1,315 @@
+"""The gateway's model in simulated time: what passes, what is refused, what is moved."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.gateway.limits import Faults, Limits, Moving, Rate, Refusal, Servers, Window
+from harness.gateway.model import Action, Decision, Model
+from harness.gateway.requests import Asked, read_request
+from harness.gateway.rules.bucket import Bucket
+from harness.gateway.rules.faults import Fault
+from harness.gateway.rules.ranges import MOST_RANGES
+from harness.model.operation import Kind
+from harness.model.outcome import Scope
+
+WIDE = Rate(entities_per_s=1e9)
+
+
+def limits(**parts: Any) -> Limits:
+    """Limits of which only the named ones are met."""
+    wide = {
+        "partition": WIDE,
+        "account": WIDE,
+        "servers": Servers(entities_per_s=1e9),
+        "moving": Moving(hot_after_s=86_400.0),
+    }
+    return Limits(**{**wide, **parts})
+
+
+def upsert(key: str, entities: int = 1) -> Asked:
+    """An upsert, or a transaction of more."""
+    kind = Kind.UPSERT_MERGE if entities == 1 else Kind.TRANSACTION
+    return Asked(kind=kind, table="table", partition_key=key, entities=entities)
+
+
+def offered(
+    model: Model, keys: Iterable[str], per_s: float, seconds: float
+) -> list[tuple[float, Decision]]:
+    """The decisions about upserts of these keys, evenly over time."""
+    times = (number / per_s for number in range(int(per_s * seconds)))
+    return [(at_s, model.decide(upsert(key), at_s)) for at_s, key in zip(times, keys, strict=False)]
+
+
+def passed(decisions: Iterable[tuple[float, Decision]]) -> int:
+    """How many passed."""
+    return sum(decision.action is Action.PASS for _, decision in decisions)
+
+
+@given(
+    st.floats(1.0, 5000.0),
+    st.floats(0.01, 5.0),
+    st.lists(st.tuples(st.floats(0.0, 2.0), st.integers(1, 100)), max_size=200),
+)
+def test_no_stretch_of_time_gets_more_than_rate_and_burst(
+    per_s: float, burst_s: float, steps: list[tuple[float, int]]
+) -> None:
+    """Whatever is asked when, no interval sees more than rate x time + burst + one request."""
+    bucket = Bucket(per_s, burst_s, 0.0)
+    now_s, taken = 0.0, []
+    for wait_s, entities in steps:
+        now_s += wait_s
+        if bucket.allows(entities, now_s):
+            bucket.take(entities, now_s)
+            taken.append((now_s, entities))
+    most_over = max((entities for _, entities in taken), default=0)
+    for first in range(len(taken)):
+        total = 0
+        for at_s, entities in taken[first:]:
+            total += entities
+            bound = per_s * (at_s - taken[first][0]) + per_s * burst_s + most_over
+            assert total <= bound + 1e-6 * bound
+
+
+@given(st.integers(1, 100), st.integers(0, 3))
+def test_what_is_asked_within_the_rate_always_passes(entities: int, seed: int) -> None:
+    """Below its target a partition refuses nothing, whatever the size of the transactions."""
+    model = Model(Limits(), 0.0)
+    rng = random.Random(seed)
+    every_s = entities / 2000.0
+    for number in range(200):
+        at_s = number * every_s * 1.0001 + rng.random() * 1e-9
+        assert model.decide(upsert("p", entities), at_s).action is Action.PASS
+
+
+def test_a_partition_serves_its_published_rate() -> None:
+    """Of 4,000 entities/s to one partition 2,000 pass, after a second's burst."""
+    decisions = offered(Model(Limits(), 0.0), itertools.repeat("p"), 4000.0, 10.0)
+    assert passed(decisions) == pytest.approx(2000 * 11, rel=0.01)
+    refusals = [decision for _, decision in decisions if decision.action is Action.BUSY]
+    assert {(refusal.scope, refusal.rule) for refusal in refusals} == {
+        (Scope.PARTITION, "partition")
+    }
+
+
+def test_an_account_serves_its_published_rate() -> None:
+    """Of 25,000 entities/s over many servers 20,000 pass, and refusals name the account."""
+    model = Model(limits(account=Limits().account), 0.0)
+    keys = (f"p{number % 50}" for number in itertools.count())
+    decisions = offered(model, keys, 25_000.0, 5.0)
+    assert passed(decisions) == pytest.approx(20_000 * 6, rel=0.05)
+    assert {d.scope for _, d in decisions if d.action is not Action.PASS} == {Scope.ACCOUNT}
+
+
+def test_a_refused_request_takes_nothing() -> None:
+    """However often a partition is refused, the account and other partitions have all they had."""
+    model = Model(limits(partition=Rate(entities_per_s=10), account=Rate(entities_per_s=30)), 0.0)
+    for _ in range(1000):
+        model.decide(upsert("hot"), 0.0)
+    others = [model.decide(upsert(f"p{number}", 10), 0.0).action for number in range(2)]
+    assert others == [Action.PASS, Action.PASS]
+    assert model.decide(upsert("last"), 0.0).scope is Scope.ACCOUNT
+
+
+def test_a_query_is_charged_for_what_it_scanned() -> None:
+    """The entities of an answered query are owed by their partition before anything else passes."""
+    model = Model(limits(partition=Rate(entities_per_s=100)), 0.0)
+    query = Asked(kind=Kind.QUERY, table="table", partition_key="p", entities=1)
+    assert model.decide(query, 0.0).action is Action.PASS
+    model.scanned(query, {"p": 1000}, 0.0)
+    assert model.decide(upsert("p"), 8.9).action is Action.BUSY
+    assert model.decide(upsert("p"), 9.1).action is Action.PASS
+
+
+ONE_SERVER = Servers(count=8, entities_per_s=500.0, keys_per_range=8)
+
+
+def growing() -> Iterable[str]:
+    """Keys that only ever grow."""
+    return (f"{number:08d}" for number in itertools.count())
+
+
+def shrinking() -> Iterable[str]:
+    """Keys that only ever shrink."""
+    return (f"{10**8 - number:08d}" for number in itertools.count())
+
+
+@pytest.mark.parametrize("keys", [growing, shrinking])
+def test_growing_or_shrinking_keys_meet_one_server(keys: Callable[[], Iterable[str]]) -> None:
+    """Append-only and prepend-only keys get one server's rate, however many they are."""
+    decisions = offered(Model(limits(servers=ONE_SERVER), 0.0), keys(), 2000.0, 10.0)
+    assert passed(decisions) == pytest.approx(500 * 11, rel=0.02)
+    assert {d.rule for _, d in decisions if d.action is not Action.PASS} == {"server"}
+
+
+def test_scattered_keys_meet_all_servers() -> None:
+    """Keys in no order soon spread over the servers, and get nearly the rate of all of them."""
+    rng = random.Random(7)
+    names = [f"{rng.getrandbits(32):08x}" for _ in range(500)]
+    keys = (rng.choice(names) for _ in itertools.count())
+    decisions = offered(Model(limits(servers=ONE_SERVER), 0.0), keys, 2000.0, 10.0)
+    assert passed(decisions) > 0.9 * 20_000
+
+
+HOT = Moving(hot_after_s=5.0, cool_after_s=1.0, offline_s=2.0)
+
+
+def test_a_partition_that_stays_hot_is_moved() -> None:
+    """Refused for 5 s, it is gone for 2 s, and then on another server."""
+    model = Model(limits(partition=Rate(entities_per_s=100), moving=HOT), 0.0)
+    decisions = offered(model, itertools.repeat("p"), 200.0, 8.5)
+    (move,) = model.moves
+    first_refused_s = next(at_s for at_s, d in decisions if d.action is Action.BUSY)
+    assert move.at_s == pytest.approx(first_refused_s + 5.0, abs=0.02)
+    assert move.to_server != move.from_server
+    offline = [d for at_s, d in decisions if move.at_s < at_s < move.until_s]
+    assert {(d.action, d.rule) for d in offline} == {(Action.BUSY, "moving")}
+    afterwards = [d.action for at_s, d in decisions if at_s >= move.until_s]
+    assert afterwards[0] is Action.PASS
+
+
+def test_a_partition_that_cools_between_is_not_moved() -> None:
+    """Refusals with pauses of more than the cooling time never make a partition hot."""
+    model = Model(limits(partition=Rate(entities_per_s=100), moving=HOT), 0.0)
+    for second in range(0, 30, 3):
+        for _ in range(300):
+            model.decide(upsert("p"), float(second))
+    assert model.move_count == 0
+
+
+def test_a_moved_range_comes_to_the_emptiest_server() -> None:
+    """Of three servers, one busy with another table, the hot range takes the idle one."""
+    servers = Servers(count=3, entities_per_s=1e9)
+    model = Model(limits(partition=Rate(entities_per_s=100), moving=HOT, servers=servers), 0.0)
+    busy = Asked(kind=Kind.INSERT, table="another", partition_key="q", entities=1)
+    for number in range(2000):
+        at_s = number / 200.0
+        model.decide(upsert("p"), at_s)
+        model.decide(busy, at_s)
+        if model.moves:
+            break
+    homes = {table: server for table, _, server in model.ranges}
+    assert homes["table"] not in (homes["another"], model.moves[0].from_server)
+
+
+def test_a_query_over_a_border_ends_there() -> None:
+    """A query of all keys meets the first key that lives on another server; a point query none."""
+    model = Model(limits(servers=Servers(count=4, entities_per_s=1e9, keys_per_range=4)), 0.0)
+    for number in range(40):
+        model.decide(upsert(f"p{number:02d}"), 0.0)
+    borders = [key for table, key, _ in model.ranges if table == "table" and key]
+    whole = read_query("")
+    assert model.border(whole) == borders[0]
+    assert model.border(read_query("PartitionKey lt 'p00'")) is None
+    assert model.border(read_query("PartitionKey eq 'p05'")) is None
+
+
+def read_query(text: str) -> Asked:
+    """A query with this filter."""
+    return read_request("GET", f"/account/table()?$filter={quote(text)}", {}, b"")
+
+
+def test_a_share_of_refusals_comes_late_as_a_timeout() -> None:
+    """With a share of 30 % so many refusals are 500 after the given time."""
+    refusal = Refusal(timeout_share=0.3, timeout_after_s=4.0)
+    model = Model(limits(partition=Rate(entities_per_s=1), refusal=refusal), 0.0)
+    refused = [model.decide(upsert("p"), 0.0) for _ in range(5000)][1:]
+    late = [decision for decision in refused if decision.action is Action.TIMED_OUT]
+    assert len(late) / len(refused) == pytest.approx(0.3, abs=0.03)
+    assert {decision.delay_s for decision in late} == {4.0}
+    assert {decision.scope for decision in refused} == {Scope.PARTITION}
+
+
+SHARES = st.floats(0.0, 1.0 / 7.0)
+
+
+@given(st.integers(0, 10**6), st.lists(SHARES, min_size=7, max_size=7))
+def test_the_same_seed_gives_the_same_faults(seed: int, shares: list[float]) -> None:
+    """Two models of the same limits fail the same requests in the same way."""
+    names = ("error_500", "error_503", "reset", "half_answer", "slow_answer", "lost_answer")
+    faults = Faults(
+        seed=seed,
+        unapplied_write=shares[6],
+        **dict(zip(names, shares[:6], strict=True)),
+    )
+    one, other = (Model(limits(faults=faults), 0.0) for _ in range(2))
+    assert [one.decide(upsert("p"), 1.0) for _ in range(50)] == [
+        other.decide(upsert("p"), 1.0) for _ in range(50)
+    ]
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_each_fault_has_its_share(fault: Fault) -> None:
+    """A share of 10 % of one fault is a tenth of the writes, and nothing else goes wrong."""
+    model = Model(limits(faults=Faults(**{fault.value: 0.1})), 0.0)
+    drawn = [model.decide(upsert("p"), 0.0).fault for _ in range(5000)]
+    assert set(drawn) == {None, fault}
+    assert drawn.count(fault) / len(drawn) == pytest.approx(0.1, abs=0.02)
+
+
+def test_reads_lose_no_write() -> None:
+    """A read is neither lost after it was applied nor acknowledged without being done."""
+    faults = Faults(lost_answer=0.5, unapplied_write=0.5)
+    model = Model(limits(faults=faults), 0.0)
+    read = Asked(kind=Kind.POINT_QUERY, table="table", partition_key="p", entities=1)
+    assert {model.decide(read, 0.0).fault for _ in range(100)} == {None}
+
+
+def test_a_stall_holds_what_comes_until_its_end() -> None:
+    """A request in the middle of a stall waits for the rest of it, others do not wait."""
+    faults = Faults(stalls=(Window(at_s=10.0, for_s=4.0),))
+    model = Model(limits(faults=faults), 100.0)
+    delays = [model.decide(upsert("p"), at_s).delay_s for at_s in (109.9, 111.0, 114.0)]
+    assert delays == [0.0, pytest.approx(3.0), 0.0]
+
+
+def test_requests_about_tables_meet_no_limit() -> None:
+    """Making a table in an account that is over its limit passes."""
+    model = Model(limits(account=Rate(entities_per_s=1)), 0.0)
+    model.decide(upsert("p"), 0.0)
+    assert model.decide(upsert("p"), 0.0).action is Action.BUSY
+    assert model.decide(Asked(kind=None), 0.0).action is Action.PASS
+
+
+def test_a_deleted_table_leaves_nothing_behind() -> None:
+    """After its deletion none of a table's ranges is kept, and those of other tables are."""
+    model = Model(Limits(), 0.0)
+    for table in ("table", "tableau", "other"):
+        for number in range(30):
+            model.decide(
+                Asked(kind=Kind.INSERT, table=table, partition_key=str(number), entities=1), 0.0
+            )
+    model.table_deleted("table")
+    tables = {table for table, _, _ in model.ranges}
+    assert tables == {"", "tableau", "other"}
+
+
+def bounded_after(keys: int) -> Model:
+    """A model that so many keys were written to, 5,000 a second."""
+    model = Model(Limits(), 0.0)
+    for number in range(keys):
+        model.decide(upsert(f"{number * 7919 % keys:07d}"), number / 5000.0)
+    return model
+
+
+def test_old_keys_are_forgotten() -> None:
+    """Of 60,000 keys only those of the last burst are kept, and the ranges have a cap."""
+    model = bounded_after(60_000)
+    assert model.partitions <= 2 * 5000
+    assert len(model.ranges) <= MOST_RANGES
+
+
+@pytest.mark.long
+def test_a_million_keys_take_no_more_memory_than_a_few() -> None:
+    """A million keys leave as much behind as sixty thousand do (up to a minute)."""
+    model = bounded_after(1_000_000)
+    assert model.partitions <= 2 * 5000
+    assert len(model.ranges) <= MOST_RANGES

@@ -1,0 +1,286 @@
+"""What the gateway reads out of requests and answers, its limits files, and its counts."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.gateway.answers import Answer
+from harness.gateway.limits import Limits, limits_path, load_limits, shipped_directory
+from harness.gateway.reading import (
+    entities_of,
+    found_by_key,
+    rows_before,
+    status_told,
+    with_top,
+)
+from harness.gateway.requests import Asked, read_request, table_deleted
+from harness.gateway.truth import MOST_PARTITIONS, OTHER, Fate, Truth
+from harness.model.entity import key_problem
+from harness.model.errors import SetupError
+from harness.model.operation import Kind
+
+KEYS = st.text(max_size=40).filter(lambda key: key_problem(key) is None)
+
+
+def doubled(key: str) -> str:
+    """A key between the quotes of a URL or a filter."""
+    return key.replace("'", "''")
+
+
+def entity_target(key: str, row: str) -> str:
+    """Path of an entity."""
+    keys = f"PartitionKey='{doubled(key)}',RowKey='{doubled(row)}'"
+    return f"/account/table({quote(keys)})"
+
+
+@given(KEYS, KEYS)
+def test_keys_are_read_from_the_path(key: str, row: str) -> None:
+    """Whatever a key holds, quotes and spaces included, the path of its entity tells it."""
+    asked = read_request("GET", entity_target(key, row), {}, b"")
+    assert asked == Asked(kind=Kind.POINT_QUERY, table="table", partition_key=key, entities=1)
+
+
+@given(KEYS)
+def test_keys_are_read_from_the_body_of_an_insert(key: str) -> None:
+    """An insert has its keys in the body."""
+    body = json.dumps({"RowKey": "r", "PartitionKey": key}).encode()
+    asked = read_request("POST", "/account/table", {}, body)
+    assert (asked.kind, asked.table, asked.partition_key) == (Kind.INSERT, "table", key)
+
+
+@given(KEYS, KEYS)
+def test_keys_are_read_from_a_filter(key: str, other: str) -> None:
+    """A filter on one PartitionKey tells it; a value that only looks like one does not mislead."""
+    trap = doubled(f"x' and PartitionKey eq '{other}")
+    text = f"Name ne '{trap}' and (PartitionKey eq '{doubled(key)}')"
+    asked = read_request("GET", f"/account/table()?$filter={quote(text)}&$top=5", {}, b"")
+    assert (asked.kind, asked.partition_key) == (Kind.QUERY, key)
+
+
+def batch(*parts: tuple[str, str, str]) -> bytes:
+    """A ``$batch`` with a change set of method, path and body."""
+    inner = "".join(
+        "--changeset_1\r\nContent-Type: application/http\r\n"
+        f"Content-Transfer-Encoding: binary\r\n\r\n{method} http://host{path} HTTP/1.1\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}\r\n"
+        for method, path, body in parts
+    )
+    return (
+        "--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n"
+        f"{inner}--changeset_1--\r\n\r\n--batch_1--\r\n"
+    ).encode()
+
+
+@given(KEYS, st.integers(1, 100))
+def test_a_transaction_counts_every_part(key: str, parts: int) -> None:
+    """The parts of a batch, inserts and others, are counted, and name their one partition."""
+    body = json.dumps({"PartitionKey": key, "RowKey": "r", "Text": "\r\nPUT /x HTTP/1.1\r\n"})
+    of_both = [
+        ("POST", "/account/table", body)
+        if number % 2
+        else ("PATCH", entity_target(key, str(number)), body)
+        for number in range(parts)
+    ]
+    asked = read_request("POST", "/account/$batch", {}, batch(*of_both))
+    assert asked == Asked(kind=Kind.TRANSACTION, table="table", partition_key=key, entities=parts)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers", "kind"),
+    [
+        ("PUT", entity_target("p", "r"), {}, Kind.UPSERT_REPLACE),
+        ("PUT", entity_target("p", "r"), {"If-Match": "*"}, Kind.UPDATE_REPLACE),
+        ("PATCH", entity_target("p", "r"), {}, Kind.UPSERT_MERGE),
+        ("MERGE", entity_target("p", "r"), {"If-Match": "*"}, Kind.UPDATE_MERGE),
+        ("POST", entity_target("p", "r"), {"X-HTTP-Method": "MERGE"}, Kind.UPSERT_MERGE),
+        ("DELETE", entity_target("p", "r"), {"If-Match": "*"}, Kind.DELETE),
+        ("GET", "/account/table()", {}, Kind.QUERY),
+        ("GET", "/account/table", {}, Kind.QUERY),
+        ("GET", "/account/Tables", {}, None),
+        ("POST", "/account/Tables", {}, None),
+        ("DELETE", "/account/Tables('table')", {}, None),
+        ("GET", "/account/?restype=service&comp=properties", {}, None),
+        ("GET", "/account?restype=service&comp=properties", {}, None),
+        ("PUT", "/account/table?comp=acl", {}, None),
+        ("POST", "/account/$batch", {}, None),
+        ("BREW", entity_target("p", "r"), {}, None),
+    ],
+)
+def test_each_request_is_of_its_kind(
+    method: str, target: str, headers: dict[str, str], kind: Kind | None
+) -> None:
+    """Method, path and headers tell what a request does to entities, if anything."""
+    assert read_request(method, target, headers, b"").kind is kind
+
+
+@given(st.binary(max_size=300))
+def test_no_body_is_too_malformed_to_be_passed_on(body: bytes) -> None:
+    """Bytes that are no batch and no entity are read without a mistake."""
+    assert read_request("POST", "/account/$batch", {}, body).kind in (None, Kind.TRANSACTION)
+    assert read_request("POST", "/account/table", {}, body).kind is Kind.INSERT
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("", "", None),
+        ("PartitionKey ge 'b' and PartitionKey lt 'd'", "b", "d"),
+        ("PartitionKey gt 'b' or RowKey eq 'r'", "", None),
+        ("not (PartitionKey eq 'b')", "", None),
+        ("RowKey eq 'PartitionKey eq'", "", None),
+        ("PartitionKey le 'o''clock'", "", "o'clock"),
+    ],
+)
+def test_a_filter_leaves_a_range_of_keys(text: str, first: str, last: str | None) -> None:
+    """Comparisons that every row must pass narrow the walk, and no others."""
+    asked = read_request("GET", f"/account/table()?$filter={quote(text)}", {}, b"")
+    assert asked.keys is not None
+    assert (asked.keys.first, asked.keys.last) == (first, last)
+
+
+@pytest.mark.parametrize("form", ["{}", "1!8!{}"])
+def test_a_continued_query_goes_on_where_its_token_says(form: str) -> None:
+    """The emulator's and the service's form of a token move the beginning of the walk."""
+    token = form.format(base64.b64encode(b"key7").decode().replace("=", "-"))
+    target = f"/account/table()?NextPartitionKey={quote(token)}&NextRowKey=x"
+    asked = read_request("GET", target, {}, b"")
+    assert asked.keys is not None
+    assert asked.keys.first == "key7"
+
+
+def test_a_deleted_table_is_named() -> None:
+    """Only the deletion of a table names one."""
+    assert table_deleted("DELETE", "/account/Tables(%27table%27)") == "table"
+    assert table_deleted("GET", "/account/Tables('table')") is None
+    assert table_deleted("DELETE", entity_target("p", "r")) is None
+
+
+def page(*keys: str | None) -> Answer:
+    """The answer to a query that brought entities with these PartitionKeys."""
+    rows = [{} if key is None else {"PartitionKey": key} for key in keys]
+    return Answer(status=200, headers={}, body=json.dumps({"value": rows}).encode())
+
+
+def test_a_query_counts_what_its_answer_brought() -> None:
+    """Entities are counted by PartitionKey, also those that came without one."""
+    query = Asked(kind=Kind.QUERY, table="table", entities=1)
+    found = found_by_key(page("a", "a", "b", None))
+    assert found == {"a": 2, "b": 1, "": 1}
+    assert entities_of(query, 200, found) == 4
+    assert found_by_key(Answer(status=200, headers={}, body=b"no json")) == {}
+
+
+def test_a_page_is_cut_only_where_its_rows_tell_their_keys() -> None:
+    """Rows before a border are counted, and none where a row does not tell its key."""
+    assert rows_before(page("a", "b", "c"), "b") == 1
+    assert rows_before(page("a", None, "c"), "b") == 0
+
+
+def test_a_shorter_page_asks_the_same_otherwise() -> None:
+    """Only ``$top`` changes in the target of a query."""
+    shorter = with_top("/account/table()?$top=1000&$filter=Name%20eq%20%27a%26b%27", 7)
+    assert shorter == "/account/table()?$filter=Name%20eq%20%27a%26b%27&$top=7"
+    assert with_top("/account/table()", 7) == "/account/table()?$top=7"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "entities"),
+    [
+        (Kind.POINT_QUERY, 200, 1),
+        (Kind.POINT_QUERY, 404, 1),
+        (Kind.POINT_QUERY, 500, 0),
+        (Kind.INSERT, 201, 1),
+        (Kind.INSERT, 409, 0),
+        (None, 200, 0),
+    ],
+)
+def test_requests_are_counted_by_the_targets_rule(
+    kind: Kind | None, status: int, entities: int
+) -> None:
+    """A point query counts found or not; a write counts when it succeeded."""
+    assert entities_of(Asked(kind=kind, entities=1), status, {}) == entities
+
+
+def test_a_failed_part_fails_the_transaction() -> None:
+    """The status of a transaction is that of the part that failed."""
+    body = b"--b\r\n\r\nHTTP/1.1 409 Conflict\r\n\r\n{}\r\n--b--"
+    asked = Asked(kind=Kind.TRANSACTION, table="table", partition_key="p", entities=3)
+    told = status_told(asked, Answer(status=202, headers={}, body=body))
+    assert told == 409
+    assert entities_of(asked, told, {}) == 0
+
+
+def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
+    """Partitions over the cap are folded into one; nothing is lost."""
+    truth = Truth()
+    fate = Fate(result="passed", sent="204", upstream="204")
+    for number in range(3 * MOST_PARTITIONS):
+        truth.add("table", f"p{number % (2 * MOST_PARTITIONS)}", fate, 2)
+    told = json.loads(truth.to_json(address="here", upstream="there", moves=(), moved=0))
+    assert told["requests"] == 3 * MOST_PARTITIONS
+    assert sum(row["requests"] for row in told["counts"]) == 3 * MOST_PARTITIONS
+    assert sum(row["entities"] for row in told["counts"]) == 6 * MOST_PARTITIONS
+    assert len({row["partition"] for row in told["counts"]}) == MOST_PARTITIONS + 1
+    assert OTHER in {row["partition"] for row in told["counts"]}
+
+
+def test_labels_are_escaped() -> None:
+    """A key with quotes, backslashes and line ends stays one Prometheus label."""
+    truth = Truth()
+    truth.add("table", 'a"b\\c\nd', Fate(result="passed", sent="204"), 1)
+    assert 'partition="a\\"b\\\\c\\nd"' in truth.to_prometheus(moved=0)
+
+
+def test_the_published_limits_are_the_defaults() -> None:
+    """The shipped file says what holds where a file says nothing."""
+    assert load_limits(limits_path("published")) == Limits()
+
+
+@pytest.mark.parametrize("path", sorted(shipped_directory().glob("*.toml")), ids=lambda p: p.stem)
+def test_shipped_limits_are_valid(path: Path) -> None:
+    """Every shipped file can be loaded."""
+    load_limits(path)
+
+
+def test_all_mistakes_are_shown_at_once(tmp_path: Path) -> None:
+    """A file with several mistakes names each with its place."""
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        "[partition]\nentities_per_s = -1\n[servers]\ncount = 0\ncolour = 'red'\n"
+        "[faults]\nreset = 0.7\nslow_answer = 0.7\nstalls = [{ at_s = 1 }]\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(SetupError) as caught:
+        load_limits(file)
+    said = str(caught.value)
+    assert said.startswith("limits mine.toml have 4 mistakes:")
+    for place in ("partition.entities_per_s", "servers.count", "servers.colour", "stalls.0.for_s"):
+        assert place in said
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[faults]\nreset = 0.7\nlost_answer = 0.7\n", "the shares add up to 1.4"),
+        ("[partition\n", "are no TOML"),
+    ],
+)
+def test_a_mistake_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    """Shares that are more than everything, and text that is no TOML, are told as such."""
+    file = tmp_path / "mine.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(SetupError, match=sentence):
+        load_limits(file)
+
+
+def test_unknown_limits_are_told_with_the_known_ones() -> None:
+    """A name that is neither shipped nor a file is answered by what there is."""
+    with pytest.raises(SetupError, match="there are: demo, published"):
+        limits_path("imaginary")
