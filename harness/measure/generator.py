@@ -16,7 +16,7 @@ class CpuSample:
     Attributes:
         second: UTC second.
         cpu_percent: Of one core, used by the worker's process.
-        machine_percent: Of all cores of its machine, used by anybody.
+        machine_percent: Of all cores that the process may run on, used by anybody.
         lag_s: The most by which an operation left later than its pacer allowed.
     """
 

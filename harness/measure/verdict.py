@@ -7,7 +7,8 @@ import enum
 
 from harness.measure.conditions import ConditionResult
 from harness.measure.generator import GeneratorView
-from harness.measure.snapshot import Snapshot, throttled_of
+from harness.measure.snapshot import PartitionView, Snapshot, throttled_of
+from harness.model.operation import WHOLE_TABLE
 from harness.model.outcome import Scope
 from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind, Targets
 
@@ -138,7 +139,8 @@ def _throttled(evidence: Evidence) -> Verdict:
     most = max(snapshot.partitions, key=lambda view: view.throttled, default=None)
     where = "the account"
     if not by_account and most is not None:
-        where = f"partition {most.key!r} ({most.entities_per_s.mean:,.0f} entities/s)"
+        name = "queries over the whole table" if most.key == WHOLE_TABLE else _named(most)
+        where = f"{name} ({most.entities_per_s.mean:,.0f} entities/s)"
     advice = (
         "spread the load over more accounts or lower it"
         if by_account
@@ -189,7 +191,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> Verdict:
         )
     hottest = snapshot.hottest
     partition = 0.0 if hottest is None else hottest.entities_per_s.mean
-    name = "no partition" if hottest is None else f"partition {hottest.key!r}"
+    name = "no partition" if hottest is None else _named(hottest)
     figures = (
         f"{name} took {partition:,.0f} entities/s, {partition / targets.partition:.0%} of the "
         f"target of {targets.partition:,.0f}, the account {account:,.0f}, "
@@ -209,6 +211,10 @@ def _against_targets(evidence: Evidence, limited_by: str) -> Verdict:
         limited_by=limited_by,
         sentence=f"Within target: {figures}; {_throttled_words(snapshot)}{notes}.",
     )
+
+
+def _named(view: PartitionView) -> str:
+    return f"partition {view.key!r}"
 
 
 def _throttled_words(snapshot: Snapshot) -> str:

@@ -69,7 +69,10 @@ class Narrator:
             return
         self._next_live_s += LIVE_EVERY_S
         run, now = self._run, int(now_s)
-        snapshot = run.ledger.snapshot(start=now - int(LIVE_EVERY_S), end=now, latencies=False)
+        # Reports come every second: of the last one only a part is known.
+        snapshot = run.ledger.snapshot(
+            start=now - 1 - int(LIVE_EVERY_S), end=now - 1, latencies=False
+        )
         line = live_line(
             snapshot,
             earlier=self._earlier,

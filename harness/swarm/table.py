@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.model.entity import Properties, entity_problems
+from harness.model.entity import Properties, entity_problems, key_problem
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
 from harness.model.outcome import Result
 from harness.workload.entities import RUN_PROPERTY
@@ -44,7 +44,12 @@ class Table:
         self._run = run
 
     def get(self, partition_key: str, row_key: str, select: Sequence[str] = ()) -> Result:
-        """Point query: one entity by both keys."""
+        """Point query: one entity by both keys.
+
+        Raises:
+            ValueError: no such keys can be.
+        """
+        _check_keys(partition_key, row_key)
         return self.execute(
             Operation(
                 kind=Kind.POINT_QUERY,
@@ -64,7 +69,12 @@ class Table:
         select: Sequence[str] = (),
         top: int | None = None,
     ) -> Result:
-        """All entities of a partition, or of a range of its RowKeys; None is the whole table."""
+        """All entities of a partition, or of a range of its RowKeys; None is the whole table.
+
+        Raises:
+            ValueError: no such PartitionKey can be.
+        """
+        _check_keys(partition_key or "")
         return self.execute(
             Operation(
                 kind=Kind.QUERY,
@@ -102,7 +112,12 @@ class Table:
         return self.execute(self.operation(kind, partition_key, row_key, properties, etag=etag))
 
     def delete(self, partition_key: str, row_key: str, *, etag: str | None = None) -> Result:
-        """Delete an entity."""
+        """Delete an entity.
+
+        Raises:
+            ValueError: no such keys can be.
+        """
+        _check_keys(partition_key, row_key)
         return self.execute(
             Operation(kind=Kind.DELETE, partition_key=partition_key, row_key=row_key, etag=etag)
         )
@@ -162,3 +177,9 @@ class Table:
             context=context,
         )
         return result
+
+
+def _check_keys(*keys: str) -> None:
+    for key in keys:
+        if (problem := key_problem(key)) is not None:
+            raise ValueError(f"the key {problem}")

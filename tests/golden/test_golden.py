@@ -55,6 +55,15 @@ def test_summary_in_ascii() -> None:
     check("summary-ascii.txt", summary(record, width=80, colour=False, ascii_only=True) + "\n")
 
 
+def holds(read: Any, kept: Any) -> bool:
+    """Whether everything ``kept`` was read; fields may have been added since."""
+    if isinstance(kept, dict):
+        return all(name in read and holds(read[name], part) for name, part in kept.items())
+    if isinstance(kept, list):
+        return len(read) == len(kept) and all(map(holds, read, kept))
+    return bool(read == kept)
+
+
 def test_a_record_of_version_1_stays_readable() -> None:
     """A record of version 1 is read whole; what is written again reads the same."""
     text = KEPT.read_text(encoding="utf-8")
@@ -63,8 +72,7 @@ def test_a_record_of_version_1_stays_readable() -> None:
     assert record.verdict.result == "throttled"
     assert record.partitions[0].attempts_by_status["503 ServerBusy partition"] > 0
     assert RunRecord.from_json(record.to_json()) == record
-    kept = json.loads(text)
-    assert {name: record.model_dump(mode="json")[name] for name in kept} == kept
+    assert holds(record.model_dump(mode="json"), json.loads(text))
 
 
 def test_fields_of_later_minor_additions_are_ignored() -> None:
