@@ -27,6 +27,7 @@ __all__ = [
     "Endpoint",
     "Sas",
     "SharedKey",
+    "behind_gateway",
     "consent_problem",
     "emulator_endpoint",
     "endpoint_from",
@@ -90,6 +91,11 @@ def emulator_endpoint(url: str) -> Endpoint:
         account=EMULATOR_ACCOUNT,
         credential=SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY),
     )
+
+
+def behind_gateway(endpoint: Endpoint) -> Endpoint:
+    """The same emulator, where the harness's own gateway stands before it."""
+    return dataclasses.replace(endpoint, kind=EndpointKind.GATEWAY)
 
 
 def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:

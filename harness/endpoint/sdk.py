@@ -19,6 +19,7 @@ from harness.endpoint.clock import Clock
 from harness.endpoint.connection import Endpoint, Sas, SharedKey
 from harness.endpoint.envelope import Envelope
 from harness.endpoint.exchange import Exchange, ResponseFault
+from harness.endpoint.lean_writes import LEAN_KINDS, LeanWrites
 from harness.endpoint.readback import applied, in_order_of_evidence
 from harness.endpoint.run import Run, attempt_of
 from harness.endpoint.translate import Token, read_page, send
@@ -36,15 +37,6 @@ def sdk_credential(credential: SharedKey | Sas) -> AzureNamedKeyCredential | Azu
     if isinstance(credential, Sas):
         return AzureSasCredential(credential.token)
     return AzureNamedKeyCredential(credential.account, credential.key)
-
-
-def _as_it_is(entity: dict[str, Any], _data_type: str) -> dict[str, Any]:
-    """In place of the SDK's general serializer of bodies.
-
-    What it is given for an entity, the SDK has made plain JSON of just before; its transactions
-    send that as it is too.
-    """
-    return entity
 
 
 class SdkSession:
@@ -104,8 +96,7 @@ class SdkSession:
             transport=self._transport,
             policies=[Envelope(endpoint.credential)],
         )
-        # A quarter of an upsert's time would go into it.
-        cast(Any, self._client)._client.table._serialize.body = _as_it_is
+        self._writes = LeanWrites(self._client)
 
     @property
     def connections_in_use(self) -> int:
@@ -137,6 +128,9 @@ class SdkSession:
         return run.result(outcome, value, due_s)
 
     def _send(self, operation: Operation, options: _Options) -> object:
+        if operation.kind in LEAN_KINDS:
+            self._writes.send(operation, options)
+            return None
         value = send(self._client, operation, options, lean=True)
         if operation.kind is Kind.TRANSACTION:
             if value != len(operation.parts):

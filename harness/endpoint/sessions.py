@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 
@@ -22,6 +23,9 @@ _SESSIONS: dict[str, type[SdkSession] | type[SdkDefaultSession]] = {
 
 SESSION_KINDS = tuple(_SESSIONS)
 """What `open_session` knows."""
+
+_TALKATIVE = {"azure": logging.WARNING, "urllib3": logging.ERROR}
+"""Libraries that log each request, and from which level on they may. A SAS is part of a URL."""
 
 
 def open_session(
@@ -47,6 +51,8 @@ def open_session(
     """
     if kind not in _SESSIONS:
         raise ValueError(f"no session is called {kind!r}; there are {', '.join(SESSION_KINDS)}")
+    for library, level in _TALKATIVE.items():
+        logging.getLogger(library).setLevel(level)
     return _SESSIONS[kind](
         endpoint=endpoint,
         table=table,

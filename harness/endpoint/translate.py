@@ -84,10 +84,6 @@ def _condition(operation: Operation) -> dict[str, Any]:
     return {"etag": operation.etag, "match_condition": MatchConditions.IfNotModified}
 
 
-def _discard(_response: object, _content: object, _headers: object) -> tuple[dict[str, Any], None]:
-    return {}, None
-
-
 def send(client: TableClient, operation: Operation, options: Mapping[str, Any], lean: bool) -> Any:
     """Do one operation, a query excepted, by one call of the SDK.
 
@@ -95,8 +91,8 @@ def send(client: TableClient, operation: Operation, options: Mapping[str, Any], 
         client: The SDK's client of the table.
         operation: What is wanted.
         options: Keywords for the SDK's pipeline.
-        lean: Ask for no echo of an inserted entity, and do not tidy the headers of an answer
-            that nobody reads. False is what an application gets that just calls the SDK.
+        lean: Ask for no echo of the entities that a transaction inserts. False is what an
+            application gets that just calls the SDK.
 
     Returns:
         The entity a point query read; None for a write; for a transaction how many parts were
@@ -110,24 +106,16 @@ def _point_query(client: TableClient, op: Operation, options: Mapping[str, Any],
     return value_of(client.get_entity(op.partition_key, op.row_key, select=select, **options))
 
 
-def _insert(client: TableClient, op: Operation, options: Mapping[str, Any], lean: bool) -> None:
-    if lean:
-        client.create_entity(entity_of(op), cls=_discard, **_NO_ECHO, **options)
-    else:
-        client.create_entity(entity_of(op), **options)
+def _insert(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
+    client.create_entity(entity_of(op), **options)
 
 
-def _upsert(client: TableClient, op: Operation, options: Mapping[str, Any], lean: bool) -> None:
-    mode = _MODES[op.kind]
-    if lean:
-        client.upsert_entity(entity_of(op), mode, cls=_discard, **options)
-    else:
-        client.upsert_entity(entity_of(op), mode, **options)
+def _upsert(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
+    client.upsert_entity(entity_of(op), _MODES[op.kind], **options)
 
 
-def _update(client: TableClient, op: Operation, options: Mapping[str, Any], lean: bool) -> None:
-    extra: dict[str, Any] = {"cls": _discard} if lean else {}
-    client.update_entity(entity_of(op), _MODES[op.kind], **_condition(op), **extra, **options)
+def _update(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
+    client.update_entity(entity_of(op), _MODES[op.kind], **_condition(op), **options)
 
 
 def _delete(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:

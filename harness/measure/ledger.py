@@ -25,6 +25,8 @@ _SKETCH_LOG2 = 12
 """4,096 counters: an estimate is off by at most 0.09 % of all that was counted."""
 _THROTTLED_SHARE = 10
 """One place in so many goes to the most throttled keys rather than to the most accessed."""
+_HEAVY_SHARE = 0.001
+"""A key with this share of all that was counted is heavy."""
 _MOST_SWAPS = 20
 _NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
 
@@ -275,6 +277,11 @@ class Ledger:
 
 
 def _heaviest(sketch: frequent_strings_sketch, count: int) -> dict[str, int]:
-    """At least how much each of the ``count`` heaviest keys weighs, the heaviest first."""
+    """At least how much each of the ``count`` heaviest keys weighs, the heaviest first.
+
+    A key of less than `_HEAVY_SHARE` is no heavy one: among many equally light keys the places
+    would change hands for nothing.
+    """
     items = sorted(sketch.get_frequent_items(_NO_FALSE_NEGATIVES), key=lambda item: -item[1])
-    return {key: int(lower) for key, _, lower, _ in items[:count]}
+    least = sketch.total_weight * _HEAVY_SHARE
+    return {key: int(lower) for key, _, lower, _ in items[:count] if lower >= least}

@@ -150,7 +150,8 @@ def _throttled(evidence: Evidence) -> Verdict:
         result=VerdictResult.THROTTLED,
         limited_by=scope,
         sentence=f"Throttled: {snapshot.throttled:,} of {snapshot.counts.attempts:,} attempts "
-        f"({snapshot.throttled_ratio:.1%}) were refused, most for {where}; {advice}.",
+        f"({snapshot.throttled_ratio:.1%}) were refused, most for {where}; "
+        f"{advice}{_origin(evidence.kind)}.",
     )
 
 
@@ -233,9 +234,14 @@ def _notes(evidence: Evidence) -> str:
     if indicative(evidence.entity_bytes):
         size = f"{evidence.entity_bytes:,} B"
         notes += f" (indicative: targets hold for 1 KiB entities, these have {size})"
-    if evidence.kind is EndpointKind.AZURITE:
-        notes += " (this was the Azurite emulator, not Azure)"
-    return notes
+    return notes + _origin(evidence.kind)
+
+
+def _origin(kind: EndpointKind) -> str:
+    """Where the figures come from, if they are not the service's."""
+    if kind is EndpointKind.AZURITE:
+        return " (this was the Azurite emulator, not Azure)"
+    return f" (this was {kind.described})" if kind is EndpointKind.GATEWAY else ""
 
 
 def exit_code(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
+from collections.abc import Mapping
 
 from harness.model.entity import EdmValue, Int64, characters, stored_size
 
@@ -81,26 +83,34 @@ class EntityFactory:
         return made
 
 
-def wire_bytes(partition_key: str, row_key: str, properties: dict[str, EdmValue]) -> int:
-    """About how many bytes an entity takes as JSON with its type annotations."""
-    size = 2 + len(f'"PartitionKey":"{partition_key}","RowKey":"{row_key}",'.encode())
-    for name, value in properties.items():
-        annotation = 0
-        if isinstance(value, bytes):
-            body, annotation = 2 + 4 * ((len(value) + 2) // 3), len("Edm.Binary")
-        elif isinstance(value, str):
-            body = 2 + len(value.encode())
-        elif isinstance(value, bool):
-            body = 5
-        elif isinstance(value, Int64):
-            body, annotation = 2 + len(str(int(value))), len("Edm.Int64")
-        elif isinstance(value, dt.datetime):
-            body, annotation = 30, len("Edm.DateTime")
-        elif isinstance(value, uuid.UUID):
-            body, annotation = 38, len("Edm.Guid")
-        else:
-            body, annotation = len(str(value)), len("Edm.Double")
-        size += len(name) + 6 + body
-        if annotation:
-            size += len(name) + len('"@odata.type":"", ') + annotation
+def wire_bytes(partition_key: str, row_key: str, properties: Mapping[str, EdmValue]) -> int:
+    """How many bytes an entity takes as the JSON that azure-data-tables makes of it, about.
+
+    The SDK annotates every value with its type but booleans and 32-bit integers, keys included.
+    """
+    everything = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
+    return sum(_json_bytes(name, value) for name, value in everything.items())
+
+
+def _json_bytes(name: str, value: EdmValue) -> int:
+    annotation = ""
+    if isinstance(value, bytes):
+        body, annotation = 2 + 4 * ((len(value) + 2) // 3), "Edm.Binary"
+    elif isinstance(value, str):
+        body, annotation = len(json.dumps(value)), "Edm.String"
+    elif isinstance(value, bool):
+        body = 5
+    elif isinstance(value, Int64):
+        body, annotation = 2 + len(str(int(value))), "Edm.Int64"
+    elif isinstance(value, int):
+        body = len(str(value))
+    elif isinstance(value, dt.datetime):
+        body, annotation = 29, "Edm.DateTime"
+    elif isinstance(value, uuid.UUID):
+        body, annotation = 38, "Edm.Guid"
+    else:
+        body, annotation = len(repr(value)), "Edm.Double"
+    size = len(json.dumps(name)) + 2 + body + 2
+    if annotation:
+        size += len(json.dumps(name)) + len("@odata.type") + 2 + len(annotation) + 4
     return size

@@ -21,6 +21,7 @@ from harness.endpoint.lean_writes import LEAN_KINDS, LeanWrites, json_of
 from harness.endpoint.translate import send
 from harness.model.entity import EdmValue, Int64
 from harness.model.operation import Kind, Operation
+from harness.workload.entities import EntityFactory, wire_bytes
 
 _WRITES = sorted(LEAN_KINDS)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -139,3 +140,14 @@ def test_a_moment_that_was_read_is_written_as_it_was() -> None:
         properties={"When": Read(2024, 1, 2), "Id": uuid.UUID(int=1)},
     )
     assert json_of(operation)["When"] == "2024-01-02T03:04:05.1234567Z"
+
+
+@pytest.mark.parametrize("size", [400, 1024, 5000, 70_000, 500_000])
+def test_the_size_on_the_wire_is_told_beforehand(size: int) -> None:
+    """What the workload says an entity takes on the wire is what the SDK's JSON takes."""
+    properties = EntityFactory(size, "r" * 25).properties("p0", "0-00000001", 7)
+    operation = Operation(
+        kind=Kind.INSERT, partition_key="p0", row_key="0-00000001", properties=properties
+    )
+    told = wire_bytes("p0", "0-00000001", properties)
+    assert told == pytest.approx(len(json.dumps(json_of(operation))), abs=3)
