@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
 import gevent
@@ -23,7 +25,7 @@ def sample_forever(
     """
     process = psutil.Process()
     process.cpu_percent(None)
-    psutil.cpu_percent(None)
+    psutil.cpu_percent(None, percpu=True)
     while True:
         # On the second, so that a sample stands for one second of the series.
         gevent.sleep(1.0 - clock() % 1.0)
@@ -31,7 +33,20 @@ def sample_forever(
             CpuSample(
                 second=int(clock() - 0.5),
                 cpu_percent=process.cpu_percent(None),
-                machine_percent=psutil.cpu_percent(None),
+                machine_percent=_machine_percent(),
                 lag_s=lag_s(),
             )
         )
+
+
+def _machine_percent() -> float:
+    """Use of the cores that this process may run on, since it was last asked.
+
+    A process that is held to one core has no time left when that core has none, however idle the
+    others are.
+    """
+    percents = psutil.cpu_percent(None, percpu=True)
+    if sys.platform == "linux":
+        allowed = [core for core in os.sched_getaffinity(0) if core < len(percents)]
+        percents = [percents[core] for core in allowed] or percents
+    return float(sum(percents) / len(percents))

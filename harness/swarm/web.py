@@ -69,7 +69,10 @@ def _form_problem(host: str | None) -> str | None:
             f"the host is {host} and cannot be changed from the form; restart Locust with -H to "
             "stress another"
         )
-    if int(request.form.get("user_count", "1") or 0) < 1:
+    users = request.form.get("user_count", "1")
+    if not users.strip().isdecimal():
+        return f"the number of users {users!r} is not a whole number"
+    if int(users) < 1:
         return "a run needs at least one user"
     return None
 

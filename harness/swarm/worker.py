@@ -16,7 +16,7 @@ from locust.rpc import Message
 from locust.runners import LocalRunner
 
 from harness.endpoint.clock import Clock, monotonic_utc
-from harness.endpoint.connection import endpoint_from
+from harness.endpoint.connection import behind_gateway, endpoint_from
 from harness.endpoint.sessions import open_session
 from harness.measure.generator import CpuSample
 from harness.measure.ledger import Ledger
@@ -51,6 +51,8 @@ class WorkerRun:
         self.plan = plan
         self.clock: Clock = monotonic_utc()
         endpoint = endpoint_from(environment.host or "", {} if plan.embedded else os.environ)
+        if plan.throttled:
+            endpoint = behind_gateway(endpoint)
         if endpoint.fingerprint != plan.fingerprint:
             raise SetupError(
                 f"this worker would talk to account {endpoint.account!r} at {endpoint.host}, the "
@@ -153,6 +155,7 @@ class WorkerRun:
         """Stop every greenlet and close every connection."""
         gevent.killall(self._greenlets)
         self.session.close()
+        self.ledger.close()
 
     def _wait_until_due(self, operation: Operation) -> float | None:
         self._shared.wait()

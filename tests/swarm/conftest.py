@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import locust  # noqa: F401, I001
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import locust  # noqa: F401
 import pytest
 
 from harness.endpoint.azurite import AzuriteProcess

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -63,6 +64,19 @@ def wait_until(true: Callable[[], object], what: str, within_s: float = PATIENCE
     while not true():
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
         time.sleep(0.03)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def forked(count: int) -> tuple[str, ...]:
+    """Options for so many worker processes, with a port of their own to meet the master at."""
+    port = str(free_port())
+    return ("--processes", str(count), "--master-port", port, "--master-bind-port", port)
 
 
 class LocustProcess:

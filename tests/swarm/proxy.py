@@ -113,9 +113,7 @@ class Proxy:
                 self.seen.append(seen)
                 answer = self.answer(seen) if self.answer is not None else None
                 if answer == RESET:
-                    client.setsockopt(
-                        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-                    )
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return
                 if answer is None:
                     if self.before is not None:

@@ -1,0 +1,240 @@
+"""Every end is one way: the run is examined, recorded and cleaned up, whatever it was doing."""
+
+from __future__ import annotations
+
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+
+import gevent
+import gevent.pool
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
+
+from harness.endpoint.connection import Endpoint
+from tests.swarm.locust_process import (
+    QUICK,
+    LocustProcess,
+    Stress,
+    forked,
+    free_port,
+    wait_until,
+)
+from tests.swarm.proxy import Proxy
+
+pytestmark = pytest.mark.azurite
+
+CALM = ("--set", "load.max_entities_per_s=40", "-t", "40s")
+LONG_LOADING = ("--set", "keys.rows_per_partition=300000")
+SLOW_RAMP = ("-u", "60", "-r", "1")
+WEB = tuple(option for option in QUICK if option != "--headless")
+MEASURED = " 0:10 |"
+"""Said ten seconds after the load began: the measured window is then long enough."""
+
+SAMPLES = {
+    # How it ends: (what the record says of it, exit code)
+    "Ctrl-C while loading": ("Ctrl-C", 3),
+    "Ctrl-C while ramping": ("Ctrl-C", 3),
+    "Ctrl-C while measuring": ("Ctrl-C", 0),
+    "Ctrl-C with two workers": ("Ctrl-C", 0),
+    "Ctrl-C with the web UI": ("Ctrl-C", 3),
+    "SIGTERM while loading": ("SIGTERM", 3),
+    "SIGTERM while measuring": ("SIGTERM", 0),
+    "two Ctrl-C": ("Ctrl-C", 3),
+    "Ctrl-C while lingering": ("run time", 0),
+}
+
+
+def post(url: str, **fields: object) -> str:
+    """Send a form to a page of Locust."""
+    data = urllib.parse.urlencode(fields).encode()
+    with urllib.request.urlopen(url, data, timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+class Endings:
+    """What is started for each, and what is done to it."""
+
+    def __init__(self, stress: Stress, host: str, stuck: Proxy) -> None:
+        self._stress = stress
+        self._host = host
+        self._stuck = stuck
+        self.done: dict[str, LocustProcess] = {}
+        self.left_within_s: dict[str, float] = {}
+
+    def run(self, name: str) -> None:
+        process = self.done[name] = getattr(
+            self, name.lower().replace(" ", "_").replace("-", "_")
+        )()
+        last_s = time.monotonic()
+        process.wait()
+        self.left_within_s[name] = time.monotonic() - last_s
+
+    def _started(self, *arguments: str, until: str, embedded: bool = False) -> LocustProcess:
+        at = () if embedded else ("-H", self._host)
+        process = self._stress(*QUICK, *CALM, *at, *arguments)
+        process.until_said(until)
+        process.children()
+        return process
+
+    def ctrl_c_while_loading(self) -> LocustProcess:
+        process = self._started(*LONG_LOADING, until="[2/4]", embedded=True)
+        gevent.sleep(1.0)
+        process.interrupt()
+        return process
+
+    def ctrl_c_while_ramping(self) -> LocustProcess:
+        process = self._started(*SLOW_RAMP, until="[3/4]")
+        gevent.sleep(1.0)
+        process.interrupt()
+        return process
+
+    def ctrl_c_while_measuring(self) -> LocustProcess:
+        process = self._started(until=MEASURED, embedded=True)
+        process.interrupt()
+        return process
+
+    def ctrl_c_with_two_workers(self) -> LocustProcess:
+        process = self._started(*forked(2), until=MEASURED)
+        process.interrupt()
+        return process
+
+    def ctrl_c_with_the_web_ui(self) -> LocustProcess:
+        port = free_port()
+        process = self._stress(*WEB, *CALM, "-H", self._host, "--web-port", str(port))
+        process.until_said("Web UI:")
+        post(f"http://127.0.0.1:{port}/swarm", user_count=2, spawn_rate=10)
+        process.until_said("[3/4]")
+        gevent.sleep(1.0)
+        process.interrupt()
+        return process
+
+    def sigterm_while_loading(self) -> LocustProcess:
+        process = self._started(*LONG_LOADING, until="[2/4]")
+        gevent.sleep(1.0)
+        process.terminate()
+        return process
+
+    def sigterm_while_measuring(self) -> LocustProcess:
+        process = self._started(until=MEASURED)
+        process.terminate()
+        return process
+
+    def two_ctrl_c(self) -> LocustProcess:
+        process = self._stress(*QUICK, *CALM, "-H", self._stuck.url)
+        process.until_said("[3/4]")
+        gevent.sleep(1.0)
+        process.interrupt()
+        process.until_said("[3/4]")
+        gevent.sleep(1.0)
+        assert process.process.poll() is None
+        process.interrupt()
+        return process
+
+    def ctrl_c_while_lingering(self) -> LocustProcess:
+        process = self._started(
+            *("-t", "5s", "--metrics-linger", "50", "--metrics-port", str(free_port())),
+            until="Metrics stay",
+        )
+        process.interrupt()
+        return process
+
+
+@pytest.fixture(scope="module")
+def stuck(proxy_to: Callable[..., Proxy]) -> Proxy:
+    """An endpoint that stops to answer reads: they stay in flight."""
+
+    def hold(seen: object) -> None:
+        if getattr(seen, "method", "") == "GET" and not getattr(seen, "of_table", True):
+            gevent.sleep(40)
+
+    return proxy_to(before=hold)
+
+
+@pytest.fixture(scope="module")
+def endings(stress: Stress, host: str, stuck: Proxy) -> Endings:
+    """All of them, a few at once, ended."""
+    made = Endings(stress, host, stuck)
+    pool = gevent.pool.Pool(5)
+    with gevent.Timeout(120):
+        pool.map(made.run, SAMPLES)
+    return made
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_it_is_recorded_and_has_its_exit_code(name: str, endings: Endings) -> None:
+    """The record says what ended the run, and the exit code is judged like that of any run."""
+    process = endings.done[name]
+    ended_by, code = SAMPLES[name]
+    assert process.record.ended_by == ended_by
+    assert process.process.returncode == code, process.said
+    assert process.record.exit_code == code
+    assert process.record.invariants == ()
+    assert "[4/4]" in process.stdout
+    assert process.stdout.count("Record: ") == 1
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_nobody_sees_a_traceback(name: str, endings: Endings) -> None:
+    """What is said is the report."""
+    said = endings.done[name].said
+    for word in ("Traceback", "nanobind", "KeyboardInterrupt", "Not cleaned up"):
+        assert word not in said, said
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_table_is_gone(name: str, endings: Endings, endpoint: Endpoint) -> None:
+    """What the run made is deleted."""
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        names = {table.name for table in service.list_tables()}
+    assert endings.done[name].record.endpoint.table not in names
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_process_is_left(name: str, endings: Endings) -> None:
+    """Azurite and workers are gone."""
+    process = endings.done[name]
+    wait_until(lambda: not process.left_behind(), "no process is left", 5.0)
+
+
+def test_what_was_loaded_is_in_the_record(endings: Endings) -> None:
+    """A run that ended while loading tells how far it came, and measured nothing."""
+    record = endings.done["Ctrl-C while loading"].record
+    assert 0 < record.loading.entities < 300000
+    assert (record.measured_s, record.counts.sent) == (0, 0)
+
+
+def test_a_window_that_is_cut_is_judged(endings: Endings) -> None:
+    """Ctrl-C in the measured window gives rates over what there was of it."""
+    for name in ("Ctrl-C while measuring", "Ctrl-C with two workers", "SIGTERM while measuring"):
+        record = endings.done[name].record
+        assert 5 <= record.measured_s < 40
+        assert record.complete
+        assert record.counts.in_flight == 0
+        assert record.account.entities_per_s.mean > 10
+
+
+def test_a_second_ctrl_c_waits_for_nothing(endings: Endings) -> None:
+    """With operations in flight a first Ctrl-C waits for them, a second one does not."""
+    assert endings.left_within_s["two Ctrl-C"] < 5
+    record = endings.done["two Ctrl-C"].record
+    assert not record.complete or record.counts.in_flight > 0
+
+
+def test_ctrl_c_ends_the_lingering(endings: Endings) -> None:
+    """A metrics page that lingers goes at once."""
+    assert endings.left_within_s["Ctrl-C while lingering"] < 5
+
+
+def test_ctrl_c_ends_an_idle_web_ui(stress: Stress, host: str) -> None:
+    """Without a run there is nothing to record, and the exit code is 0."""
+    process = stress(*WEB, "-H", host, "--web-port", str(free_port()))
+    process.until_said("Web UI:")
+    process.interrupt()
+    assert process.wait() == 0
+    assert process.records == []
+    assert "Traceback" not in process.said

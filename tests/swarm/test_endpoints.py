@@ -1,0 +1,150 @@
+"""Endpoints of other kinds: behind TLS, one table alone, and a worker that would go elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableClient, TableServiceClient
+
+from harness.endpoint.azurite import start_azurite
+from harness.endpoint.connection import Endpoint
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
+
+pytestmark = pytest.mark.azurite
+
+OTHER_KEY = base64.b64encode(b"the key of another account").decode()
+TABLE = "givenbysomebody"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """A certificate authority that only these tests know."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def bundles(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Its certificate, and that of another."""
+    folder = tmp_path_factory.mktemp("authorities")
+    for name, made in (("right", authority), ("wrong", trustme.CA())):
+        made.cert_pem.write_to_path(str(folder / name))
+    return {name: folder / name for name in ("right", "wrong")}
+
+
+@pytest.fixture(scope="module")
+def secure(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an Azurite behind TLS."""
+    folder = tmp_path_factory.mktemp("certificate")
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(str(folder / "key.pem"))
+    issued.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+    with start_azurite(cert=folder / "cert.pem", key=folder / "key.pem") as process:
+        yield f"https://{process.endpoint.host}"
+
+
+@pytest.fixture(scope="module")
+def given_table(endpoint: Endpoint) -> Iterator[TableClient]:
+    """An empty table of somebody else."""
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        with contextlib.closing(service.create_table(TABLE)) as table:
+            yield table
+        service.delete_table(TABLE)
+
+
+@pytest.fixture(scope="module")
+def runs(
+    stress: Stress,
+    secure: str,
+    bundles: dict[str, Path],
+    host: str,
+    given_table: TableClient,
+) -> dict[str, LocustProcess]:
+    """All of them, ended."""
+    port = free_port()
+    started = {
+        name: stress(*QUICK, "-H", secure, environ={"SSL_CERT_FILE": str(bundles[name])})
+        for name in ("right", "wrong")
+    }
+    started["no authority"] = stress(*QUICK, "-H", secure)
+    started["table"] = stress(*QUICK, "-H", host, "--table", TABLE)
+    started["master"] = stress(
+        *(*QUICK, "-H", host, "--master", "--expect-workers", "1"),
+        *("--master-bind-port", str(port)),
+    )
+    started["worker"] = stress(
+        *("--worker", "--master-port", str(port)),
+        environ={"AZURE_STORAGE_ACCOUNT": "elsewhere", "AZURE_STORAGE_KEY": OTHER_KEY},
+    )
+    started["table"].until_said("[3/4]")
+    given_table.create_entity({"PartitionKey": "p0", "RowKey": "precious"})
+    for process in started.values():
+        process.children()
+        process.wait()
+    return started
+
+
+def test_a_trusted_endpoint_behind_tls_is_stressed(runs: dict[str, LocustProcess]) -> None:
+    """With its authority named in SSL_CERT_FILE, a run over https is a run."""
+    process = runs["right"]
+    assert process.process.returncode == 0, process.said
+    assert set(process.record.outcomes) == {"success"}
+    assert process.record.counts.operations > 100
+
+
+@pytest.mark.parametrize("name", ["wrong", "no authority"])
+def test_a_certificate_of_somebody_else_is_refused(
+    name: str, runs: dict[str, LocustProcess]
+) -> None:
+    """Where the authority is not trusted, nothing is sent: a sentence, and exit code 2."""
+    process = runs[name]
+    assert process.process.returncode == 2, process.said
+    assert "certificate of 127.0.0.1" in process.stderr
+    assert "SSL_CERT_FILE" in process.stderr
+    assert "Traceback" not in process.said
+    assert "[1/4]" not in process.stdout
+
+
+def test_an_existing_empty_table_is_taken(runs: dict[str, LocustProcess]) -> None:
+    """With --table a run makes none of its own."""
+    process = runs["table"]
+    assert process.process.returncode == 0, process.said
+    assert process.record.endpoint.table == TABLE
+    assert process.record.counts.operations > 100
+
+
+def test_only_what_the_run_wrote_is_deleted(
+    runs: dict[str, LocustProcess], given_table: TableClient
+) -> None:
+    """An entity that somebody else put into the table meanwhile is still there, alone."""
+    assert runs["table"].process.returncode == 0
+    left = [entity["RowKey"] for entity in given_table.list_entities()]
+    assert left == ["precious"]
+
+
+def test_a_worker_that_would_go_elsewhere_refuses(runs: dict[str, LocustProcess]) -> None:
+    """A worker with credentials for another account ends the run with a sentence, exit code 2."""
+    master = runs["master"]
+    assert master.process.returncode == 2, master.said
+    assert "a worker refuses to take part: AZURE_STORAGE_ACCOUNT names elsewhere" in master.stderr
+    for process in (master, runs["worker"]):
+        assert OTHER_KEY not in process.said
+        assert "Traceback" not in process.said
+    assert master.records == []
+
+
+def test_a_refused_run_leaves_no_table(runs: dict[str, LocustProcess], endpoint: Endpoint) -> None:
+    """The table that was made before the worker refused is gone again."""
+    assert runs["master"].process.returncode == 2
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        names = [table.name for table in service.list_tables()]
+    assert [name for name in names if name.startswith("stress")] == []
+    for process in runs.values():
+        wait_until(lambda process=process: not process.left_behind(), "nobody is left", 5.0)

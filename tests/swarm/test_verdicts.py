@@ -1,0 +1,128 @@
+"""Verdicts that are reached by real runs in that situation.
+
+Within target is in test_headless.py, throttled in test_throttled.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.swarm.proxy import Proxy
+
+pytestmark = pytest.mark.azurite
+
+CONDITION = ("--set", "conditions=['throttled_ratio < 1%']")
+UNREACHABLE = (
+    *("--set", "load.max_entities_per_s=5000"),
+    *("--set", "load.emulator_max_entities_per_s=5000"),
+)
+BURNERS = 2
+TRIES = 3
+"""Where others keep the whole machine busy meanwhile, a run says so and nothing else."""
+DELETES = """\
+from locust import events, task
+from harness.swarm import TableUser, wire
+
+class DeletingUser(TableUser):
+    @task
+    def delete(self):
+        self.table.delete("p0", "is not there")
+
+wire(events)
+"""
+
+
+@contextlib.contextmanager
+def burnt_core() -> Iterator[int]:
+    """A core that is kept busy by others; they end with the context, or by themselves."""
+    core = min(os.sched_getaffinity(0))
+    script = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
+    burners = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(BURNERS)]
+    try:
+        for burner in burners:
+            os.sched_setaffinity(burner.pid, {core})
+        yield core
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+@pytest.fixture(scope="module")
+def client_limited(
+    stress: Stress, host: str, tmp_path_factory: pytest.TempPathFactory
+) -> LocustProcess:
+    """A generator that has a third of a core, and wants more. Deletes what is not there."""
+    deletes = tmp_path_factory.mktemp("deletes") / "locustfile.py"
+    deletes.write_text(DELETES, encoding="utf-8")
+    with burnt_core() as core:
+        process = stress(
+            *(*QUICK, *CONDITION, *UNREACHABLE, "-H", host, "-u", "20"), locustfile=deletes
+        )
+        process.until_said("[2/4]")
+        os.sched_setaffinity(process.pid, {core})
+        process.wait()
+    return process
+
+
+def test_a_starved_generator_is_client_limited(client_limited: LocustProcess) -> None:
+    """Where others burn the generator's core, the rate says nothing about the endpoint."""
+    verdict = client_limited.record.verdict
+    assert (verdict.result, verdict.limited_by) == ("client_limited", "generator"), verdict
+    assert client_limited.process.returncode == 3
+
+
+def test_the_error_log_is_capped(client_limited: LocustProcess) -> None:
+    """A thousand failed attempts are kept, the rest is counted."""
+    record = client_limited.record
+    folder = client_limited.folder / "out" / record.run_id
+    *kept, last = map(json.loads, (folder / "errors.jsonl").read_text("utf-8").splitlines())
+    failed = sum(
+        count for name, count in record.attempts_by_status.items() if not name.startswith("2")
+    )
+    assert len(kept) == 1000
+    assert last == {"not_kept": failed - 1000}
+    assert {error["error_code"] for error in kept} == {"ResourceNotFound"}
+
+
+def test_a_slow_endpoint_is_endpoint_limited(
+    stress: Stress, proxy_to: Callable[..., Proxy]
+) -> None:
+    """Users that wait 200 ms for every answer cannot reach the rate, and nobody is busy."""
+    proxy = proxy_to(delay_s=0.2)
+    for _ in range(TRIES):
+        process = stress(*QUICK, *CONDITION, *UNREACHABLE, "-H", proxy.url, "-u", "8")
+        code = process.wait()
+        if process.record.generator.machine_busy_share < 0.2:
+            break
+    assert code == 0, process.said
+    verdict = process.record.verdict
+    assert (verdict.result, verdict.limited_by) == ("endpoint_limited", "endpoint"), verdict
+    assert process.record.service_ms is not None
+    assert process.record.service_ms.p50 > 200
+
+
+def test_a_short_window_is_inconclusive(stress: Stress, host: str) -> None:
+    """Two seconds say nothing about a rate: exit code 3, without any condition too."""
+    process = stress(*QUICK, "-H", host, "-t", "2s")
+    assert process.wait() == 3, process.said
+    verdict = process.record.verdict
+    assert (verdict.result, verdict.limited_by) == ("inconclusive", "unknown")
+    assert "2 s is shorter" in verdict.sentence
+
+
+def test_a_failed_condition_fails_the_run(stress: Stress, host: str) -> None:
+    """A verdict alone fails no run; a condition that does not hold does, with exit code 1."""
+    process = stress(*QUICK, "-H", host, "--set", "conditions=['p50(service) < 0.01ms']")
+    code = process.wait()
+    assert [condition.passed for condition in process.record.conditions] == [False]
+    assert code == (1 if process.record.verdict.result == "within_target" else 3)
+    wait_until(lambda: not process.left_behind(), "no process is left", 5.0)

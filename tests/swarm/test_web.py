@@ -1,0 +1,281 @@
+"""The web UI by plain HTTP: a start is checked, its errors come back, a second run is new."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
+
+from harness.endpoint.connection import Endpoint
+from harness.measure.record import RunRecord
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
+from tests.swarm.proxy import Proxy, Seen
+
+pytestmark = pytest.mark.azurite
+
+WEB = tuple(option for option in QUICK if option != "--headless")
+GOOD = {"user_count": "3", "spawn_rate": "50"}
+WRONG_FORMS = {
+    "unknown profile": ({**GOOD, "profile": "nosuch"}, "no profile 'nosuch'"),
+    "profile by path": ({**GOOD, "profile": "/etc/passwd"}, "by its name"),
+    "profile by file": ({**GOOD, "profile": "../own.toml"}, "by its name"),
+    "another host": ({**GOOD, "host": "https://x.table.core.windows.net"}, "cannot be changed"),
+    "consent": ({**GOOD, "remote_ok": "x"}, "remote_ok cannot be set"),
+    "overrides": ({**GOOD, "overrides": "load.users=1"}, "overrides cannot be set"),
+    "table": ({**GOOD, "table": "precious"}, "table cannot be set"),
+    "run time": ({**GOOD, "run_time": "soon"}, "'soon'"),
+    "no users": ({**GOOD, "user_count": "0"}, "at least one user"),
+    "users in words": ({**GOOD, "user_count": "many"}, "'many'"),
+}
+
+
+class Ui:
+    """A process with its web UI."""
+
+    def __init__(self, process: LocustProcess, port: int) -> None:
+        self.process = process
+        self.url = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str, data: bytes | None = None) -> str:
+        with urllib.request.urlopen(self.url + path, data, timeout=20) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def start(self, form: dict[str, str]) -> dict[str, Any]:
+        answer = self.get("/swarm", urllib.parse.urlencode(form).encode())
+        result: dict[str, Any] = json.loads(answer)
+        return result
+
+    def stop(self) -> None:
+        assert json.loads(self.get("/stop", b""))["success"]
+
+    def wait_for_records(self, count: int) -> None:
+        def finished() -> bool:
+            assert self.process.process.poll() is None, self.process.said
+            return self.process.stdout.count("Record: ") >= count and self.get(
+                "/stats/requests"
+            ).count('"stopped"')
+
+        wait_until(finished, f"{count} records in {self.process.said}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What was done in one process, and what came of it."""
+
+    process: LocustProcess
+    page: str
+    answers: dict[str, dict[str, Any]]
+    requests_before: list[Seen]
+    metrics: list[str]
+    locust_counts: list[int]
+    records: list[RunRecord]
+    stopped_within_s: float
+
+
+@pytest.fixture(scope="module")
+def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
+    """Wrong forms, a run, another run, a stop while measuring, a stop while loading, Ctrl-C."""
+    slow = False
+
+    def hold(seen: Seen) -> None:
+        if slow and "$batch" in seen.path:
+            gevent.sleep(0.3)
+
+    proxy = proxy_to(before=hold)
+    port, metrics_port = free_port(), free_port()
+    ui = Ui(
+        stress(
+            *(*WEB, "-H", proxy.url, "--set", "loading.concurrency=1"),
+            *("--web-port", str(port), "--metrics-port", str(metrics_port)),
+        ),
+        port,
+    )
+    ui.process.until_said("Web UI:")
+    metrics: list[str] = []
+    locust_counts: list[int] = []
+
+    def note() -> None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
+            metrics.append(answer.read().decode())
+        locust_counts.append(json.loads(ui.get("/stats/requests"))["stats"][-1]["num_requests"])
+
+    page = ui.get("/")
+    requests_before = list(proxy.seen)
+    answers = {name: ui.start(form) for name, (form, _) in WRONG_FORMS.items()}
+    requests_before = proxy.seen[len(requests_before) :]
+    answers["first"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "5s"})
+    ui.wait_for_records(1)
+    note()
+    answers["second"] = ui.start({**GOOD, "profile": "key-spread", "run_time": "5"})
+    ui.wait_for_records(2)
+    note()
+    answers["third"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "60s"})
+    wait_until(lambda: ui.process.stdout.count("[3/4]") == 3, "the third run sends")
+    time.sleep(2.0)
+    ui.stop()
+    ui.wait_for_records(3)
+    slow = True
+    answers["fourth"] = ui.start({**GOOD, "profile": "key-spread", "run_time": "60s"})
+    wait_until(lambda: ui.process.stdout.count("[2/4]") == 4, "the fourth run loads")
+    time.sleep(1.0)
+    stop_s = time.monotonic()
+    ui.stop()
+    stopped_within_s = time.monotonic() - stop_s
+    ui.wait_for_records(4)
+    note()
+    ui.process.interrupt()
+    ui.process.wait()
+    return Session(
+        process=ui.process,
+        page=page,
+        answers=answers,
+        requests_before=requests_before,
+        metrics=metrics,
+        locust_counts=locust_counts,
+        records=ui.process.records,
+        stopped_within_s=stopped_within_s,
+    )
+
+
+def test_the_form_suggests_the_shipped_profiles(session: Session) -> None:
+    """The page knows the profiles by name, and the one Locust was started with."""
+    found = re.search(r'"all_profiles": (\[[^\]]*\])', session.page)
+    assert found is not None
+    assert json.loads(found[1]) == ["key-spread", "single-partition"]
+
+
+@pytest.mark.parametrize("name", WRONG_FORMS)
+def test_what_is_wrong_comes_back_to_the_form(name: str, session: Session) -> None:
+    """A start that cannot be is refused with a sentence."""
+    answer = session.answers[name]
+    assert answer["success"] is False
+    assert WRONG_FORMS[name][1] in answer["message"]
+
+
+def test_a_refused_start_sends_nothing(session: Session) -> None:
+    """Nothing that is wrong in a form reaches the endpoint."""
+    assert session.requests_before == []
+
+
+def test_each_run_is_recorded(session: Session) -> None:
+    """Four starts, four records, of the profiles that the form chose."""
+    assert all(session.answers[name]["success"] for name in ("first", "second", "third", "fourth"))
+    names = [record.profile["name"] for record in session.records]
+    assert names == ["single-partition", "key-spread", "single-partition", "key-spread"]
+    assert [record.ended_by for record in session.records] == ["run time", "run time"] + 2 * [
+        "Stop"
+    ]
+    assert len({record.run_id for record in session.records}) == 4
+    assert len({record.endpoint.table for record in session.records}) == 4
+
+
+def test_the_form_has_the_last_word(session: Session) -> None:
+    """Users and run time are those of the form."""
+    first = session.records[0]
+    assert (first.users, first.measured_s) == (3, 5)
+
+
+def test_a_second_run_starts_from_nothing(session: Session) -> None:
+    """It counts its own operations alone: invariants hold, keys are its own, sums agree."""
+    first, second, *_ = session.records
+    assert [part.key for part in first.partitions] == ["p0"]
+    assert len(second.partitions) > 30
+    for record in session.records:
+        counts = record.counts
+        assert record.complete
+        assert record.invariants == ()
+        assert counts.sent == sum(record.outcomes.values()) + counts.in_flight
+        assert sum(point.entities for point in record.series) == counts.entities
+    assert session.locust_counts[:2] == [record.counts.operations for record in session.records[:2]]
+
+
+def test_only_the_last_run_is_exposed(session: Session) -> None:
+    """Every series of a scrape carries the id of the current or last run."""
+    shown = [set(re.findall(r'\brun="([^"]+)"', text)) for text in session.metrics]
+    assert shown == [{session.records[number].run_id} for number in (0, 1, 3)]
+
+
+def test_stop_while_measuring_examines(session: Session) -> None:
+    """A stopped run has what it measured, and nothing in flight."""
+    third = session.records[2]
+    assert third.counts.operations > 20
+    assert third.counts.in_flight == 0
+    assert third.measured_s < 60
+
+
+def test_stop_while_loading_stops_the_loading(session: Session) -> None:
+    """It takes no longer than a request, and nothing was sent under load."""
+    fourth = session.records[3]
+    assert session.stopped_within_s < 5
+    assert 0 < fourth.loading.entities < 5000
+    assert fourth.counts.sent == 0
+
+
+def test_all_tables_are_gone(session: Session, endpoint: Endpoint) -> None:
+    """Each run deleted its own."""
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        names = {table.name for table in service.list_tables()}
+    assert not names & {record.endpoint.table for record in session.records}
+
+
+def test_nobody_sees_a_traceback(session: Session) -> None:
+    """Four runs and many refusals later there is nothing but reports."""
+    assert "Traceback" not in session.process.said
+    assert "nanobind" not in session.process.said
+    assert session.process.process.returncode == session.records[-1].exit_code
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def test_a_login_is_asked_for(stress: Stress, host: str, tmp_path: Path) -> None:
+    """With --web-login nobody starts a run without having logged in."""
+    locustfile = tmp_path / "locustfile.py"
+    locustfile.write_text(
+        "from flask_login import UserMixin\n"
+        "from locust import events\n"
+        "from harness.swarm import SinglePartitionUser, wire\n"
+        "wire(events)\n"
+        "@events.init.add_listener\n"
+        "def add_login(environment, **_):\n"
+        "    environment.web_ui.app.secret_key = 'of this test'\n"
+        "    environment.web_ui.login_manager.user_loader(lambda name: UserMixin())\n"
+        "    environment.web_ui.auth_args = {'username_password_callback': '/no'}\n",
+        encoding="utf-8",
+    )
+    port = free_port()
+    process = stress(
+        *WEB, "-H", host, "--web-login", "--web-port", str(port), locustfile=locustfile
+    )
+    process.until_said("Web UI:")
+    data = urllib.parse.urlencode(GOOD).encode()
+    opener = urllib.request.build_opener(_NoRedirect)
+    with (
+        pytest.raises(urllib.error.HTTPError) as refused,
+        contextlib.closing(opener.open(f"http://127.0.0.1:{port}/swarm", data, timeout=10)),
+    ):
+        pass
+    refused.value.close()
+    assert refused.value.code == 302
+    assert "/login" in refused.value.headers["Location"]
+    process.interrupt()
+    assert process.wait() == 0
+    assert process.records == []
+    assert "[1/4]" not in process.stdout
