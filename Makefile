@@ -13,11 +13,11 @@ PATCHED := $(wildcard tests/swarm tests/browser)
 NO_TESTS := 5
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite stress ui test test-unpatched test-patched test-long test-deps \
+.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-long test-deps \
 	lint check bench lock clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PROFILE=name chooses the profile of stress and ui, ARGS='...' adds options of Locust."
 
@@ -49,6 +49,11 @@ azurite: $(VENV)/.azurite ## Install the embedded Azurite into .venv
 
 stress: venv azurite ## Stress one partition of the embedded Azurite (about a minute)
 	$(BIN)/locust --headless --profile $(PROFILE) $(ARGS)
+
+# Named, so that it is not taken for a profile. A rehearsal has nothing to pass or fail.
+stress-throttled: venv azurite ## Stress one partition that throttles and is moved (a minute)
+	$(BIN)/locust --headless --profile $(PROFILE) --throttling demo --set 'conditions=[]' \
+		--set keys.rows_per_partition=400 $(ARGS)
 
 stress-%: venv azurite ## Stress with the profile of that name, such as stress-key-spread
 	$(BIN)/locust --headless --profile $* $(ARGS)

@@ -7,6 +7,7 @@ sentence for the user is a `SetupError`: it goes to standard error, and the exit
 from __future__ import annotations
 
 import argparse
+import asyncio
 import datetime as dt
 import os
 import signal
@@ -18,14 +19,19 @@ from typing import Protocol
 
 from harness import __version__
 from harness.endpoint import azurite
+from harness.endpoint.address import address_of, kind_and_account
 from harness.endpoint.connection import consent_problem, endpoint_from
 from harness.endpoint.probe import check
 from harness.endpoint.tables import delete_table, leftovers
+from harness.gateway import limits
+from harness.gateway.proxy import TRUTH_PATH
+from harness.gateway.server import check_upstream, on_this_machine, serve
 from harness.model.errors import SetupError
 from harness.profile.load import resolve, shipped_directory, shipped_names
 
 BAD_SETUP = 2
 _AZURITE_PORT = 10002
+_GATEWAY_PORT = 10102
 
 
 class Command(Protocol):
@@ -189,7 +195,73 @@ class Sweep:
         return 0
 
 
-COMMANDS: tuple[Command, ...] = (Profiles(), AzuriteInstall(), AzuriteStart(), Sweep())
+class Gateway:
+    """Run the throttling stand-in in the foreground."""
+
+    name = "gateway"
+    help = "throttle a table endpoint as the documents say the service does"
+    description = (
+        "Stands between any client and a table endpoint, and refuses what the published limits "
+        "would: 503 over 2,000 entities/s of a partition or 20,000 of the account, and all while "
+        "a hot partition is moved. A run starts one by itself: locust --throttling published."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Upstream, address, limits."""
+        parser.add_argument(
+            "--upstream",
+            default=f"http://127.0.0.1:{_AZURITE_PORT}",
+            metavar="URL|none",
+            help="the endpoint behind it; with none nothing is stored (%(default)s)",
+        )
+        parser.add_argument(
+            "--listen",
+            default=f"127.0.0.1:{_GATEWAY_PORT}",
+            metavar="HOST:PORT",
+            help="port 0 takes a free one (%(default)s)",
+        )
+        parser.add_argument(
+            "--limits",
+            default="published",
+            metavar="NAME|FILE",
+            help="what it holds a client to (%(default)s; there is demo, or a file)",
+        )
+        parser.add_argument(
+            "--remote-ok",
+            metavar="ACCOUNT",
+            help="account in the upstream's host, said again: what is passed on is billed",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Listen, say where, until a signal comes."""
+        held = limits.load_limits(limits.limits_path(args.limits))
+        check_upstream(args.upstream)
+        if not on_this_machine(args.upstream):
+            _, account = kind_and_account(address_of(args.upstream))
+            if not account or args.remote_ok != account:
+                raise SetupError(
+                    f"{args.upstream} is not on this machine: every request passed on to it is "
+                    f"billed. If that is what you want, add --remote-ok {account or 'ACCOUNT'}"
+                )
+
+        def ready(url: str) -> None:
+            print(f"{url} stands before {args.upstream} with the limits {args.limits}")
+            print(f"what it passed and refused: {url}{TRUTH_PATH} (Ctrl-C ends it)")
+            sys.stdout.flush()
+
+        async def listen() -> None:
+            stop = asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            await serve(
+                upstream=args.upstream, listen=args.listen, limits=held, ready=ready, stop=stop
+            )
+
+        asyncio.run(listen())
+        return 0
+
+
+COMMANDS: tuple[Command, ...] = (Profiles(), AzuriteInstall(), AzuriteStart(), Gateway(), Sweep())
 
 _GROUPS = {"azurite": "the embedded table endpoint"}
 

@@ -25,7 +25,7 @@ from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success
 from harness.model.outcome import Fault
 
 _BLOCK_BYTES = 65536
-_USER_AGENT = "azure-table-stress-harness"
+_USER_AGENT = "User-Agent: azure-table-stress-harness\r\n"
 
 
 class Answer(HttpResponse):
@@ -96,7 +96,7 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
     ) -> None:
         parts = urlsplit(url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
-        self._fixed_head = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {_USER_AGENT}\r\n"
+        self._fixed_head = f" HTTP/1.1\r\nHost: {parts.netloc}\r\n"
         self._clock = clock
         self._pool: ConnectionLimit = open_pool(
             url,
@@ -164,6 +164,9 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
         headers = cast(CaseInsensitiveDict, request.headers)
         for name, value in headers.lowerkey_items():
             lines += (name, ": ", value, "\r\n")
+        if "user-agent" not in headers:
+            # The SDK's own list of policies adds one; a second would be no valid request.
+            lines.append(_USER_AGENT)
         if body and "content-length" not in headers:
             lines += ("Content-Length: ", str(len(body)), "\r\n")
         lines.append("\r\n")

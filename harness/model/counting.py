@@ -3,6 +3,8 @@
 "Each entity that is inserted, updated, deleted, or scanned counts" (performance checklist,
 "Entities per second (storage account)"): a transaction of 100 counts 100, a query that scans
 1,000 and returns 5 counts 1,000, a point query counts 1 whether or not it found its entity.
+
+The harness counts by it what its operations did, the gateway what requests of any client did.
 """
 
 from __future__ import annotations
@@ -19,8 +21,29 @@ def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> in
         outcome: How it ended. Writes count when they were answered with success, once.
         scanned: Entities a query walked. Counted even where a later page failed.
     """
-    if operation.kind is Kind.QUERY:
+    return counted(
+        operation.kind,
+        operation.entities_asked,
+        succeeded=outcome.succeeded,
+        missing=outcome is Outcome.NOT_FOUND,
+        scanned=scanned,
+    )
+
+
+def counted(
+    kind: Kind, asked: int, *, succeeded: bool, missing: bool = False, scanned: int = 0
+) -> int:
+    """Entities that anything of this kind counts for.
+
+    Args:
+        kind: What was asked.
+        asked: Entities it counts for if it succeeds.
+        succeeded: Whether the service did it.
+        missing: Whether the service found nothing under the key.
+        scanned: Entities a query walked.
+    """
+    if kind is Kind.QUERY:
         return scanned
-    if operation.kind is Kind.POINT_QUERY:
-        return 1 if outcome in (Outcome.SUCCESS, Outcome.NOT_FOUND) else 0
-    return operation.entities_asked if outcome.succeeded else 0
+    if kind is Kind.POINT_QUERY:
+        return 1 if succeeded or missing else 0
+    return asked if succeeded else 0

@@ -11,6 +11,7 @@ class EndpointKind(enum.StrEnum):
 
     STORAGE = "storage"
     AZURITE = "azurite"
+    GATEWAY = "gateway"
     COSMOS = "cosmos"
 
     @property
@@ -18,10 +19,16 @@ class EndpointKind(enum.StrEnum):
         """How outputs name it, so that an emulator is never taken for the service."""
         return _DESCRIBED[self]
 
+    @property
+    def emulated(self) -> bool:
+        """True where an emulator answers, which shares the machine with its generator."""
+        return self in (EndpointKind.AZURITE, EndpointKind.GATEWAY)
+
 
 _DESCRIBED = {
     EndpointKind.STORAGE: "Azure Table storage",
     EndpointKind.AZURITE: "Azurite (emulator: its figures are emulator capacity, not Azure's)",
+    EndpointKind.GATEWAY: "Azurite behind a model of the published limits",
     EndpointKind.COSMOS: "Azure Cosmos DB for Table",
 }
 

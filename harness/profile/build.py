@@ -70,7 +70,7 @@ def wanted_rate(profile: Profile, kind: EndpointKind) -> float | None:
     its own on top.
     """
     load = profile.load
-    if kind is EndpointKind.AZURITE:
+    if kind.emulated:
         wanted = min(load.max_entities_per_s or math.inf, load.emulator_max_entities_per_s)
     else:
         wanted = load.max_entities_per_s or PUBLISHED.partition

@@ -8,7 +8,6 @@ the run is judged and recorded, and what it made is deleted.
 from __future__ import annotations
 
 import datetime as dt
-import gc
 import logging
 import math
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.connection import Endpoint
 from harness.endpoint.probe import check
 from harness.endpoint.tables import require_empty_table
+from harness.gateway.process import GatewayProcess
 from harness.measure.record import RunRecord
 from harness.model.errors import SetupError
 from harness.profile.load import NamedProfile
@@ -31,6 +31,7 @@ from harness.swarm.loading import LoadingStopped
 from harness.swarm.narrator import Narrator
 from harness.swarm.output import write_record, write_run
 from harness.swarm.plan import OPTION, new_plan
+from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Phase, Run
 from harness.swarm.sharing import Sharing
 from harness.swarm.staging import Staging
@@ -53,6 +54,7 @@ class Conductor:
         environment: Locust's.
         endpoint: Whom every run stresses; fixed when Locust starts.
         embedded: True where the endpoint is the harness's own Azurite.
+        gateway: The harness's own gateway before it, where there is one.
         terminal: Where steps and progress are said.
         leave: Called when a headless run is over, to end the process.
     """
@@ -63,6 +65,7 @@ class Conductor:
         endpoint: Endpoint,
         *,
         embedded: bool,
+        gateway: GatewayProcess | None,
         terminal: Terminal,
         leave: Callable[[], None],
     ) -> None:
@@ -72,6 +75,7 @@ class Conductor:
         self.run: Run | None = None
         self.record: RunRecord | None = None
         self._embedded = embedded
+        self._gateway = gateway
         self._terminal = terminal
         self._leave = leave
         self._finished = gevent.event.Event()
@@ -118,7 +122,9 @@ class Conductor:
             require_empty_table(self.endpoint, table, run.budget)
         self.run = run
         self._staging = Staging(run, self._terminal, self.clock)
-        self._narrator = Narrator(run, self._terminal)
+        gateway = self._gateway
+        rehearsal = None if gateway is None else Rehearsal(gateway, plan.table)
+        self._narrator = Narrator(run, self._terminal, rehearsal)
         self._sharing = Sharing(self.environment, run)
         return run
 
@@ -221,10 +227,8 @@ class Conductor:
         """Say what the last run found, and let go of it: the process ends."""
         if self.run is not None:
             self._narrator.say_found()
-            # The ledger's sketches complain of a leak if they outlive the interpreter.
-            del self._narrator, self._staging, self._sharing
+            self.run.ledger.close()
             self.run = None
-            gc.collect()
 
     def _watch(self, run: Run) -> None:
         """Follow the workers, say how it goes, and end the run when its time is over."""
@@ -301,7 +305,8 @@ class Conductor:
         run = self.run
         if run is not None and msg.data["run_id"] == run.plan.run_id and run.phase < Phase.ENDING:
             run.phase = Phase.ENDING
-            gevent.spawn(self._give_up, run, msg.data["sentence"])
+            sentence = f"a worker refuses to take part: {msg.data['sentence']}"
+            gevent.spawn(self._give_up, run, sentence)
 
     def _on_account_throttled(self, environment: Environment, msg: Message) -> None:
         run = self.run

@@ -26,6 +26,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
         info={
             "profile": plan.profile_name,
             "endpoint": str(run.endpoint.kind),
+            "described": run.endpoint.kind.described,
             "host": run.endpoint.host,
             "table": plan.table,
             "session": plan.session,

@@ -6,11 +6,12 @@ import math
 
 from harness.measure.record import RunRecord
 from harness.measure.snapshot import Snapshot
-from harness.model.target import EndpointKind, targets_for
+from harness.model.target import targets_for
 from harness.profile.build import most_transactions, wanted_rate
 from harness.report.live import live_line, step
 from harness.report.terminal import summary
 from harness.report.words import counted
+from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Run
 from harness.swarm.terminal import Terminal
 
@@ -23,11 +24,13 @@ class Narrator:
     Args:
         run: The run.
         terminal: Where it is said.
+        rehearsal: The count of the gateway that it goes through, where there is one.
     """
 
-    def __init__(self, run: Run, terminal: Terminal) -> None:
+    def __init__(self, run: Run, terminal: Terminal, rehearsal: Rehearsal | None) -> None:
         self._run = run
         self._terminal = terminal
+        self._rehearsal = rehearsal
         self._earlier: Snapshot | None = None
         self._next_live_s = 0.0
         self._found = ""
@@ -62,6 +65,8 @@ class Narrator:
             )
         )
         self._next_live_s = run.epoch_s + LIVE_EVERY_S
+        if self._rehearsal is not None:
+            self._rehearsal.begin(run.epoch_s)
 
     def live(self, now_s: float, users: int, workers: int) -> None:
         """A line now and then."""
@@ -90,6 +95,8 @@ class Narrator:
 
     def examine(self) -> None:
         """Step 4 begins."""
+        if self._rehearsal is not None:
+            self._rehearsal.end()
         self._terminal.say(step(4, f"the run ended by {self._run.ended_by}"))
 
     def found(self, record: RunRecord, path: str) -> None:
@@ -98,6 +105,8 @@ class Narrator:
         text = summary(
             record, width=terminal.width, colour=terminal.colour, ascii_only=terminal.ascii_only
         )
+        if self._rehearsal is not None:
+            text += f"\n\n{self._rehearsal.text(record)}"
         self._found = f"{text}\nRecord: {path}\nExit code: {record.exit_code}"
 
     def say_found(self) -> None:
@@ -112,6 +121,6 @@ class Narrator:
         wanted = wanted_rate(run.plan.profile, run.endpoint.kind)
         if wanted == load.max_entities_per_s:
             return "load.max_entities_per_s"
-        if run.endpoint.kind is EndpointKind.AZURITE:
+        if run.endpoint.kind.emulated:
             return "load.emulator_max_entities_per_s"
         return "one partition's target; load.max_entities_per_s lifts it"

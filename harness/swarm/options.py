@@ -50,6 +50,13 @@ def add_options(parser: LocustArgumentParser) -> None:
         "every host that is not this machine.",
     )
     group.add_argument(
+        "--throttling",
+        metavar="NAME|FILE",
+        default=None,
+        help="Start a gateway before the embedded Azurite, which refuses what these limits would: "
+        "published, demo, or a file. Default: nothing throttles.",
+    )
+    group.add_argument(
         "--table",
         metavar="NAME",
         default=None,

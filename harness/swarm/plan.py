@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from harness.endpoint.connection import Endpoint
 from harness.endpoint.table_names import new_table_name
+from harness.model.target import EndpointKind
 from harness.profile.load import NamedProfile, parse
 from harness.profile.schema import Profile
 
@@ -29,6 +30,7 @@ class RunPlan:
         remote: True where the endpoint is not on this machine.
         embedded: True where the endpoint is the Azurite that the harness started. Credentials of
             the environment have nothing to do with it.
+        throttled: True where the harness's own gateway stands before that Azurite.
     """
 
     run_id: str
@@ -40,6 +42,7 @@ class RunPlan:
     fingerprint: str
     remote: bool
     embedded: bool
+    throttled: bool
 
     def to_options(self) -> dict[str, Any]:
         """The plan in the types that Locust can send."""
@@ -82,6 +85,7 @@ def new_plan(
         fingerprint=endpoint.fingerprint,
         remote=endpoint.remote,
         embedded=embedded,
+        throttled=endpoint.kind is EndpointKind.GATEWAY,
     )
 
 

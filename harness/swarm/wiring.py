@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
 from typing import Any
@@ -16,12 +15,12 @@ from locust.event import Events
 from locust.runners import MasterRunner, WorkerRunner
 from locust.web import WebUI
 
-from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.connection import Endpoint, consent_problem, endpoint_from
 from harness.endpoint.probe import check
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.errors import SetupError
 from harness.profile.load import NamedProfile, shipped_directory, shipped_names
+from harness.swarm.children import Children
 from harness.swarm.choices import Choices
 from harness.swarm.conductor import Conductor
 from harness.swarm.exposing import exposed
@@ -92,7 +91,7 @@ class Wiring:
         self._environment = environment
         self._options = environment.parsed_options
         self._terminal = Terminal()
-        self._azurite: AzuriteProcess | None = None
+        self._children = Children()
         self._metrics: MetricsServer | None = None
         self._conductor: Conductor | None = None
         self._main = gevent.getcurrent()
@@ -114,7 +113,8 @@ class Wiring:
             conductor = self._conductor = Conductor(
                 environment,
                 endpoint,
-                embedded=self._azurite is not None,
+                embedded=self._children.started,
+                gateway=self._children.gateway,
                 terminal=self._terminal,
                 leave=self._leave,
             )
@@ -136,11 +136,14 @@ class Wiring:
             self._set_up_web(environment.web_ui, conductor)
 
     def _endpoint(self) -> Endpoint:
-        host = self._environment.host
+        host, throttling = self._environment.host, self._options.throttling
         if not host:
-            self._azurite = start_azurite()
-            atexit.register(self._azurite.stop)
-            return self._azurite.endpoint
+            return self._children.start(throttling)
+        if throttling is not None:
+            raise SetupError(
+                "--throttling goes with the embedded Azurite: leave -H out, or start a `harness "
+                "gateway --upstream` before your endpoint and name it with -H"
+            )
         endpoint = endpoint_from(host, os.environ)
         problem = consent_problem(endpoint, self._options.remote_ok)
         if problem is not None:
@@ -219,7 +222,7 @@ class Wiring:
         self._interrupts += 1
         conductor = self._conductor
         assert conductor is not None
-        if self._interrupts > 1:
+        if self._interrupts > 1 or self._leaving:
             conductor.hurry()
             return
         if conductor.busy:
@@ -264,6 +267,4 @@ class Wiring:
         if self._metrics is not None:
             self._metrics.close()
             self._metrics = None
-        if self._azurite is not None:
-            self._azurite.stop()
-            self._azurite = None
+        self._children.stop()

@@ -35,6 +35,7 @@ OWNERS = {
     "gevent": {"swarm", "endpoint"},
     "geventhttpclient": {"endpoint"},
     "azure": {"endpoint"},
+    "aiohttp": {"gateway"},
     "prometheus_client": {"metrics"},
 }
 """Which rooms may know a library."""

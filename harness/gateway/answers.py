@@ -1,0 +1,149 @@
+"""Answers of the gateway's own, worded as the table service words its own.
+
+Errors are an ``odata.error`` with code and message; the scope of a throttling is in the message
+alone. Successes are for writes that are acknowledged without being done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import uuid
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from harness.gateway.requests import Asked
+from harness.model.operation import Kind
+from harness.model.outcome import Scope
+
+_NO_METADATA = "nometadata"
+_BUSY = {
+    Scope.ACCOUNT: "Operations per second is over the account limit.",
+    Scope.PARTITION: "The server is busy.",
+    Scope.NONE: "The server is busy.",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Status, headers and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+def busy(scope: Scope, headers: Mapping[str, str], now: dt.datetime) -> Answer:
+    """503 ServerBusy."""
+    return error(503, "ServerBusy", _BUSY[scope], headers, now)
+
+
+def timed_out(headers: Mapping[str, str], now: dt.datetime) -> Answer:
+    """500 OperationTimedOut."""
+    message = "Operation could not be completed within the specified time."
+    return error(500, "OperationTimedOut", message, headers, now)
+
+
+def error(
+    status: int, code: str, message: str, headers: Mapping[str, str], now: dt.datetime
+) -> Answer:
+    """An error.
+
+    Args:
+        status: HTTP status.
+        code: The service's code.
+        message: The first line of the message; the service's others are added.
+        headers: Of the request that is answered.
+        now: UTC.
+    """
+    request_id = str(uuid.uuid4())
+    text = f"{message}\nRequestId:{request_id}\nTime:{now:%Y-%m-%dT%H:%M:%S.%f}0Z"
+    document = {"odata.error": {"code": code, "message": {"lang": "en-US", "value": text}}}
+    return Answer(
+        status=status,
+        headers=_common(headers, request_id) | {"Content-Type": _json_type(headers)},
+        body=json.dumps(document, separators=(",", ":")).encode(),
+    )
+
+
+def acknowledged(asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime) -> Answer:
+    """The success of a write that nobody did."""
+    common = _common(headers, str(uuid.uuid4()))
+    etag = f"W/\"datetime'{quote(f'{now:%Y-%m-%dT%H:%M:%S.%f}0Z')}'\""
+    if asked.kind is Kind.TRANSACTION:
+        return _acknowledged_transaction(asked.entities, common, etag)
+    if asked.kind is Kind.DELETE:
+        return Answer(status=204, headers=common)
+    if asked.kind is not Kind.INSERT:
+        return Answer(status=204, headers=common | {"ETag": etag})
+    prefer = headers.get("Prefer", "")
+    if prefer == "return-no-content":
+        applied = {"Preference-Applied": prefer, "ETag": etag}
+        return Answer(status=204, headers=common | applied)
+    return Answer(
+        status=201,
+        headers=common | {"ETag": etag, "Content-Type": _json_type(headers)},
+        body=body,
+    )
+
+
+def unstored(
+    method: str,
+    target: str,
+    asked: Asked,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: dt.datetime,
+) -> Answer:
+    """The answer of a gateway with nothing behind it: writes succeed, and nothing is found."""
+    if asked.writes:
+        return acknowledged(asked, headers, body, now)
+    if asked.kind is Kind.POINT_QUERY:
+        message = "The specified resource does not exist."
+        return error(404, "ResourceNotFound", message, headers, now)
+    common = _common(headers, str(uuid.uuid4()))
+    about_tables = target.partition("?")[0].rpartition("/")[2].startswith("Tables")
+    if asked.kind is Kind.QUERY or (about_tables and method == "GET"):
+        content_type = {"Content-Type": _json_type(headers)}
+        return Answer(status=200, headers=common | content_type, body=b'{"value":[]}')
+    if about_tables and method in ("POST", "DELETE"):
+        if method == "DELETE" or headers.get("Prefer") == "return-no-content":
+            return Answer(status=204, headers=common)
+        content_type = {"Content-Type": _json_type(headers)}
+        return Answer(status=201, headers=common | content_type, body=body)
+    message = "The gateway has nothing behind it, and answers requests about tables and entities."
+    return error(501, "NotImplemented", message, headers, now)
+
+
+def _acknowledged_transaction(parts: int, common: dict[str, str], etag: str) -> Answer:
+    batch, changeset = (f"{name}_{uuid.uuid4()}" for name in ("batchresponse", "changesetresponse"))
+    part = (
+        f"--{changeset}\r\nContent-Type: application/http\r\n"
+        "Content-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 204 No Content\r\n"
+        f"X-Content-Type-Options: nosniff\r\nDataServiceVersion: 1.0;\r\nETag: {etag}\r\n\r\n\r\n"
+    )
+    text = (
+        f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changeset}\r\n\r\n"
+        f"{part * parts}--{changeset}--\r\n--{batch}--\r\n"
+    )
+    content_type = {"Content-Type": f"multipart/mixed; boundary={batch}"}
+    return Answer(status=202, headers=common | content_type, body=text.encode())
+
+
+def _common(headers: Mapping[str, str], request_id: str) -> dict[str, str]:
+    """Headers of every answer of the service."""
+    common = {
+        "Cache-Control": "no-cache",
+        "X-Content-Type-Options": "nosniff",
+        "x-ms-request-id": request_id,
+        "x-ms-version": headers.get("x-ms-version", "2019-02-02"),
+    }
+    if (client_id := headers.get("x-ms-client-request-id")) is not None:
+        common["x-ms-client-request-id"] = client_id
+    return common
+
+
+def _json_type(headers: Mapping[str, str]) -> str:
+    metadata = _NO_METADATA if _NO_METADATA in headers.get("Accept", "") else "minimalmetadata"
+    return f"application/json;odata={metadata};streaming=true;charset=utf-8"

@@ -1,0 +1,69 @@
+"""Which PartitionKeys a ``$filter`` walks.
+
+Only comparisons of PartitionKey that every row must pass narrow the walk: with ``or`` or ``not``
+in the filter the whole table is walked, because the service has one index (partitioning strategy,
+"Determine queries").
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import re
+
+_TOKENS = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_.]*|\S")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRange:
+    """PartitionKeys from ``first`` to ``last``, both included; ``last`` None is the table's end."""
+
+    first: str = ""
+    last: str | None = None
+
+    @property
+    def only(self) -> str | None:
+        """The key, where there is only one."""
+        return self.last if self.last == self.first else None
+
+
+WHOLE = KeyRange()
+
+
+def key_range(text: str, *, next_key: str | None = None) -> KeyRange:
+    """The keys that a filter leaves.
+
+    Args:
+        text: The filter, decoded; empty for none.
+        next_key: ``NextPartitionKey`` of a continued query; None for the first page.
+    """
+    tokens = _TOKENS.findall(text)
+    lowered = [token.lower() for token in tokens]
+    found = WHOLE
+    if "or" not in lowered and "not" not in lowered:
+        for at in range(len(tokens) - 2):
+            if tokens[at] == "PartitionKey" and tokens[at + 2].startswith("'"):
+                value = tokens[at + 2][1:-1].replace("''", "'")
+                found = _narrowed(found, lowered[at + 1], value)
+    if next_key is not None and found.only is None:
+        found = dataclasses.replace(found, first=max(found.first, _continued_at(next_key)))
+    return found
+
+
+def _continued_at(next_key: str) -> str:
+    """The key in a continuation: base64, behind exclamation marks and with - for = at Azure."""
+    try:
+        encoded = next_key.rpartition("!")[2].replace("-", "=")
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _narrowed(found: KeyRange, comparison: str, value: str) -> KeyRange:
+    first, last = found.first, found.last
+    if comparison in ("eq", "ge", "gt"):
+        first = max(first, value)
+    if comparison in ("eq", "le", "lt"):
+        last = value if last is None else min(last, value)
+    return KeyRange(first=first, last=last)

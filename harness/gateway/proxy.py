@@ -1,0 +1,278 @@
+"""Does with each request what the model decides, and counts it.
+
+An answer is passed on whole or not at all, but for the faults that want it otherwise. What the
+client is sent is counted before it is sent, so that a count is never behind an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime as dt
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from aiohttp import web
+
+from harness.gateway import answers
+from harness.gateway.answers import Answer
+from harness.gateway.model import Action, Decision, Model
+from harness.gateway.reading import (
+    entities_of,
+    found_by_key,
+    rows_before,
+    status_told,
+    with_top,
+)
+from harness.gateway.requests import Asked, read_request, table_deleted
+from harness.gateway.rules.faults import Fault
+from harness.gateway.truth import GONE, HALF, RESET, Fate, Truth
+from harness.gateway.upstream import Upstream, UpstreamBroken, UpstreamMissing
+from harness.model.entity import MAX_TRANSACTION_BYTES
+from harness.model.operation import Kind
+from harness.model.outcome import Scope
+
+TRUTH_PATH = "/-/truth"
+METRICS_PATH = "/-/metrics"
+MAX_BODY_BYTES = MAX_TRANSACTION_BYTES
+_RESET_AT_ONCE = struct.pack("ii", 1, 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """One request, read whole."""
+
+    request: web.BaseRequest
+    target: str
+    body: bytes
+    asked: Asked
+
+
+class Proxy:
+    """The handler of all requests.
+
+    Args:
+        model: Decides.
+        upstream: Whom to ask; None where writes are acknowledged and nothing is stored.
+        address: Where the gateway listens, for what it says of itself.
+        clock: The model's clock, UTC seconds.
+    """
+
+    def __init__(
+        self, model: Model, upstream: Upstream | None, address: str, clock: Callable[[], float]
+    ) -> None:
+        self.truth = Truth()
+        self._model = model
+        self._upstream = upstream
+        self._address = address
+        self._clock = clock
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        target = request.raw_path
+        if target.startswith("/-/"):
+            return self._page(target)
+        headers = request.headers
+        try:
+            body = await _read_body(request)
+        except (ConnectionError, web.RequestPayloadError):
+            self.truth.add("", None, Fate(result="fault", rule="client", sent=GONE), 0)
+            return _aborted(request)
+        if body is None:
+            message = "The request body is too large and exceeds the maximum permissible limit."
+            answer = answers.error(413, "RequestBodyTooLarge", message, headers, self._now())
+            self.truth.add("", None, Fate(result="refused", rule="size", sent="413"), 0)
+            return _whole(answer)
+        asked = read_request(request.method, target, headers, body)
+        received = Received(request=request, target=target, body=body, asked=asked)
+        decision = self._model.decide(asked, self._clock())
+        if decision.delay_s:
+            await asyncio.sleep(decision.delay_s)
+        if decision.action is not Action.PASS:
+            return self._refuse(received, decision)
+        if decision.fault is not None:
+            return await self._fail(received, decision.fault)
+        return await self._pass(received)
+
+    def _refuse(self, received: Received, decision: Decision) -> web.StreamResponse:
+        headers, now = received.request.headers, self._now()
+        if decision.action is Action.TIMED_OUT:
+            answer = answers.timed_out(headers, now)
+        else:
+            answer = answers.busy(decision.scope, headers, now)
+        sent = GONE if _gone(received.request) else str(answer.status)
+        fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
+        self._count(received.asked, fate)
+        return _whole(answer)
+
+    async def _pass(self, received: Received) -> web.StreamResponse:
+        """Pass it on, and its answer back."""
+        try:
+            answer = await self._ask(received)
+        except UpstreamMissing as error:
+            return self._missing(received, str(error))
+        except UpstreamBroken:
+            self._count(received.asked, Fate(result="fault", rule="upstream", sent=RESET))
+            return _aborted(received.request)
+        sent = GONE if _gone(received.request) else None
+        self._count_passed(received.asked, answer, sent=sent)
+        return _whole(answer)
+
+    async def _fail(self, received: Received, fault: Fault) -> web.StreamResponse:
+        """Let go wrong what shall go wrong."""
+        request, asked = received.request, received.asked
+        if fault in (Fault.ERROR_500, Fault.ERROR_503, Fault.RESET):
+            return self._fail_undone(received, fault)
+        if fault is Fault.UNAPPLIED_WRITE:
+            answer = answers.acknowledged(asked, request.headers, received.body, self._now())
+            self._count(asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
+            return _whole(answer)
+        try:
+            answer = await self._ask(received)
+        except UpstreamMissing as error:
+            return self._missing(received, str(error))
+        except UpstreamBroken:
+            self._count(asked, Fate(result="fault", rule="upstream", sent=RESET))
+            return _aborted(request)
+        if fault is Fault.SLOW_ANSWER:
+            await asyncio.sleep(self._model.slow_s)
+            self._count_passed(asked, answer, sent=None, rule=fault)
+            return _whole(answer)
+        half = fault is Fault.HALF_ANSWER
+        self._count_passed(asked, answer, sent=HALF if half else RESET, rule=fault)
+        return _halved(request, answer) if half else _aborted(request)
+
+    def _fail_undone(self, received: Received, fault: Fault) -> web.StreamResponse:
+        request, now = received.request, self._now()
+        if fault is Fault.RESET:
+            self._count(received.asked, Fate(result="fault", rule=fault, sent=RESET))
+            return _aborted(request)
+        if fault is Fault.ERROR_503:
+            answer = answers.busy(Scope.PARTITION, request.headers, now)
+        else:
+            message = "The server encountered an internal error. Please retry the request."
+            answer = answers.error(500, "InternalError", message, request.headers, now)
+        self._count(received.asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
+        return _whole(answer)
+
+    async def _ask(self, received: Received) -> Answer:
+        request, asked = received.request, received.asked
+        if self._upstream is None:
+            return answers.unstored(
+                request.method, received.target, asked, request.headers, received.body, self._now()
+            )
+        ask, target = self._upstream.ask, received.target
+        answer = await ask(request.method, target, request.headers, received.body)
+        if asked.kind is Kind.QUERY and (border := self._model.border(asked)) is not None:
+            rows = rows_before(answer, border)
+            if 0 < rows < sum(found_by_key(answer).values()):
+                # The endpoint's own page ends where the next server begins, with its own token.
+                shorter = with_top(target, rows)
+                answer = await ask(request.method, shorter, request.headers, b"")
+        if asked.kind is None and answer.status == 204:
+            deleted = table_deleted(request.method, target)
+            if deleted is not None:
+                self._model.table_deleted(deleted)
+        return answer
+
+    def _missing(self, received: Received, reason: str) -> web.StreamResponse:
+        assert self._upstream is not None
+        message = (
+            f"The gateway at {self._address} does not reach the endpoint behind it, "
+            f"{self._upstream.url} ({reason})."
+        )
+        answer = answers.error(
+            502, "UpstreamMissing", message, received.request.headers, self._now()
+        )
+        self._count(received.asked, Fate(result="fault", rule="upstream", sent="502"))
+        return _whole(answer)
+
+    def _count(self, asked: Asked, fate: Fate) -> None:
+        """Count what was not done."""
+        self.truth.add(asked.table, asked.partition_key, fate, 0)
+
+    def _count_passed(
+        self, asked: Asked, answer: Answer, *, sent: str | None, rule: str = ""
+    ) -> None:
+        """Count what the endpoint answered, with the entities it did."""
+        found: Mapping[str, int] = {}
+        if asked.kind is Kind.QUERY:
+            found = found_by_key(answer)
+            self._model.scanned(asked, found, self._clock())
+        status = status_told(asked, answer)
+        fate = Fate(
+            result="passed" if not rule else "fault",
+            rule=rule,
+            sent=str(status) if sent is None else sent,
+            upstream=str(status),
+        )
+        self.truth.add(asked.table, asked.partition_key, fate, entities_of(asked, status, found))
+
+    def _page(self, target: str) -> web.Response:
+        moves, moved = self._model.moves, self._model.move_count
+        if target == TRUTH_PATH:
+            upstream = "none" if self._upstream is None else self._upstream.url
+            text = self.truth.to_json(
+                address=self._address, upstream=upstream, moves=moves, moved=moved
+            )
+            return web.Response(text=text, content_type="application/json")
+        if target == METRICS_PATH:
+            text = self.truth.to_prometheus(moved=moved)
+            return web.Response(text=text, content_type="text/plain")
+        return web.Response(status=404, text=f"There are {TRUTH_PATH} and {METRICS_PATH}.\n")
+
+    def _now(self) -> dt.datetime:
+        return dt.datetime.fromtimestamp(self._clock(), tz=dt.UTC)
+
+
+async def _read_body(request: web.BaseRequest) -> bytes | None:
+    """The whole body, or None where it is larger than the service takes."""
+    if not request.body_exists:
+        return b""
+    length = request.content_length
+    if length is not None and length > MAX_BODY_BYTES:
+        return None
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    if length is not None:
+        return await request.content.read()
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _whole(answer: Answer) -> web.Response:
+    return web.Response(status=answer.status, headers=answer.headers, body=answer.body or None)
+
+
+def _gone(request: web.BaseRequest) -> bool:
+    transport = request.transport
+    return transport is None or transport.is_closing()
+
+
+def _aborted(request: web.BaseRequest) -> web.Response:
+    """Reset the connection; the response that is returned goes nowhere."""
+    transport = request.transport
+    if transport is not None and not transport.is_closing():
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_ONCE)
+        transport.abort()
+    return web.Response()
+
+
+def _halved(request: web.BaseRequest, answer: Answer) -> web.Response:
+    """Send the first half of the answer, and close."""
+    lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+    lines += [f"Content-Length: {len(answer.body)}", "", ""]
+    whole = "\r\n".join(lines).encode() + answer.body
+    transport = request.transport
+    if isinstance(transport, asyncio.WriteTransport) and not transport.is_closing():
+        transport.write(whole[: len(whole) // 2])
+        transport.close()
+    return web.Response()

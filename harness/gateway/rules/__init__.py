@@ -1,0 +1,1 @@
+"""The rules of the model, one small class each: what a limit holds, and when it refuses."""

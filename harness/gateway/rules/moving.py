@@ -1,0 +1,71 @@
+"""A range that stays hot is moved: offline for seconds, then on the emptiest server.
+
+Source: partitioning strategy, "Load balancing": not at once, but when the partition has truly
+become hot, after minutes; then it is offline for a few seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+
+from harness.gateway.limits import Moving
+from harness.gateway.rules.ranges import Range, Ranges
+
+_MOVES_KEPT = 200
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A range went from one server to another.
+
+    Attributes:
+        at_s: When it went offline, on the model's clock.
+        until_s: When it was there again.
+        table: Table of the partition whose refusal was one too many.
+        partition_key: That partition.
+        from_server: Number of the server it left.
+        to_server: Number of the server it came to.
+    """
+
+    at_s: float
+    until_s: float
+    table: str
+    partition_key: str
+    from_server: int
+    to_server: int
+
+
+class MovingRule:
+    """Watches refusals, and moves what is refused for too long."""
+
+    def __init__(self, moving: Moving) -> None:
+        self._moving = moving
+        self.count = 0
+        self.moves: deque[Move] = deque(maxlen=_MOVES_KEPT)
+
+    @staticmethod
+    def allows(place: Range, now_s: float) -> bool:
+        """Whether the range is there."""
+        return now_s >= place.offline_until_s
+
+    def refused(self, place: Range, ranges: Ranges, table: str, key: str, now_s: float) -> None:
+        """A limit of a partition or a server refused a request for the range."""
+        if place.hot_since_s is None or now_s - place.refused_s > self._moving.cool_after_s:
+            place.hot_since_s = now_s
+        place.refused_s = now_s
+        if now_s - place.hot_since_s < self._moving.hot_after_s:
+            return
+        target = ranges.emptiest(now_s, other_than=place.server)
+        move = Move(
+            at_s=now_s,
+            until_s=now_s + self._moving.offline_s,
+            table=table,
+            partition_key=key,
+            from_server=place.server,
+            to_server=target,
+        )
+        ranges.move(place, target, now_s)
+        place.hot_since_s, place.offline_until_s = None, move.until_s
+        self.count += 1
+        self.moves.append(move)

@@ -1,0 +1,60 @@
+"""A partition serves 2,000 entities a second.
+
+Source: performance checklist, "Entities per second (partition)"; partitioning strategy, "Table
+partitions". Every PartitionKey of a table is a partition.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from harness.gateway.limits import Rate
+from harness.gateway.rules.bucket import Bucket
+
+_FORGET_AT_ONCE = 4
+_MOST_PARTITIONS = 50_000
+
+
+class PartitionRule:
+    """A bucket for each partition that was lately used.
+
+    A partition that was not used for a burst's time has a full bucket, as a new one has: it is
+    forgotten, so that a million keys take no more memory than those of the last seconds. Where
+    more than 50,000 are in use at once, those used longest ago are forgotten all the same.
+    """
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate
+        self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def allows(self, table: str, key: str, entities: int, now_s: float) -> bool:
+        """Whether the partition may serve so many now."""
+        bucket = self._buckets.get((table, key))
+        return bucket is None or bucket.allows(entities, now_s)
+
+    def take(self, table: str, key: str, entities: int, now_s: float) -> None:
+        """The partition serves so many."""
+        partition = (table, key)
+        buckets = self._buckets
+        bucket = buckets.get(partition)
+        if bucket is None:
+            bucket = Bucket(self._rate.entities_per_s, self._rate.burst_s, now_s)
+            buckets[partition] = bucket
+            self._forget(now_s)
+        else:
+            buckets.move_to_end(partition)
+        bucket.take(entities, now_s)
+
+    def _forget(self, now_s: float) -> None:
+        """For each new partition look at some old ones, so that they cannot add up."""
+        buckets = self._buckets
+        for _ in range(_FORGET_AT_ONCE):
+            oldest = next(iter(buckets))
+            if len(buckets) <= _MOST_PARTITIONS and not buckets[oldest].full(now_s):
+                return
+            if len(buckets) == 1:
+                return
+            del buckets[oldest]

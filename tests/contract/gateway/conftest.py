@@ -1,0 +1,102 @@
+"""Gateways before a real Azurite, clients of the SDK as it comes, and raw connections."""
+
+from __future__ import annotations
+
+import json
+import socket
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableClient, TableServiceClient
+
+from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.connection import Endpoint, emulator_endpoint
+from harness.gateway.process import GatewayProcess, start_gateway
+
+WIDE = "[partition]\nentities_per_s = 1e6\n[account]\nentities_per_s = 1e6\n"
+WIDE += "[servers]\nentities_per_s = 1e6\n"
+"""Limits that no test meets."""
+
+
+class Told:
+    """A gateway's truth page."""
+
+    def __init__(self, gateway: GatewayProcess) -> None:
+        self.page: dict[str, Any] = json.loads(gateway.truth())
+
+    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
+        """What was counted, of one table only where it is named."""
+        rows: list[dict[str, Any]] = self.page["counts"]
+        return [row for row in rows if table is None or row["table"] == table]
+
+    def by(self, *names: str, table: str | None = None) -> Counter[tuple[str, ...]]:
+        """Requests by these columns."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for row in self.rows(table):
+            found[tuple(row[name] for name in names)] += row["requests"]
+        return found
+
+
+@pytest.fixture
+def gateway_to(azurite: AzuriteProcess, tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
+    """Starts gateways with limits in TOML, before Azurite where nothing else is said."""
+    started: list[GatewayProcess] = []
+
+    def start(limits: str = WIDE, upstream: str | None = None, **said: Any) -> GatewayProcess:
+        file = tmp_path / f"limits{len(started)}.toml"
+        file.write_text(limits, encoding="utf-8")
+        behind = f"http://{azurite.endpoint.host}" if upstream is None else upstream
+        started.append(start_gateway(upstream=behind, limits=file, **said))
+        return started[-1]
+
+    yield start
+    for gateway in started:
+        gateway.stop()
+
+
+@pytest.fixture
+def client_of(
+    endpoint: Endpoint,
+) -> Iterator[Callable[..., TableClient]]:
+    """Opens the SDK's client of one table of the test, over a gateway or without one."""
+    name = f"gateway{uuid.uuid4().hex[:16]}"
+    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    opened: list[TableClient] = []
+
+    def open_it(gateway: GatewayProcess | None, **said: Any) -> TableClient:
+        reached = endpoint if gateway is None else emulator_endpoint(gateway.url)
+        opened.append(TableClient(reached.url, name, credential=credential, **said))
+        return opened[-1]
+
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        service.create_table(name)
+        yield open_it
+        for client in opened:
+            client.close()
+        service.delete_table(name)
+
+
+@pytest.fixture
+def told() -> Callable[[GatewayProcess], Told]:
+    """Reads a truth page."""
+    return Told
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[GatewayProcess], socket.socket]]:
+    """Opens raw connections."""
+    opened: list[socket.socket] = []
+
+    def open_it(gateway: GatewayProcess) -> socket.socket:
+        port = int(gateway.url.rpartition(":")[2])
+        opened.append(socket.create_connection(("127.0.0.1", port), timeout=10.0))
+        return opened[-1]
+
+    yield open_it
+    for connection in opened:
+        connection.close()

@@ -1,0 +1,145 @@
+"""The gateway as a process: started, said where, ended, and what is said where it cannot start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.gateway.limits import limits_path
+from harness.gateway.process import start_gateway
+from harness.model.errors import SetupError
+
+ROOT = Path(__file__).parents[3]
+PUBLISHED = limits_path("published")
+
+
+def test_it_answers_until_it_is_stopped() -> None:
+    """A started gateway tells its truth; a stopped one is gone, and says so when asked."""
+    with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
+        assert b'"requests": 0' in gateway.truth()
+        assert gateway.running
+    assert not gateway.running
+    with pytest.raises(SetupError, match="does not answer"):
+        gateway.truth()
+    gateway.stop()
+
+
+def test_it_outlives_nobody() -> None:
+    """After kill -9 of the process that started it, it ends by itself."""
+    script = (
+        "import time\n"
+        "from harness.gateway.limits import limits_path\n"
+        "from harness.gateway.process import start_gateway\n"
+        "gateway = start_gateway(upstream='none', limits=limits_path('published'))\n"
+        "print(gateway.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait(10.0)
+    deadline = time.monotonic() + 10.0
+    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_port_in_use_is_named() -> None:
+    """A wanted port that somebody else listens at is a sentence with its number."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=f"port {port} of 127.0.0.1 is in use"):
+            start_gateway(upstream="none", limits=PUBLISHED, listen=f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--upstream", "127.0.0.1:10002"], "--upstream is a scheme, a host and a port"),
+        (["--upstream", "http://127.0.0.1:10002/account"], "the account stays in the client's"),
+        (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
+        (["--limits", "imaginary"], "there are: demo, published"),
+        (
+            ["--upstream", "https://acme.table.core.windows.net"],
+            "add --remote-ok acme",
+        ),
+        (
+            ["--upstream", "https://acme.table.core.windows.net", "--remote-ok", "other"],
+            "add --remote-ok acme",
+        ),
+    ],
+)
+def test_bad_input_is_a_sentence(arguments: list[str], sentence: str) -> None:
+    """What is wrong on the command line is said, with exit code 2 and no trace."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "gateway", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30.0,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_mistakes_of_the_limits_reach_who_started_it(tmp_path: Path) -> None:
+    """A child that cannot read its limits ends, and its sentence is the starter's."""
+    file = tmp_path / "mine.toml"
+    file.write_text("[partition]\ncolour = 1\n[account]\nshape = 2\n", encoding="utf-8")
+    with pytest.raises(SetupError) as caught:
+        start_gateway(upstream="none", limits=file)
+    for place in ("partition.colour", "account.shape"):
+        assert place in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_in_the_foreground_it_ends_at_a_signal(number: signal.Signals) -> None:
+    """`harness gateway` says where it listens and before whom, and a signal ends it with 0."""
+    arguments = ["--upstream", "none", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "gateway", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "stands before none with the limits published" in process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_memory_is_bounded_by_what_was_used_lately(
+    gateway_to: Callable[..., Any], told: Callable[..., Any], connect: Callable[..., socket.socket]
+) -> None:
+    """After some thousand keys the page still names 200, and every request is in a sum."""
+    gateway = gateway_to(upstream="none")
+    connection = connect(gateway)
+    requests = 3000
+    for number in range(requests):
+        target = f"/account/table(PartitionKey='k{number}',RowKey='r')"
+        connection.sendall(
+            f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+        )
+        assert connection.recv(4096).startswith(b"HTTP/1.1 204 ")
+    page = told(gateway)
+    assert page.page["requests"] == requests
+    assert sum(page.by("partition").values()) == requests
+    assert len(page.by("partition")) == 201

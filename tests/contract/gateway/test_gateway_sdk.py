@@ -1,0 +1,284 @@
+"""azure-data-tables as it comes, through the gateway: what it answers, retries, and raises."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.exceptions import (
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceModifiedError,
+    ResourceNotFoundError,
+)
+from azure.core.pipeline import PipelineResponse
+from azure.data.tables import RequestTooLargeError, TableClient, UpdateMode
+
+from harness.endpoint.connection import emulator_endpoint
+
+pytestmark = pytest.mark.azurite
+
+NARROW = "[partition]\nentities_per_s = 100.0\n"
+NO_RETRIES = {"retry_total": 0}
+
+
+def entity(number: int, key: str = "p", **more: Any) -> dict[str, Any]:
+    """An entity."""
+    return {"PartitionKey": key, "RowKey": f"{number:04d}", "Number": number, **more}
+
+
+def upserts(count: int, key: str = "p") -> list[tuple[str, dict[str, Any]]]:
+    """The operations of a transaction."""
+    return [("upsert", entity(number, key)) for number in range(count)]
+
+
+class Bytes:
+    """Keeps the bodies of answers."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, bytes, str | None]] = []
+
+    def __call__(self, response: PipelineResponse[Any, Any]) -> None:
+        answer = response.http_response
+        continued = answer.headers.get("x-ms-continuation-NextRowKey")
+        self.answers.append((answer.status_code, answer.body(), continued))
+
+
+def read_everything(client: TableClient) -> list[tuple[int, bytes, str | None]]:
+    """The answers to all kinds of reading."""
+    seen = Bytes()
+    hook: dict[str, Any] = {"raw_response_hook": seen}
+    client.get_entity("o'clock ü", "0001", **hook)
+    client.get_entity("p", "0001", select=["Number"], **hook)
+    with pytest.raises(ResourceNotFoundError):
+        client.get_entity("p", "none", **hook)
+    assert len(list(client.query_entities("PartitionKey eq 'p'", results_per_page=30, **hook)))
+    list(client.query_entities("Number gt 50 and Number lt 60", **hook))
+    list(client.list_entities(select=["RowKey"], **hook))
+    # Time and ids are of each answer; everything else is the endpoint's.
+    return [(status, body, more) for status, body, more in seen.answers if status != 404]
+
+
+def test_reads_are_byte_equal_with_and_without_the_gateway(
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
+) -> None:
+    """Every body that passes the gateway is the body that came without it, page by page."""
+    direct, through = client_of(None), client_of(gateway_to())
+    direct.submit_transaction(upserts(100))
+    direct.create_entity(entity(1, "o'clock ü", Text="ünïcödé", Blob=b"\x00\xff"))
+    assert read_everything(through) == read_everything(direct)
+
+
+def test_whatever_is_answered_arrives_as_it_was(
+    gateway_to: Callable[..., Any], service: Any, client_of: Callable[..., TableClient]
+) -> None:
+    """The bodies and headers of writes, transactions and errors are those of the endpoint."""
+    ours = service.transaction_answer(*[b'HTTP/1.1 204 No Content\r\nETag: W/"1"\r\n\r\n'] * 2)
+    script = [
+        service.no_content,
+        ours,
+        service.answer(409, "EntityAlreadyExists", x_ms_own="kept"),
+        service.answer(412, "UpdateConditionNotSatisfied"),
+        service.entity_answer(RowKey="r", Text="ü"),
+    ]
+    service.script = [*script, *script]
+    gateway = gateway_to(upstream=f"http://{service.endpoint.host}")
+
+    def write(client: TableClient) -> list[tuple[int, bytes, dict[str, str]]]:
+        seen: list[tuple[int, bytes, dict[str, str]]] = []
+
+        def look(response: PipelineResponse[Any, Any]) -> None:
+            answer = response.http_response
+            own = {
+                name.lower(): value
+                for name, value in answer.headers.items()
+                # What the endpoint leaves out is added by whoever speaks HTTP in between.
+                if name.lower() not in ("date", "server", "content-length")
+            }
+            seen.append((answer.status_code, answer.body(), own))
+
+        hook: dict[str, Any] = {"raw_response_hook": look}
+        client.upsert_entity(entity(1), **hook)
+        client.submit_transaction(upserts(2), **hook)
+        with pytest.raises(ResourceExistsError):
+            client.create_entity(entity(1), **hook)
+        with pytest.raises(ResourceModifiedError):
+            client.update_entity(entity(1), mode=UpdateMode.REPLACE, **hook)
+        client.get_entity("p", "r", **hook)
+        return seen
+
+    with (
+        TableClient(service.endpoint.url, "scripted", credential=_credential(service)) as direct,
+        TableClient(
+            emulator_endpoint(gateway.url).url, "scripted", credential=_credential(service)
+        ) as through,
+    ):
+        assert write(through) == write(direct)
+
+
+def _credential(service: Any) -> Any:
+    endpoint = service.endpoint
+    return AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+
+
+def test_its_own_retries_recover_from_a_throttled_second(
+    gateway_to: Callable[..., Any],
+    client_of: Callable[..., TableClient],
+    told: Callable[..., Any],
+) -> None:
+    """A transaction that meets an empty bucket is refused, sent again by the SDK, and done."""
+    gateway = gateway_to(NARROW)
+    client = client_of(gateway)
+    client.submit_transaction(upserts(100))
+    client.submit_transaction(upserts(100))
+    statuses = told(gateway).by("result", "sent", "scope", "rule", table=client.table_name)
+    assert statuses["passed", "202", "", ""] == 2
+    assert statuses["refused", "503", "partition", "partition"] >= 1
+    assert set(statuses) == {
+        ("passed", "202", "", ""),
+        ("refused", "503", "partition", "partition"),
+    }
+
+
+SPENT = "[partition]\nentities_per_s = 0.1\nburst_s = 1000.0\n"
+"""A hundred entities, and no other for ten seconds."""
+
+REFUSALS = [
+    (SPENT, 503, "ServerBusy", "The server is busy."),
+    (
+        SPENT.replace("partition", "account"),
+        503,
+        "ServerBusy",
+        "Operations per second is over the account limit.",
+    ),
+    (
+        f"{SPENT}[refusal]\ntimeout_share = 1.0\ntimeout_after_s = 0.3\n",
+        500,
+        "OperationTimedOut",
+        "Operation could not be completed within the specified time.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("limits", "status", "code", "message"), REFUSALS)
+def test_without_retries_it_raises_its_own(
+    gateway_to: Callable[..., Any],
+    client_of: Callable[..., TableClient],
+    limits: str,
+    status: int,
+    code: str,
+    message: str,
+) -> None:
+    """Point requests and transactions raise with the service's status, code and message."""
+    client = client_of(gateway_to(limits), **NO_RETRIES)
+    client.submit_transaction(upserts(100))
+    for call in (
+        lambda: client.get_entity("p", "0001"),
+        lambda: client.submit_transaction(upserts(100)),
+        lambda: list(client.query_entities("PartitionKey eq 'p'")),
+    ):
+        with pytest.raises(HttpResponseError) as caught:
+            call()
+        error = caught.value
+        assert (error.status_code, code in str(error)) == (status, True)
+        assert message in str(error)
+        assert error.response is not None
+        assert error.response.headers["x-ms-request-id"]
+
+
+def test_a_body_over_4_mib_is_too_large(
+    gateway_to: Callable[..., Any],
+    client_of: Callable[..., TableClient],
+    told: Callable[..., Any],
+) -> None:
+    """The SDK raises what it raises for the service, and the connection goes on."""
+    gateway = gateway_to()
+    client = client_of(gateway, **NO_RETRIES)
+    text = "x" * 30_000
+    parts = [
+        ("upsert", entity(number, **{f"Text{column}": text for column in range(3)}))
+        for number in range(60)
+    ]
+    with pytest.raises(RequestTooLargeError):
+        client.submit_transaction(parts)
+    client.upsert_entity(entity(1))
+    assert told(gateway).by("rule", "sent")["size", "413"] == 1
+
+
+def test_a_query_over_servers_comes_in_pages(
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
+) -> None:
+    """Where ranges live on several servers a query gets continuation tokens, and every entity."""
+    through, direct = client_of(gateway_to()), client_of(None)
+    for number in range(40):
+        through.upsert_entity(entity(number, f"key{number:02d}"))
+    pages = [list(page) for page in through.list_entities().by_page()]
+    assert len(pages) > 1
+    assert list(itertools.chain(*pages)) == list(direct.list_entities())
+    found = list(through.query_entities("PartitionKey ge 'key10' and PartitionKey lt 'key30'"))
+    assert [row["Number"] for row in found] == list(range(10, 30))
+    assert len(list(through.query_entities("PartitionKey eq 'key07'").by_page())) == 1
+
+
+def test_a_moved_partition_is_gone_for_a_while(
+    gateway_to: Callable[..., Any],
+    client_of: Callable[..., TableClient],
+    told: Callable[..., Any],
+) -> None:
+    """A client without retries sees a gap of the stated length, then answers again."""
+    moving = "[moving]\nhot_after_s = 0.5\ncool_after_s = 5.0\noffline_s = 1.0\n"
+    gateway = gateway_to(f"[partition]\nentities_per_s = 50.0\n{moving}")
+    client = client_of(gateway, **NO_RETRIES)
+    passed_at: list[float] = []
+    deadline = time.monotonic() + 20.0
+    while time.monotonic() < deadline:
+        try:
+            client.upsert_entity(entity(1))
+            passed_at.append(time.monotonic())
+        except HttpResponseError:
+            time.sleep(0.005)
+        page = told(gateway).page
+        if page["moves"] and passed_at and passed_at[-1] - passed_at[0] > 2.5:
+            break
+    longest = max(b - a for a, b in itertools.pairwise(passed_at))
+    assert 0.9 < longest < 3.0
+    move = page["moves"][0]
+    assert move["partition_key"] == "p"
+    assert move["until_s"] - move["at_s"] == pytest.approx(1.0)
+    assert move["from_server"] != move["to_server"]
+
+
+def test_two_clients_together_meet_what_the_truth_counted(
+    gateway_to: Callable[..., Any],
+    client_of: Callable[..., TableClient],
+    told: Callable[..., Any],
+) -> None:
+    """Each request of two clients, retries included, is on the page, by partition and status."""
+    gateway = gateway_to("[partition]\nentities_per_s = 20.0\n")
+    seen: list[tuple[str, int]] = []
+
+    def stress(key: str) -> None:
+        def look(response: PipelineResponse[Any, Any]) -> None:
+            seen.append((key, response.http_response.status_code))
+
+        client = client_of(gateway, retry_total=1, retry_backoff_factor=0.01)
+        for number in range(40):
+            with contextlib.suppress(HttpResponseError):
+                client.upsert_entity(entity(number, key), raw_response_hook=look)
+                client.submit_transaction(upserts(5, key), raw_response_hook=look)
+
+    threads = [threading.Thread(target=stress, args=(key,)) for key in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counted = told(gateway).by("partition", "sent")
+    assert counted == Counter((key, str(status)) for key, status in seen)
+    assert {status for _, status in seen} == {202, 204, 503}

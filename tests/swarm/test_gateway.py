@@ -1,0 +1,174 @@
+"""A run through the harness's own gateway: two counts of the same requests, and an honest name."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from harness.gateway.limits import limits_path
+from harness.gateway.process import start_gateway
+from harness.measure.record import RunRecord
+from harness.swarm.rehearsal import NO_ANSWER, recorded_counts
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
+
+pytestmark = pytest.mark.azurite
+
+NAME = "Azurite behind a model of the published limits"
+LIMITS = """\
+[partition]
+entities_per_s = 60.0
+[moving]
+hot_after_s = 3.0
+offline_s = 1.0
+[faults]
+error_500 = 0.01
+reset = 0.01
+half_answer = 0.01
+lost_answer = 0.02
+"""
+"""A partition that throttles, is moved, and of whose requests some go wrong."""
+PARTITIONS = 3
+LOAD = (
+    *("--set", f"keys.partitions={PARTITIONS}", "--set", "keys.rows_per_partition=20"),
+    *("--set", "load.max_entities_per_s=400", "--set", "conditions=[]"),
+    *("--set", "retry.backoff_s=0.1"),
+)
+
+
+@pytest.fixture(scope="module")
+def limits(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file of limits."""
+    file: Path = tmp_path_factory.mktemp("limits") / "mine.toml"
+    file.write_text(LIMITS, encoding="utf-8")
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def done(stress: Stress, limits: str) -> LocustProcess:
+    """A run by two workers that has ended, and its metrics page while it went on."""
+    port = free_port()
+    process = stress(
+        *QUICK,
+        *LOAD,
+        *("--processes", "2", "--throttling", limits, "--metrics-port", str(port)),
+    )
+    process.until_said("[3/4]")
+    process.children()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        (process.folder / "metrics.txt").write_bytes(answer.read())
+    process.wait()
+    return process
+
+
+@pytest.fixture(scope="module")
+def record(done: LocustProcess) -> RunRecord:
+    """What it recorded."""
+    assert done.process.returncode == 0, done.said
+    return done.record
+
+
+def test_both_counts_are_equal_to_the_last_request(done: LocustProcess, record: RunRecord) -> None:
+    """Two workers' record and the gateway's own count agree by partition and status."""
+    assert record.workers == 2
+    assert "equal to the last request" in done.stdout, done.stdout
+    told = {
+        (row[1], row[2]): (int(row[3].replace(",", "")), int(row[4].replace(",", "")))
+        for row in re.finditer(
+            rf"^  (p\d) +(\d+|{NO_ANSWER}) +([\d,]+) +([\d,]+)$", done.stdout, re.MULTILINE
+        )
+    }
+    recorded = recorded_counts(record)
+    assert told == {key: (count, count) for key, count in recorded.items()}
+    assert {key for key, _ in told} == {f"p{number}" for number in range(PARTITIONS)}
+    assert {"200", "204", "503", NO_ANSWER} <= {status for _, status in told}
+
+
+def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: RunRecord) -> None:
+    """Each move is a line with its partition, its servers and how long it was gone."""
+    assert re.search(
+        r"partition 'p\d' was moved from server \d+ to \d+ at .* gone for 1 s", done.stdout
+    )
+    assert record.counts.attempts > record.counts.operations
+
+
+def test_no_output_calls_it_azure(done: LocustProcess, record: RunRecord) -> None:
+    """Step 1, the summary, the verdict, the record and the metrics say what it was."""
+    first = next(line for line in done.stdout.splitlines() if line.startswith("[1/4]"))
+    assert first.endswith(NAME)
+    assert record.endpoint.kind == "gateway"
+    assert record.endpoint.described == NAME
+    assert NAME in record.verdict.sentence
+    metrics = (done.folder / "metrics.txt").read_text(encoding="utf-8")
+    assert f'described="{NAME}"' in metrics
+    for output in (done.said, json.dumps(record.model_dump()), metrics):
+        assert not re.search(r"\bAzure\b", output)
+
+
+def test_nothing_is_left_behind(done: LocustProcess) -> None:
+    """Neither the gateway nor Azurite outlives the run."""
+    assert done.left_behind() == []
+
+
+def test_ctrl_c_ends_it_as_any_run(stress: Stress, limits: str) -> None:
+    """The group's SIGINT ends the load; gateway and Azurite are there until it is judged."""
+    process = stress(*QUICK, *LOAD, "--set", "load.run_time_s=60", "--throttling", limits)
+    process.until_said("[3/4]")
+    wait_until(
+        lambda: "entities/s" in process.stdout.partition("[3/4]")[2].partition("\n")[2], "load"
+    )
+    process.children()
+    process.interrupt()
+    process.wait()
+    assert process.record.ended_by == "Ctrl-C"
+    assert "equal to the last request" in process.stdout, process.said
+    assert process.left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        (["--throttling", "imaginary"], ["there are no limits 'imaginary'", "demo, published"]),
+        (
+            ["--throttling", "published", "-H", "http://127.0.0.1:10002"],
+            ["--throttling goes with the embedded Azurite"],
+        ),
+    ],
+)
+def test_bad_input_is_a_sentence(
+    stress: Stress, arguments: list[str], sentences: list[str]
+) -> None:
+    """What cannot be is said before anything starts, with exit code 2."""
+    process = stress(*QUICK, *arguments)
+    assert process.wait() == 2
+    for sentence in sentences:
+        assert sentence in process.stderr
+    assert "Traceback" not in process.said
+
+
+def test_all_mistakes_of_the_limits_are_shown(stress: Stress, tmp_path: Path) -> None:
+    """A file with several mistakes starts nothing, and names each."""
+    file = tmp_path / "wrong.toml"
+    file.write_text("[partition]\ncolour = 1\n[account]\nentities_per_s = 0\n", encoding="utf-8")
+    process = stress(*QUICK, "--throttling", str(file))
+    assert process.wait() == 2
+    for place in ("partition.colour", "partition.entities_per_s", "account.entities_per_s"):
+        assert place in process.stderr
+
+
+def test_an_endpoint_behind_that_is_gone_is_named_with_the_gateway(
+    stress: Stress, tmp_path: Path
+) -> None:
+    """A run against a gateway with nothing behind it names both addresses, and sends nothing."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        upstream = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with start_gateway(upstream=upstream, limits=limits_path("published")) as gateway:
+            process = stress(*QUICK, "-H", gateway.url)
+            assert process.wait() == 2
+    assert gateway.url.removeprefix("http://") in process.stderr
+    assert upstream in process.stderr
