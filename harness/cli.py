@@ -91,18 +91,18 @@ class AzuriteStart:
         if (args.cert is None) != (args.key is None):
             raise SetupError("--cert and --key belong together")
         signal.signal(signal.SIGTERM, _interrupt)
-        with azurite.start_azurite(
-            port=args.port, cert=args.cert, key=args.key, log_path=args.log
-        ) as process:
-            address = process.endpoint.url.rsplit("/", 1)[0]
-            print(f"Azurite {azurite.VERSION} listens at {address} (Ctrl-C ends it)")
-            print(f"account {process.endpoint.account}, with its published development key:")
-            print(f"  locust -H {address} ... needs no variables of the environment")
-            sys.stdout.flush()
-            try:
+        try:
+            with azurite.start_azurite(
+                port=args.port, cert=args.cert, key=args.key, log_path=args.log
+            ) as process:
+                address = process.endpoint.url.rsplit("/", 1)[0]
+                print(f"Azurite {azurite.VERSION} listens at {address} (Ctrl-C ends it)")
+                print(f"account {process.endpoint.account}, with its published development key:")
+                print(f"  locust -H {address} ... needs no variables of the environment")
+                sys.stdout.flush()
                 process.wait()
-            except KeyboardInterrupt:
-                return 0
+        except KeyboardInterrupt:
+            return 0
         raise SetupError("Azurite ended by itself; --log FILE keeps what it says")
 
 

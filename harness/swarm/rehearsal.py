@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.gateway.process import GatewayProcess
+from harness.gateway.truth import OTHER
 from harness.measure.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE
 
-OTHER = "(other)"
 NO_ANSWER = "no whole answer"
 _SHOWN = 24
 
@@ -51,6 +51,7 @@ class Rehearsal:
         self._after = Counts()
         self._moves: list[dict[str, Any]] = []
         self._began_s = 0.0
+        self._problem = ""
 
     def begin(self, now_s: float) -> None:
         """The load begins now, UTC seconds."""
@@ -82,6 +83,8 @@ class Rehearsal:
 
     def text(self, record: RunRecord) -> str:
         """What stands below the summary of the run."""
+        if self._problem:
+            return f"{record.endpoint.described}: no count beside the record: {self._problem}"
         compared = self.compared(record)
         wrong = sum(abs(row.gateway - row.record) for row in compared)
         lines = [
@@ -106,7 +109,8 @@ class Rehearsal:
     def _read(self) -> tuple[Counts, list[dict[str, Any]]]:
         try:
             page = json.loads(self._gateway.truth())
-        except SetupError:
+        except SetupError as error:
+            self._problem = str(error)
             return Counts(), []
         counts = Counts()
         for row in page["counts"]:
