@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from harness.gateway.limits import Limits, load_limits
 from harness.gateway.proxy import TRUTH_PATH
 from harness.model.errors import SetupError
 
@@ -32,11 +33,13 @@ class GatewayProcess:
 
     Attributes:
         url: Where it listens: scheme, host and port.
+        limits: What it holds a client to.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], url: str, limits: Limits) -> None:
         self._process = process
         self.url = url
+        self.limits = limits
 
     @property
     def pid(self) -> int:
@@ -90,8 +93,9 @@ def start_gateway(*, upstream: str, limits: Path, listen: str = "127.0.0.1:0") -
         listen: Where it listens; port 0 takes a free one.
 
     Raises:
-        SetupError: it did not start within 20 s; the sentence is the gateway's own.
+        SetupError: the limits are wrong, or it did not start within 20 s.
     """
+    held_to = load_limits(limits)
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
         process = _spawn(upstream, listen, limits, said, complained)
         try:
@@ -100,7 +104,7 @@ def start_gateway(*, upstream: str, limits: Path, listen: str = "127.0.0.1:0") -
             _end(process)
             raise
         if url:
-            return GatewayProcess(process, url)
+            return GatewayProcess(process, url, held_to)
         _end(process)
         last_words = _all(complained)
     if process.returncode == 2 and last_words:

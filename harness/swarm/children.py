@@ -40,6 +40,7 @@ class Children:
         """
         limits = None if throttling is None else limits_path(throttling)
         if limits is not None:
+            # Before anything is started, whatever is wrong with them is said.
             load_limits(limits)
         atexit.register(self.stop)
         self._azurite = start_azurite()

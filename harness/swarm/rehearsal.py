@@ -87,8 +87,11 @@ class Rehearsal:
             return f"{record.endpoint.described}: no count beside the record: {self._problem}"
         compared = self.compared(record)
         wrong = sum(abs(row.gateway - row.record) for row in compared)
+        limits = self._gateway.limits
         lines = [
             f"{record.endpoint.described}: its own count beside the record",
+            f"  held to {limits.partition.entities_per_s:,.0f} entities/s a partition, "
+            f"{limits.account.entities_per_s:,.0f} the account",
             f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}",
         ]
         lines += [
