@@ -28,6 +28,9 @@ _poll = gevent.monkey.get_original("select", "poll")
 class Connection(Protocol):
     """What is used of a connected socket, with TLS or without."""
 
+    def send(self, data: bytes, /) -> int:
+        """Send what can be sent at once; how many bytes that was."""
+
     def sendall(self, data: bytes, /) -> None:
         """Send all of it."""
 

@@ -198,7 +198,10 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
         """
         try:
             exchange.bytes_sent = len(message)
-            connection.sendall(message)
+            # All of it mostly leaves at once; sendall would first ask for the kind of socket.
+            left = connection.send(message)
+            if left < len(message):
+                connection.sendall(message[left:])
             data = connection.recv(_BLOCK_BYTES)
             if is_bare_success(data):
                 exchange.bytes_received = len(data)
