@@ -33,6 +33,7 @@ from harness.model.errors import SetupError
 from harness.workload.budget import Budget
 from harness.workload.entities import RUN_PROPERTY
 
+_OLDEST_S = 1e9
 _KEYS = ["PartitionKey", "RowKey"]
 _Key = tuple[str, str]
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
@@ -126,6 +127,8 @@ def leftovers(
     endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
 ) -> list[Leftover]:
     """Tables with a name of our form that were made at least so long ago, oldest first."""
+    if not 0 <= older_than_s < _OLDEST_S:
+        raise SetupError(f"an age of {older_than_s:g} s is none; give seconds, 0 or more")
     latest = now_utc - dt.timedelta(seconds=older_than_s)
     found = [
         Leftover(name=name, made_at=made)

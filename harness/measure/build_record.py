@@ -31,7 +31,7 @@ from harness.measure.snapshot import PartitionView, Rates, SeriesPoint, Snapshot
 from harness.measure.tally import AttemptKey
 from harness.measure.verdict import Verdict
 from harness.model.operation import WHOLE_TABLE
-from harness.model.outcome import Scope
+from harness.model.outcome import Outcome, Scope
 from harness.model.target import Targets
 
 MOST_SERIES_POINTS = 1200
@@ -59,13 +59,16 @@ class RunFacts:
     loading: LoadingPart
 
 
-def broken_invariants(snapshot: Snapshot, *, waiting: int, in_flight: int) -> tuple[str, ...]:
-    """Every conservation law that the run broke, as sentences.
+def broken_invariants(
+    snapshot: Snapshot, *, waiting: int, in_flight: int, defects: int = 0
+) -> tuple[str, ...]:
+    """Every law that the run broke, as sentences.
 
     Args:
         snapshot: The last one.
         waiting: Operations that were due and neither sent nor dropped.
         in_flight: Operations that were sent and have no outcome.
+        defects: Operations that ended in an exception of the harness.
     """
     counts = snapshot.counts
     broken = []
@@ -77,6 +80,9 @@ def broken_invariants(snapshot: Snapshot, *, waiting: int, in_flight: int) -> tu
     outcomes = sum(snapshot.outcomes.values())
     if counts.sent != outcomes + in_flight:
         broken.append(f"sent {counts.sent} is not outcomes {outcomes} + in flight {in_flight}")
+    defects += snapshot.outcomes.get(Outcome.DEFECT, 0)
+    if defects:
+        broken.append(f"{defects} operations ended in a defect of the harness or of its user class")
     return tuple(broken)
 
 

@@ -67,6 +67,11 @@ class Ledger:
         """Measure latencies of results that are done from ``start_s`` to ``end_s``, UTC."""
         self._window = (start_s, end_s)
 
+    def close_window(self, end_s: float) -> None:
+        """Measure no latency of a result that is done at ``end_s``, UTC, or later."""
+        start_s, planned_s = self._window
+        self._window = (start_s, min(planned_s, end_s))
+
     def note_due(self) -> None:
         """An operation became due."""
         self._tally.counts.due += 1
@@ -161,7 +166,7 @@ class Ledger:
             start: First UTC second of the measured window.
             end: Second before which it ends.
             latencies: Whether each partition's percentiles are read, which takes about a
-                millisecond a partition.
+                millisecond a partition, and the series of every second.
         """
         exact = not self._folding or len(self._sources) <= 1
         partitions = [
@@ -181,7 +186,7 @@ class Ledger:
             folded = partition_view(
                 "(other)", self._folded, start=start, end=end, exact=True, latencies=latencies
             )
-        return snapshot_of(self._tally, partitions, folded, start=start, end=end)
+        return snapshot_of(self._tally, partitions, folded, start=start, end=end, series=latencies)
 
     def errors(self) -> tuple[list[dict[str, Any]], int]:
         """Failed attempts with what the service's support asks for, and how many were not kept."""

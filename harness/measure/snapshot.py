@@ -185,8 +185,12 @@ def snapshot_of(
     *,
     start: int,
     end: int,
+    series: bool = True,
 ) -> Snapshot:
-    """The snapshot of a tally and its rows. Partitions come hottest first."""
+    """The snapshot of a tally and its rows. Partitions come hottest first.
+
+    Without ``series`` that of every second is left out: it grows with the run.
+    """
     entities = PerSecond()
     outcomes: dict[Outcome, int] = {}
     attempts: dict[AttemptKey, int] = {}
@@ -225,7 +229,7 @@ def snapshot_of(
             )
         ),
         folded=folded,
-        series=_series(tally, entities),
+        series=_series(tally, entities) if series else (),
     )
 
 

@@ -9,7 +9,7 @@ from harness.measure.conditions import ConditionResult
 from harness.measure.generator import GeneratorView
 from harness.measure.snapshot import PartitionView, Snapshot, throttled_of
 from harness.model.operation import WHOLE_TABLE
-from harness.model.outcome import Scope
+from harness.model.outcome import Outcome, Scope
 from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind, Targets
 
 SHORTEST_S = 5
@@ -18,8 +18,23 @@ FEWEST_OPERATIONS = 100
 """Fewer operations have no 99th percentile."""
 THROTTLED_FROM = 0.001
 """Share of throttled attempts from which a run counts as throttled."""
+FAILING_FROM = 0.01
+"""Share of failed operations, throttled ones aside, from which nothing else can be said."""
+_FAILURES = frozenset(
+    (
+        Outcome.SERVER_ERROR,
+        Outcome.TIMEOUT,
+        Outcome.CONNECTION,
+        Outcome.FORBIDDEN,
+        Outcome.REJECTED,
+        Outcome.UNDECIDED,
+        Outcome.DEFECT,
+    )
+)
 REACHED_FROM = 0.95
 """Share of the wanted rate from which it counts as held."""
+_BUSY_USERS = 0.8
+"""Share of users that wait for an answer on average, from which they could not send more."""
 _BUSY_SHARE = 0.2
 """Share of busy seconds from which the generator had no reserve."""
 _SATURATED_PERCENT = 97.0
@@ -46,7 +61,8 @@ class Verdict:
     Attributes:
         result: What was found.
         limited_by: What kept the rate from being higher: partition, account, generator,
-            endpoint, load (the profile wanted no more), or unknown.
+            endpoint, load (the profile wanted no more), users (they waited for themselves), or
+            unknown.
         sentence: The finding in plain words, with its figures.
     """
 
@@ -109,6 +125,8 @@ def judge(evidence: Evidence) -> Verdict:
         )
     if snapshot.throttled_ratio >= THROTTLED_FROM:
         return _throttled(evidence)
+    if (broken := _failing(snapshot)) is not None:
+        return Verdict(result=VerdictResult.INCONCLUSIVE, limited_by="unknown", sentence=broken)
     achieved = snapshot.entities_per_s.mean
     wanted = evidence.wanted_per_s
     reached = wanted is not None and achieved >= REACHED_FROM * wanted
@@ -120,15 +138,35 @@ def judge(evidence: Evidence) -> Verdict:
             sentence=f"Client-limited: {why}, so {achieved:,.0f} entities/s is what the generator "
             f"made, not what the endpoint can serve; {advice}.",
         )
+    if wanted is not None and not reached and not _users_are_busy(evidence):
+        return _against_targets(evidence, "users")
     if wanted is not None and not reached:
         return Verdict(
             result=VerdictResult.ENDPOINT_LIMITED,
             limited_by="endpoint",
             sentence=f"Endpoint-limited: {achieved:,.0f} of the wanted {wanted:,.0f} entities/s "
-            f"came through, nothing was throttled and the generator had time: {evidence.users} "
-            f"users wait for answers{_latency_words(snapshot)}.",
+            f"came through, nothing was throttled and the generator had time: all of "
+            f"{evidence.users} users wait for answers{_latency_words(snapshot)}. The endpoint "
+            "answers too slowly for so few users.",
         )
     return _against_targets(evidence, "load" if reached else "unknown")
+
+
+def _failing(snapshot: Snapshot) -> str | None:
+    """The sentence of a run in which too much went wrong to say anything, or None."""
+    operations = sum(snapshot.outcomes.values())
+    failed = {
+        outcome: count for outcome, count in snapshot.outcomes.items() if outcome in _FAILURES
+    }
+    total = sum(failed.values())
+    if not total or total < FAILING_FROM * operations:
+        return None
+    most = max(failed, key=lambda outcome: failed[outcome])
+    return (
+        f"Inconclusive: {total:,} of {operations:,} operations failed ({total / operations:.0%}), "
+        f"most with {most}; errors.jsonl names them. Rates and latencies of such a run say "
+        "nothing about the endpoint's capacity."
+    )
 
 
 def _throttled(evidence: Evidence) -> Verdict:
@@ -153,6 +191,15 @@ def _throttled(evidence: Evidence) -> Verdict:
         f"({snapshot.throttled_ratio:.1%}) were refused, most for {where}; "
         f"{advice}{_origin(evidence.kind)}.",
     )
+
+
+def _users_are_busy(evidence: Evidence) -> bool:
+    """Whether most users waited for answers, by Little's law, and not for themselves."""
+    snapshot = evidence.snapshot
+    length = snapshot.end - snapshot.start
+    if snapshot.service is None or length <= 0:
+        return False
+    return snapshot.service.total_s / length >= _BUSY_USERS * evidence.users
 
 
 def _generator_limit(evidence: Evidence, reached: bool) -> tuple[str, str] | None:

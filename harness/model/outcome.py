@@ -226,6 +226,9 @@ def classify(
     if 200 <= status < 300:
         return Outcome.SUCCESS
     about_the_table = error_code.startswith("Table")
+    if status == 404 and about_the_table:
+        # There is no table any more: nothing was looked up.
+        return Outcome.REJECTED
     if status in (404, 409, 412) and not about_the_table and any(a.ambiguous for a in earlier):
         resolved = _after_ambiguity(status, operation)
         if resolved is not None:

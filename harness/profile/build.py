@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from harness.measure.conditions import Condition, parse_condition
-from harness.model.entity import MAX_TRANSACTION_OPERATIONS
+from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS
 from harness.model.operation import Kind
 from harness.model.target import PUBLISHED, EndpointKind
-from harness.profile.schema import Profile
+from harness.profile.schema import EXAMPLE_RUN_ID, PART_OVERHEAD_BYTES, Profile
 from harness.workload.entities import EntityFactory, wire_bytes
 from harness.workload.keys import NumberedKeys, Picker, Uniform, Zipfian
 from harness.workload.pacing import ClosedLoop
@@ -39,6 +39,7 @@ def workload_of(profile: Profile, *, run_id: str, worker: int) -> Workload:
         transaction_size=profile.transaction.operations,
         transaction_kind=Kind(profile.transaction.kind),
         worker=worker,
+        loading_size=_loading_size(profile),
     )
 
 
@@ -80,7 +81,14 @@ def wanted_rate(profile: Profile, kind: EndpointKind) -> float | None:
 def loading_transactions(profile: Profile) -> int:
     """Transactions that load the table."""
     keys = profile.keys
-    return keys.partitions * -(-keys.rows_per_partition // MAX_TRANSACTION_OPERATIONS)
+    return keys.partitions * -(-keys.rows_per_partition // _loading_size(profile))
+
+
+def _loading_size(profile: Profile) -> int:
+    """Entities of a transaction that loads: as many as it may have, and as fit into it."""
+    _, on_the_wire = entity_sizes(profile, EXAMPLE_RUN_ID)
+    fitting = MAX_TRANSACTION_BYTES // (on_the_wire + PART_OVERHEAD_BYTES)
+    return min(MAX_TRANSACTION_OPERATIONS, fitting)
 
 
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
@@ -96,6 +104,12 @@ def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]
 def pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
     """The pacer of all workers together."""
     return ClosedLoop(wanted_rate(profile, kind))
+
+
+def loading_pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
+    """The pacer of loading: an account's cap holds for it too, an emulator is loaded at once."""
+    emulated = kind in (EndpointKind.AZURITE, EndpointKind.GATEWAY)
+    return ClosedLoop(None if emulated else wanted_rate(profile, kind))
 
 
 def _retries(profile: Profile) -> int:

@@ -21,9 +21,10 @@ from harness.model.operation import Kind
 from harness.workload.entities import EntityFactory, wire_bytes
 from harness.workload.keys import NumberedKeys
 
-_PART_OVERHEAD_BYTES = 700
+PART_OVERHEAD_BYTES = 700
 """Headers and multipart borders of one operation in a transaction, about."""
-_EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
+EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
+"""As long as any run's."""
 
 
 class _Part(pydantic.BaseModel):
@@ -57,7 +58,7 @@ class Entity(_Part):
     @classmethod
     def _can_be_made(cls, size_bytes: int) -> int:
         keys = NumberedKeys(count=1)
-        EntityFactory(size_bytes, _EXAMPLE_RUN_ID).properties(
+        EntityFactory(size_bytes, EXAMPLE_RUN_ID).properties(
             keys.partition_key(0), keys.inserted_row_key(0, 0), 0
         )
         return size_bytes
@@ -183,13 +184,13 @@ class Profile(_Part):
             )
         keys = NumberedKeys(count=self.keys.partitions, prefix=self.keys.prefix)
         partition_key, row_key = keys.partition_key(0), keys.inserted_row_key(0, 0)
-        factory = EntityFactory(self.entity.size_bytes, _EXAMPLE_RUN_ID)
+        factory = EntityFactory(self.entity.size_bytes, EXAMPLE_RUN_ID)
         try:
             properties = factory.properties(partition_key, row_key, 0)
         except ValueError as error:
             problems.append(f"entity.size_bytes: {error}")
             return problems
-        one = wire_bytes(partition_key, row_key, properties) + _PART_OVERHEAD_BYTES
+        one = wire_bytes(partition_key, row_key, properties) + PART_OVERHEAD_BYTES
         if self.mix.transaction > 0 and operations * one > MAX_TRANSACTION_BYTES:
             problems.append(
                 f"transaction.operations x entity.size_bytes: {operations} operations of about "

@@ -23,6 +23,7 @@ _LIMITS = {
     "load": "the load that was asked for",
     "generator": "the generator",
     "endpoint": "the endpoint",
+    "users": "the users, who wait for themselves",
     "partition": "the partition",
     "account": "the account",
 }

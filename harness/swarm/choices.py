@@ -31,7 +31,7 @@ class Choices:
         if options.class_picker:
             raise SetupError("--class-picker does not go here: the profile names the user class")
         run_time_s = None if options.run_time is None else int(options.run_time)
-        named = self._resolve(self._started_with, run_time_s)
+        named = self._resolve(self._started_with, run_time_s, options.num_users, options.spawn_rate)
         load = named.profile.load
         if options.num_users is None:
             options.num_users = load.users
@@ -46,23 +46,33 @@ class Choices:
             options.run_time = load.run_time_s
         return named
 
-    def from_form(self, name: str, run_time_s: int | None) -> NamedProfile:
+    def from_form(
+        self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
+    ) -> NamedProfile:
         """The profile that the start form asks for.
 
         Args:
             name: A shipped one's; empty, or as Locust was started with, is the one of the start,
                 which may be a file.
             run_time_s: Length of the measured window; None is the profile's.
+            users: How many users; None is the profile's.
+            rate_per_s: How many of them are started in a second; None is the profile's.
 
         Raises:
             SetupError: as `at_the_start`.
         """
-        return self._resolve(name or self._started_with, run_time_s)
+        return self._resolve(name or self._started_with, run_time_s, users, rate_per_s)
 
-    def _resolve(self, name: str, run_time_s: int | None) -> NamedProfile:
+    def _resolve(
+        self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
+    ) -> NamedProfile:
         overrides = list(self._options.overrides)
         if run_time_s is not None:
             overrides.append(f"load.run_time_s={run_time_s}")
+        if users is not None:
+            overrides.append(f"load.users={users}")
+        if rate_per_s is not None:
+            overrides.append(f"load.spawn_rate_per_s={float(rate_per_s)}")
         named = resolve(
             name, overrides, directory=shipped_directory(), paths=name == self._started_with
         )

@@ -16,7 +16,6 @@ import gevent
 import gevent.event
 from gevent import GreenletExit
 from locust.env import Environment
-from locust.rpc import Message
 from locust.runners import STATE_SPAWNING
 
 from harness.endpoint.clock import monotonic_utc
@@ -29,18 +28,13 @@ from harness.model.errors import SetupError
 from harness.profile.load import NamedProfile
 from harness.swarm.loading import LoadingStopped
 from harness.swarm.narrator import Narrator
-from harness.swarm.output import write_record, write_run
+from harness.swarm.output import check_folder, write_record, write_run
 from harness.swarm.plan import OPTION, new_plan
 from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Phase, Run
 from harness.swarm.sharing import Sharing
 from harness.swarm.staging import Staging
 from harness.swarm.terminal import Terminal
-from harness.swarm.worker import (
-    REFUSED_MESSAGE,
-    REPORT_MESSAGE,
-    THROTTLED_MESSAGE,
-)
 
 _WATCH_EVERY_S = 0.25
 _WINDOW_NOTICE_S = 0.3
@@ -81,15 +75,27 @@ class Conductor:
         self._finished = gevent.event.Event()
         self._hurry = gevent.event.Event()
         self._staged = gevent.event.Event()
-        runner = environment.runner
-        runner.register_message(REPORT_MESSAGE, self._on_report)
-        runner.register_message(REFUSED_MESSAGE, self._on_refused)
-        runner.register_message(THROTTLED_MESSAGE, self._on_account_throttled)
 
     @property
     def busy(self) -> bool:
         """True while a run goes on."""
         return self.run is not None and self.run.phase not in (Phase.PREPARED, Phase.DONE)
+
+    @property
+    def unready(self) -> str | None:
+        """Why users cannot be started or changed now, or None where they can."""
+        if self.run is None:
+            return None
+        if self.run.phase is Phase.LOADING:
+            return "the table is being loaded; wait until the users come, or stop the run"
+        if self.run.phase is Phase.ENDING:
+            return "the last run is ending; wait a moment"
+        return None
+
+    @property
+    def sharing(self) -> Sharing:
+        """How the current run is shared out."""
+        return self._sharing
 
     @property
     def workers(self) -> int:
@@ -115,6 +121,9 @@ class Conductor:
             endpoint=self.endpoint,
             embedded=self._embedded,
         )
+        check_folder(self.environment.parsed_options.out)
+        # A new clock a run: the machine's may have been set, or have slept, since the last.
+        self.clock = monotonic_utc()
         run = Run(plan, self.endpoint, self.clock())
         run.budget.take()
         check(self.endpoint)
@@ -149,7 +158,7 @@ class Conductor:
         except SetupError as error:
             if run.phase is Phase.LOADING:
                 run.phase = Phase.ENDING
-                gevent.spawn(self._give_up, run, str(error))
+                gevent.spawn(self.give_up, run, str(error))
             raise GreenletExit from None
         except LoadingStopped:
             raise GreenletExit from None
@@ -197,11 +206,14 @@ class Conductor:
         run.ended_by = reason
         stopped_s = self.clock()
         try:
-            self._staged.wait()
+            gevent.wait([self._staged, self._hurry], count=1)
             if run.epoch_s:
                 # Else no worker was told of the run yet.
                 self._sharing.collect(stopped_s, self.clock, self._hurry)
             self._examine(run, stopped_s)
+        except OSError as error:
+            self._terminal.complain(f"the record cannot be written: {error}")
+            self.environment.process_exit_code = 4
         finally:
             self._clean_up(run)
             run.phase = Phase.DONE
@@ -213,7 +225,7 @@ class Conductor:
         run = self.run
         if run is not None and run.phase < Phase.ENDING:
             run.phase = Phase.ENDING
-            gevent.spawn(self._give_up, run, f"the harness failed: {error!r}", 4)
+            gevent.spawn(self.give_up, run, f"the harness failed: {error!r}", 4)
 
     def hurry(self) -> None:
         """Wait for nothing any more."""
@@ -240,18 +252,21 @@ class Conductor:
                 if run.phase is Phase.RAMPING and now_s >= run.window[0]:
                     run.phase = Phase.MEASURING
                 if now_s >= run.window[1]:
-                    self._end(run, "run time")
+                    self.end(run, "run time")
                     return
             if run.reports and all(report.exhausted for report in run.reports.values()):
-                self._end(run, "budget of billable transactions")
+                self.end(run, "budget of billable transactions")
                 return
             self._narrator.live(now_s, self.environment.runner.user_count, self.workers)
 
-    def _end(self, run: Run, reason: str) -> None:
+    def end(self, run: Run, reason: str) -> None:
+        """End ``run``, if it still goes on, and then the process or Locust's users."""
         if run is not self.run or run.phase in (Phase.ENDING, Phase.DONE):
             return
-        self.finish(reason)
-        self._let_go()
+        try:
+            self.finish(reason)
+        finally:
+            self._let_go()
 
     def _let_go(self) -> None:
         """After a run: end the process where it was started for this run, else Locust's users."""
@@ -269,48 +284,32 @@ class Conductor:
         self._narrator.examine()
         record = run.judged(stopped_s)
         errors, not_kept = run.ledger.errors()
-        path = write_run(self.environment.parsed_options.out, record, errors, not_kept)
-        self._clean_up(run)
+        self.environment.process_exit_code = record.exit_code
+        out = self.environment.parsed_options.out
+        try:
+            path = write_run(out, record, errors, not_kept)
+        finally:
+            self._clean_up(run)
         # Cleaning is paid for too.
         counts = record.counts.model_copy(
             update={"billable_transactions": run.billable_transactions}
         )
         self.record = record.model_copy(update={"counts": counts})
         write_record(path, self.record)
-        self.environment.process_exit_code = record.exit_code
         self._narrator.found(self.record, str(path))
         if not self.environment.parsed_options.headless:
             self._narrator.say_found()
 
     def _clean_up(self, run: Run) -> None:
-        problem = self._staging.clean_up()
+        problem = self._staging.clean_up(hurry=self._hurry.is_set())
         if problem is not None:
             self._terminal.say(problem)
 
-    def _give_up(self, run: Run, sentence: str, code: int = 2) -> None:
-        """A run that could not begin: say why, leave nothing behind."""
+    def give_up(self, run: Run, sentence: str, code: int = 2) -> None:
+        """End a run that could not begin: say why, leave nothing behind."""
         self._terminal.complain(sentence)
         self.environment.process_exit_code = code
         self._clean_up(run)
         run.phase = Phase.DONE
         self._finished.set()
         self._let_go()
-
-    def _on_report(self, environment: Environment, msg: Message) -> None:
-        run = self.run
-        if run is not None and msg.data["run_id"] == run.plan.run_id and run.phase < Phase.DONE:
-            run.take_report(msg.node_id, msg.data)
-
-    def _on_refused(self, environment: Environment, msg: Message) -> None:
-        run = self.run
-        if run is not None and msg.data["run_id"] == run.plan.run_id and run.phase < Phase.ENDING:
-            run.phase = Phase.ENDING
-            sentence = f"a worker refuses to take part: {msg.data['sentence']}"
-            gevent.spawn(self._give_up, run, sentence)
-
-    def _on_account_throttled(self, environment: Environment, msg: Message) -> None:
-        run = self.run
-        if run is None or msg.data["run_id"] != run.plan.run_id:
-            return
-        if run.plan.remote and run.plan.profile.limits.stop_on_account_throttling:
-            gevent.spawn(self._end, run, "throttling of the account")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 
 import gevent
+import gevent.lock
 import gevent.pool
 
 from harness.endpoint.clock import Clock
@@ -14,6 +15,7 @@ from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Result
 from harness.workload.budget import BudgetSpent
+from harness.workload.pacing import STOP, Pacer
 
 PROGRESS_EVERY_S = 0.5
 
@@ -37,6 +39,7 @@ def load_table(
     *,
     total: int,
     concurrency: int,
+    pacer: Pacer,
     clock: Clock,
     loaded: Loaded,
     stopped: Callable[[], bool],
@@ -47,6 +50,7 @@ def load_table(
     Args:
         total: Entities in all.
         concurrency: Operations on the way at once.
+        pacer: Decides when each leaves; an account is not flooded by loading either.
         loaded: Kept up to date, also where loading ends early.
         stopped: True when loading is to end.
         on_progress: Told entities so far, entities in all, and seconds, now and then.
@@ -57,11 +61,21 @@ def load_table(
     """
     began = clock()
     failures: list[str] = []
+    handed_out = [0]
+    turn = gevent.lock.Semaphore(1)
 
     def send() -> None:
         for operation in operations:
             if failures or stopped():
                 return
+            with turn:
+                now_s = clock()
+                due = pacer.next(now_s - began, handed_out[0])
+                if due is STOP:
+                    return
+                handed_out[0] += operation.entities_asked
+                if began + due.at_s > now_s:
+                    gevent.sleep(began + due.at_s - now_s)
             try:
                 result = session.execute(operation)
             except BudgetSpent:
@@ -82,7 +96,7 @@ def load_table(
         while not pool.join(timeout=PROGRESS_EVERY_S):
             loaded.seconds = clock() - began
             on_progress(loaded.entities, total, loaded.seconds)
-            if not pool:
+            if not pool or stopped():
                 break
     finally:
         pool.kill()

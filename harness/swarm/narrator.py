@@ -76,7 +76,9 @@ class Narrator:
         run, now = self._run, int(now_s)
         # Reports come every second: of the last one only a part is known.
         snapshot = run.ledger.snapshot(
-            start=now - 1 - int(LIVE_EVERY_S), end=now - 1, latencies=False
+            start=max(math.ceil(run.epoch_s), now - 1 - int(LIVE_EVERY_S)),
+            end=now - 1,
+            latencies=False,
         )
         line = live_line(
             snapshot,

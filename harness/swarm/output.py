@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from harness.measure.record import RunRecord
+from harness.model.errors import SetupError
+
+
+def check_folder(out: str) -> None:
+    """See before a run that its record can be kept.
+
+    Raises:
+        SetupError: it cannot; the sentence says why.
+    """
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SetupError(
+            f"the folder {out} of --out cannot be written to ({error.strerror or error})"
+        ) from error
 
 
 def write_run(out: str, record: RunRecord, errors: Iterable[dict[str, Any]], not_kept: int) -> Path:

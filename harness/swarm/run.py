@@ -39,6 +39,7 @@ class WorkerReport:
     """What a worker said last of itself."""
 
     in_flight: int = 0
+    defects: int = 0
     billable_transactions: int = 0
     exhausted: bool = False
     final: bool = False
@@ -85,6 +86,7 @@ class Run:
             )
         self.reports[worker] = WorkerReport(
             in_flight=content["in_flight"],
+            defects=content["defects"],
             billable_transactions=content["billable_transactions"],
             exhausted=content["exhausted"],
             final=content["final"],
@@ -137,7 +139,12 @@ class Run:
         conditions = tuple(condition.evaluate(snapshot) for condition in conditions_of(profile))
         # Without a worker's last report the laws of conservation cannot be checked.
         invariants = (
-            broken_invariants(snapshot, waiting=0, in_flight=self.in_flight)
+            broken_invariants(
+                snapshot,
+                waiting=0,
+                in_flight=self.in_flight,
+                defects=sum(report.defects for report in self.reports.values()),
+            )
             if self.complete
             else ()
         )

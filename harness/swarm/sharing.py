@@ -34,12 +34,22 @@ class Sharing:
         self._environment = environment
         self._run = run
         self._budgets: dict[str, int | None] | None = None
+        self._first: frozenset[str] = frozenset()
+        self._excluded: set[str] = set()
         self.workers: list[str] = []
 
     def begin(self) -> list[str]:
         """The workers that are there at the beginning."""
         self.workers = live_workers(self._environment)
+        self._first = frozenset(self.workers)
         return self.workers
+
+    def exclude(self, worker: str) -> bool:
+        """Go on without a worker that came late; False where it was there at the beginning."""
+        if worker in self._first:
+            return False
+        self._excluded.add(worker)
+        return True
 
     def grant(self, budgets: list[int | None]) -> None:
         """Give each worker that is there its part of the budget."""
@@ -47,7 +57,7 @@ class Sharing:
 
     def follow(self) -> None:
         """Share out again if a worker came or went."""
-        workers = live_workers(self._environment)
+        workers = self._taking_part()
         if workers != self.workers:
             self.workers = workers
             self.share_out()
@@ -78,7 +88,7 @@ class Sharing:
         run, runner = self._run, self._environment.runner
         grace_s = 0.0 if hurry.is_set() else GRACE_S
         message = {"run_id": run.plan.run_id, "at_s": stopped_s, "grace_s": grace_s}
-        run.asked = tuple(live_workers(self._environment))
+        run.asked = tuple(self._taking_part())
         for worker in run.asked:
             runner.send_message(STOP_MESSAGE, message, worker)
         deadline = clock() + REPORTS_WITHIN_S
@@ -87,6 +97,10 @@ class Sharing:
             if finals.issuperset(run.asked):
                 return
             gevent.sleep(_LOOK_EVERY_S)
+
+    def _taking_part(self) -> list[str]:
+        alive = live_workers(self._environment)
+        return [worker for worker in alive if worker not in self._excluded]
 
 
 def live_workers(environment: Environment) -> list[str]:

@@ -12,7 +12,13 @@ from harness.endpoint.sessions import open_session
 from harness.endpoint.tables import create_table, delete_run_entities, delete_table
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
-from harness.profile.build import loaded_entities, loading_transactions, retry_of, workload_of
+from harness.profile.build import (
+    loaded_entities,
+    loading_pacer_of,
+    loading_transactions,
+    retry_of,
+    workload_of,
+)
 from harness.report.live import step
 from harness.report.words import counted
 from harness.swarm.loading import LoadingStopped, load_table
@@ -22,6 +28,8 @@ from harness.workload.budget import BudgetSpent, equal_parts
 
 _ENTITIES_A_PAGE = 1000
 _SETTLE_STEP_S = 0.1
+_CLEAN_WITHIN_S = 60.0
+_CLEAN_IN_A_HURRY_S = 5.0
 
 
 class Staging:
@@ -63,11 +71,19 @@ class Staging:
                 raise LoadingStopped
             gevent.sleep(min(_SETTLE_STEP_S, settle_s))
 
-    def clean_up(self) -> str | None:
+    def clean_up(self, *, hurry: bool) -> str | None:
         """Delete what the run made, and nothing else; what could not be done, as a sentence."""
         if not self._made:
             return None
         self._made = False
+        problem: str | None = "the endpoint does not answer"
+        with gevent.Timeout(_CLEAN_IN_A_HURRY_S if hurry else _CLEAN_WITHIN_S, False):
+            problem = self._delete()
+        if problem is None:
+            return None
+        return f"Not cleaned up: {problem}. `harness sweep` lists tables that were left behind."
+
+    def _delete(self) -> str | None:
         run = self._run
         # Cleaning is not refused: what it needs was kept back from the workers' shares.
         run.budget.limit = None
@@ -79,7 +95,7 @@ class Staging:
                     run.endpoint, run.plan.table, run.plan.run_id, lambda _: None, run.budget
                 )
         except SetupError as error:
-            return f"Not cleaned up: {error}. `harness sweep` lists tables that were left behind."
+            return str(error)
         return None
 
     def worker_budgets(self, count: int) -> list[int | None]:
@@ -135,6 +151,7 @@ class Staging:
                 workload_of(profile, run_id=plan.run_id, worker=0).loading(),
                 total=total,
                 concurrency=profile.loading.concurrency,
+                pacer=loading_pacer_of(profile, run.endpoint.kind),
                 clock=self._clock,
                 loaded=run.loaded,
                 stopped=stopped,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -44,25 +45,24 @@ class Terminal:
         """Say a line, or several."""
         if self._rewriting:
             self._rewriting = False
-            self._out.write("\n")
+            self._write("\n")
         # A surrogate in a key, or a terminal of few characters, ends no run.
         encoding = self._out.encoding or "utf-8"
-        self._out.write(text.encode(encoding, "replace").decode(encoding) + "\n")
-        self._out.flush()
+        self._write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
     def complain(self, sentence: str) -> None:
         """Say on standard error what is wrong."""
         if self._rewriting:
             self.say("")
-        print(f"error: {sentence}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError, ValueError):
+            print(f"error: {sentence}", file=sys.stderr, flush=True)
 
     def progress(self, done: int, total: int, elapsed_s: float) -> None:
         """Show how far loading has come."""
         line = progress_line(done, total, elapsed_s, ascii_only=self.ascii_only)
         if self._out.isatty():
             self._rewriting = True
-            self._out.write("\r" + line)
-            self._out.flush()
+            self._write("\r" + line)
         elif (
             elapsed_s < self._said_progress_s
             or elapsed_s - self._said_progress_s >= (_PLAIN_EVERY_S)
@@ -70,3 +70,9 @@ class Terminal:
         ):
             self._said_progress_s = elapsed_s
             self.say(line)
+
+    def _write(self, text: str) -> None:
+        # Whoever reads may have gone, as `head` does. That ends no run.
+        with contextlib.suppress(OSError, ValueError):
+            self._out.write(text)
+            self._out.flush()

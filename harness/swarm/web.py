@@ -27,7 +27,8 @@ def wrap_start(
     web_ui: WebUI,
     *,
     busy: Callable[[], bool],
-    prepare: Callable[[str, int | None], None],
+    unready: Callable[[], str | None],
+    prepare: Callable[[str, int | None, int | None, float | None], None],
 ) -> None:
     """Check a start from the form before Locust begins it.
 
@@ -35,17 +36,24 @@ def wrap_start(
         environment: Locust's.
         web_ui: The page whose form it is.
         busy: True while a run goes on; then the form only changes the number of users.
-        prepare: Takes the profile's name and the run time in seconds, None where the form has
-            none; raises `SetupError` where the run cannot be.
+        unready: Why nothing can be started or changed now, or None where it can.
+        prepare: Takes the profile's name, the run time in seconds, the number of users and how
+            many of them come in a second, None where the form has none; raises `SetupError`
+            where the run cannot be.
     """
     start = web_ui.app.view_functions[_VIEW]
 
     def checked_start() -> Response:
         host = environment.host
-        problem = _form_problem(host)
+        problem = unready() or _form_problem(host)
         if problem is None and not busy():
             try:
-                prepare(request.form.get("profile", ""), _run_time_s())
+                prepare(
+                    request.form.get("profile", ""),
+                    _run_time_s(),
+                    request.form.get("user_count", type=int),
+                    request.form.get("spawn_rate", type=float),
+                )
             except SetupError as error:
                 problem = str(error)
         if problem is not None:

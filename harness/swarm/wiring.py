@@ -24,13 +24,14 @@ from harness.swarm.children import Children
 from harness.swarm.choices import Choices
 from harness.swarm.conductor import Conductor
 from harness.swarm.exposing import exposed
+from harness.swarm.inbox import Inbox
 from harness.swarm.options import add_options
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.refusing import refuse
 from harness.swarm.sharing import live_workers
 from harness.swarm.terminal import Terminal
 from harness.swarm.web import wrap_start
-from harness.swarm.worker import REFUSED_MESSAGE, attach
+from harness.swarm.worker import HELLO_MESSAGE, REFUSED_MESSAGE, attach
 
 MASTER_TIMEOUT_S = 10
 """A worker whose master is gone stops within about so long. Locust's own time is a minute."""
@@ -78,6 +79,10 @@ def _wire_worker(environment: Environment) -> None:
 
     environment.events.test_start.add_listener(on_test_start)
     environment.events.quitting.add_listener(lambda **_: part.end())
+    if getattr(environment.parsed_options, OPTION, None) is not None:
+        # Locust let this worker join a run before it told us of anything.
+        on_test_start()
+    environment.runner.send_message(HELLO_MESSAGE)
 
 
 class Wiring:
@@ -118,6 +123,7 @@ class Wiring:
                 terminal=self._terminal,
                 leave=self._leave,
             )
+            Inbox(environment, conductor, self._terminal)
             if options.metrics_port:
                 self._metrics = start_server(
                     options.metrics_port, options.metrics_host, lambda: exposed(conductor)
@@ -154,8 +160,10 @@ class Wiring:
         assert self._conductor is not None
         self._conductor.prepare(named, session=self._options.session, table=self._options.table)
 
-    def _prepare_from_form(self, name: str, run_time_s: int | None) -> None:
-        named = self._choices.from_form(name, run_time_s)
+    def _prepare_from_form(
+        self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
+    ) -> None:
+        named = self._choices.from_form(name, run_time_s, users, rate_per_s)
         self._prepare(named)
 
     def _listen(self, conductor: Conductor) -> None:
@@ -202,6 +210,8 @@ class Wiring:
         events.quitting.add_listener(on_quitting)
         events.quit.add_listener(on_quit)
         gevent.signal_handler(signal.SIGINT, self._on_interrupt)
+        # A lost terminal ends a run as SIGTERM does.
+        gevent.signal_handler(signal.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
 
     def _set_up_web(self, web_ui: WebUI, conductor: Conductor) -> None:
         web_ui.template_args["all_profiles"] = shipped_names(shipped_directory())
@@ -209,6 +219,7 @@ class Wiring:
             self._environment,
             web_ui,
             busy=lambda: conductor.busy,
+            unready=lambda: conductor.unready,
             prepare=self._prepare_from_form,
         )
         scheme = "https" if self._options.tls_cert else "http"

@@ -10,6 +10,8 @@ import random
 
 import gevent
 import gevent.event
+import gevent.lock
+from gevent import GreenletExit
 from locust.env import Environment
 from locust.exception import StopUser
 from locust.rpc import Message
@@ -33,9 +35,12 @@ SHARE_MESSAGE = "aztables-share"
 STOP_MESSAGE = "aztables-stop"
 REPORT_MESSAGE = "aztables-report"
 REFUSED_MESSAGE = "aztables-refused"
+HELLO_MESSAGE = "aztables-hello"
 THROTTLED_MESSAGE = "aztables-account-throttled"
 
 REPORT_EVERY_S = 1.0
+_HOOKED_UP_EVERY_S = 0.05
+_HOOKED_UP_TRIES = 200
 
 
 class WorkerRun:
@@ -85,10 +90,13 @@ class WorkerRun:
         self._pacer = self._all_workers
         self._epoch_s = 0.0
         self._shared = gevent.event.Event()
+        # One user at a time has a slot and waits for it, so that a new share holds at once.
+        self._turn = gevent.lock.Semaphore(1)
         self._stopping = False
         self._handed_out = 0
         self._active = 0
         self._abandoned = 0
+        self._defects = 0
         self._lag_s = 0.0
         self._samples: list[CpuSample] = []
         self._said_throttled = False
@@ -123,15 +131,19 @@ class WorkerRun:
             raise StopUser
         ledger.note_sent()
         self._active += 1
-        finished = False
         try:
             result = self.session.execute(operation, due_s)
             ledger.add(result)
-            finished = True
+        except GreenletExit:
+            self._abandoned += 1
+            raise
+        except Exception:
+            # No failure of the service comes as an exception.
+            self._abandoned += 1
+            self._defects += 1
+            raise
         finally:
             self._active -= 1
-            if not finished:
-                self._abandoned += 1
         if not self._said_throttled and _throttled_by_account(result):
             self._said_throttled = True
             self._send_message(THROTTLED_MESSAGE, {"run_id": self.plan.run_id})
@@ -148,6 +160,7 @@ class WorkerRun:
             return
         self._stopping = True
         self._pacer.end(at_s - self._epoch_s)
+        self.ledger.close_window(at_s)
         self._shared.set()
         gevent.spawn(self._end, grace_s)
 
@@ -159,11 +172,10 @@ class WorkerRun:
 
     def _wait_until_due(self, operation: Operation) -> float | None:
         self._shared.wait()
-        while True:
+        with self._turn:
             now = self.clock()
-            pacer = self._pacer
-            due = pacer.next(now - self._epoch_s, self._handed_out)
-            if due is STOP or self.budget.exhausted:
+            due = self._pacer.next(now - self._epoch_s, self._handed_out)
+            if due is STOP or self._stopping or self.budget.exhausted:
                 raise StopUser
             self._handed_out += operation.entities_asked
             at_s = self._epoch_s + due.at_s
@@ -202,6 +214,7 @@ class WorkerRun:
                 "delta": delta.encode() if self._encoded else delta,
                 "samples": [[s.second, s.cpu_percent, s.machine_percent, s.lag_s] for s in samples],
                 "in_flight": self._active + self._abandoned,
+                "defects": self._defects,
                 "billable_transactions": self.budget.spent,
                 "exhausted": self.budget.exhausted,
             },
@@ -219,6 +232,7 @@ class WorkerPart:
         self._environment = environment
         self._early: Share | None = None
         self.run: WorkerRun | None = None
+        self.refused = False
 
     def register(self) -> None:
         """Listen to the master."""
@@ -233,10 +247,12 @@ class WorkerPart:
             SetupError: this worker cannot take part.
         """
         self.end()
+        self.refused = True
         runner = self._environment.runner
         self.run = WorkerRun(
             self._environment, plan, worker=runner.worker_index, source=runner.client_id
         )
+        self.refused = False
         if self._early is not None and self._early.run_id == plan.run_id:
             self.run.take_share(self._early)
 
@@ -271,13 +287,20 @@ def attach(environment: Environment) -> WorkerPart:
 def current_run(environment: Environment) -> WorkerRun:
     """The run that users of ``environment`` take part in.
 
+    Locust may start the users of a worker that joins a run before the worker is hooked up, so
+    that this waits a moment.
+
     Raises:
-        StopUser: this worker refused to take part; the master ends the run.
+        StopUser: this worker takes no part; the master knows why.
         RuntimeError: the locustfile did not call `wire`.
     """
-    part: WorkerPart | None = getattr(environment, _ATTRIBUTE, None)
+    for _ in range(_HOOKED_UP_TRIES):
+        part: WorkerPart | None = getattr(environment, _ATTRIBUTE, None)
+        if part is not None and part.run is not None:
+            return part.run
+        if part is not None and part.refused:
+            raise StopUser
+        gevent.sleep(_HOOKED_UP_EVERY_S)
     if part is None:
         raise RuntimeError("a locustfile with a TableUser has to call wire(events)")
-    if part.run is None:
-        raise StopUser
-    return part.run
+    raise StopUser

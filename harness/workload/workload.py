@@ -54,6 +54,7 @@ class Workload:
         transaction_size: Operations of a transaction, at most ``rows_per_partition``.
         transaction_kind: What each operation of a transaction does.
         worker: Number of the worker; keeps the RowKeys of inserts apart.
+        loading_size: Entities of a transaction that loads.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Workload:
         transaction_size: int,
         transaction_kind: Kind = Kind.UPSERT_MERGE,
         worker: int = 0,
+        loading_size: int = MAX_TRANSACTION_OPERATIONS,
     ) -> None:
         self._keys = keys
         self._picker = picker
@@ -76,6 +78,7 @@ class Workload:
         self._transaction_size = transaction_size
         self._transaction_kind = transaction_kind
         self._worker = worker
+        self._loading_size = loading_size
         self._number = 0
         self._inserted = 0
         self._deletable: collections.deque[tuple[str, str]] = collections.deque(
@@ -103,8 +106,8 @@ class Workload:
         """The transactions that load every partition, in key order."""
         for partition in range(self._keys.count):
             partition_key = self._keys.partition_key(partition)
-            for first in range(0, self._rows, MAX_TRANSACTION_OPERATIONS):
-                last = min(first + MAX_TRANSACTION_OPERATIONS, self._rows)
+            for first in range(0, self._rows, self._loading_size):
+                last = min(first + self._loading_size, self._rows)
                 yield transaction(
                     tuple(
                         self._write(

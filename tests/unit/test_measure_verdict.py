@@ -82,6 +82,8 @@ def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
 
 
 SLOW = snapshot_of({"p0": 1000})
+WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
+"""1,000 operations/s of 4 ms: four users are busy with them."""
 HOT = snapshot_of({"p0": 2500})
 BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
 
@@ -159,11 +161,13 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
         ),
         # Nothing throttled, generator idle, rate missed: the endpoint.
         (
-            evidence(SLOW, wanted_per_s=2000.0),
+            evidence(WAITING, wanted_per_s=2000.0, users=4),
             "endpoint_limited",
             "endpoint",
             "1,000 of the wanted 2,000 entities/s",
         ),
+        # The same, but most users have nothing to wait for: it is their own pauses.
+        (evidence(WAITING, wanted_per_s=2000.0, users=20), "within_target", "users", ""),
         # Cosmos DB has no target in entities a second.
         (evidence(HOT, kind=EndpointKind.COSMOS), "inconclusive", "unknown", "request units"),
         # The emulator is named as such.

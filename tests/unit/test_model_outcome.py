@@ -115,9 +115,9 @@ REFUSED = attempt(fault=Fault.REFUSED)
         (409, "EntityAlreadyExists", DELETE, (LOST,), Outcome.CONFLICT),
         (503, "ServerBusy", INSERT, (LOST,), Outcome.THROTTLED),
         # An answer about the table says nothing about the entity.
-        (404, "TableNotFound", DELETE, (LOST,), Outcome.NOT_FOUND),
+        (404, "TableNotFound", DELETE, (LOST,), Outcome.REJECTED),
         (409, "TableBeingDeleted", INSERT, (LOST,), Outcome.CONFLICT),
-        (404, "TableNotFound", BATCH, (LOST,), Outcome.NOT_FOUND),
+        (404, "TableNotFound", BATCH, (LOST,), Outcome.REJECTED),
     ],
 )
 def test_classify(

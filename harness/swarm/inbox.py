@@ -1,0 +1,71 @@
+"""What workers say to the master, outside of Locust's own reports."""
+
+from __future__ import annotations
+
+import gevent
+from locust.env import Environment
+from locust.rpc import Message
+
+from harness.swarm.conductor import Conductor
+from harness.swarm.run import Phase, Run
+from harness.swarm.terminal import Terminal
+from harness.swarm.worker import (
+    HELLO_MESSAGE,
+    REFUSED_MESSAGE,
+    REPORT_MESSAGE,
+    THROTTLED_MESSAGE,
+)
+
+
+class Inbox:
+    """Listens to the workers of every run.
+
+    Args:
+        environment: Locust's.
+        conductor: Leads the runs.
+        terminal: Where a late worker's refusal is said.
+    """
+
+    def __init__(self, environment: Environment, conductor: Conductor, terminal: Terminal) -> None:
+        self._conductor = conductor
+        self._terminal = terminal
+        runner = environment.runner
+        runner.register_message(REPORT_MESSAGE, self._on_report)
+        runner.register_message(REFUSED_MESSAGE, self._on_refused)
+        runner.register_message(HELLO_MESSAGE, self._on_hello)
+        runner.register_message(THROTTLED_MESSAGE, self._on_account_throttled)
+
+    def _run_of(self, msg: Message) -> Run | None:
+        """The run that a message is about, while it goes on."""
+        run = self._conductor.run
+        if run is None or msg.data["run_id"] != run.plan.run_id or run.phase >= Phase.DONE:
+            return None
+        return run
+
+    def _on_report(self, environment: Environment, msg: Message) -> None:
+        run = self._run_of(msg)
+        if run is not None:
+            run.take_report(msg.node_id, msg.data)
+
+    def _on_refused(self, environment: Environment, msg: Message) -> None:
+        run = self._run_of(msg)
+        if run is None or run.phase >= Phase.ENDING:
+            return
+        sentence = f"a worker refuses to take part: {msg.data['sentence']}"
+        if self._conductor.sharing.exclude(msg.node_id):
+            # It came late: the others go on without it.
+            self._terminal.complain(sentence)
+            return
+        run.phase = Phase.ENDING
+        gevent.spawn(self._conductor.give_up, run, sentence)
+
+    def _on_hello(self, environment: Environment, msg: Message) -> None:
+        """A worker is hooked up; what it was told before, it may have missed."""
+        self._conductor.share_out()
+
+    def _on_account_throttled(self, environment: Environment, msg: Message) -> None:
+        run = self._run_of(msg)
+        if run is None or run.phase >= Phase.ENDING:
+            return
+        if run.plan.remote and run.plan.profile.limits.stop_on_account_throttling:
+            gevent.spawn(self._conductor.end, run, "throttling of the account")
