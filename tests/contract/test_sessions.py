@@ -295,7 +295,7 @@ def test_a_table_that_is_not_there(
 ) -> None:
     """A missing table is told apart by its code."""
     result = open_to(kind, endpoint, "nosuchtable").execute(op(Kind.INSERT))
-    assert (result.outcome, result.attempts[0].error_code) == (Outcome.NOT_FOUND, "TableNotFound")
+    assert (result.outcome, result.attempts[0].error_code) == (Outcome.REJECTED, "TableNotFound")
 
 
 def test_a_wrong_key_is_forbidden(

@@ -68,7 +68,7 @@ def test_the_authority_of_the_environment_is_trusted(
     session = open_to("sdk", secure, "nosuchtable", connections=1)
     for _ in range(3):
         result = session.execute(QUESTION)
-        assert (result.outcome, result.attempts[0].status) == (Outcome.NOT_FOUND, 404)
+        assert (result.outcome, result.attempts[0].status) == (Outcome.REJECTED, 404)
     assert session.connections_in_use == 0
 
 
