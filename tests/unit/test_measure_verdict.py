@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -396,3 +397,28 @@ def test_a_run_without_a_window_has_a_record() -> None:
         record = record_of(one)
         assert record.verdict.result == "inconclusive"
         assert record.measured_s >= 0
+
+
+def test_failures_leave_nothing_else_to_say() -> None:
+    """Where operations fail otherwise than by throttling, no rate is held against a target."""
+    failing = dataclasses.replace(
+        SLOW, outcomes={Outcome.SUCCESS: 900, Outcome.CONNECTION: 90, Outcome.TIMEOUT: 10}
+    )
+    verdict = judge(evidence(failing, wanted_per_s=1000.0))
+    assert verdict.result == "inconclusive"
+    assert "100 of 1,000 operations failed (10%), most with connection" in verdict.sentence
+
+
+def test_what_an_application_expects_is_no_failure() -> None:
+    """Missing entities, conflicts and lost races are answers like others."""
+    expected = dataclasses.replace(
+        SLOW, outcomes={Outcome.SUCCESS: 500, Outcome.NOT_FOUND: 300, Outcome.CONFLICT: 200}
+    )
+    assert judge(evidence(expected)).result == "within_target"
+
+
+def test_a_defect_breaks_an_invariant() -> None:
+    """An operation that ended in an exception of the harness makes the run invalid."""
+    defective = dataclasses.replace(SLOW, outcomes={Outcome.DEFECT: 2})
+    broken = broken_invariants(defective, waiting=0, in_flight=0)
+    assert "2 operations ended in a defect" in broken[-1]
