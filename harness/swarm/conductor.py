@@ -121,7 +121,6 @@ class Conductor:
             endpoint=self.endpoint,
             embedded=self._embedded,
         )
-        check_folder(self.environment.parsed_options.out)
         # A new clock a run: the machine's may have been set, or have slept, since the last.
         self.clock = monotonic_utc()
         run = Run(plan, self.endpoint, self.clock())
@@ -129,6 +128,8 @@ class Conductor:
         check(self.endpoint)
         if table is not None:
             require_empty_table(self.endpoint, table, run.budget)
+        # Last, so that a run that is refused leaves no folder.
+        check_folder(self.environment.parsed_options.out)
         self.run = run
         self._staging = Staging(run, self._terminal, self.clock)
         gateway = self._gateway
