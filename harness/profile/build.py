@@ -108,8 +108,7 @@ def pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
 
 def loading_pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
     """The pacer of loading: an account's cap holds for it too, an emulator is loaded at once."""
-    emulated = kind in (EndpointKind.AZURITE, EndpointKind.GATEWAY)
-    return ClosedLoop(None if emulated else wanted_rate(profile, kind))
+    return ClosedLoop(None if kind.emulated else wanted_rate(profile, kind))
 
 
 def _retries(profile: Profile) -> int:

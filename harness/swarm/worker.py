@@ -100,7 +100,6 @@ class WorkerRun:
         self._lag_s = 0.0
         self._samples: list[CpuSample] = []
         self._said_throttled = False
-        self._ended = False
         self._greenlets = [
             gevent.spawn(sample_forever, self.clock, self._take_lag, self._samples.append),
             gevent.spawn(self._report_forever),
