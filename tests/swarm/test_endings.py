@@ -26,7 +26,7 @@ from tests.swarm.proxy import Proxy
 
 pytestmark = pytest.mark.azurite
 
-CALM = ("--set", "load.max_entities_per_s=40", "-t", "40s")
+CALM = ("--set", "load.max_entities_per_s=100", "-t", "40s")
 LONG_LOADING = ("--set", "keys.rows_per_partition=300000")
 SLOW_RAMP = ("-u", "60", "-r", "1")
 WEB = tuple(option for option in QUICK if option != "--headless")
@@ -136,7 +136,7 @@ class Endings:
 
     def ctrl_c_while_lingering(self) -> LocustProcess:
         process = self._started(
-            *("-t", "5s", "--metrics-linger", "50", "--metrics-port", str(free_port())),
+            *("-t", "12s", "--metrics-linger", "50", "--metrics-port", str(free_port())),
             until="Metrics stay",
         )
         process.interrupt()
