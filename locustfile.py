@@ -5,8 +5,8 @@ The README shows how to write a user class of your own.
 
 from locust import events
 
-from harness.swarm import KeySpreadUser, SinglePartitionUser, wire
+from harness.swarm import KeySpreadUser, ProfileUser, SinglePartitionUser, wire
 
-__all__ = ["KeySpreadUser", "SinglePartitionUser"]
+__all__ = ["KeySpreadUser", "ProfileUser", "SinglePartitionUser"]
 
 wire(events)

@@ -28,6 +28,7 @@ from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.connection import emulator_endpoint
 from harness.endpoint.exchange import Exchange
 from harness.endpoint.sdk import SdkSession
+from harness.endpoint.session import SessionOptions
 from harness.endpoint.transport import GeventTransport
 from harness.model.operation import Kind, Operation
 from harness.workload.budget import Budget
@@ -59,16 +60,18 @@ def compare(url: str) -> int:
     """Measure both at the server."""
     endpoint, clock = emulator_endpoint(url), monotonic_utc()
     session = SdkSession(
-        endpoint=endpoint,
-        table="stress",
-        run_id=RUN_ID,
-        retry=NoRetry(),
-        budget=Budget(),
-        clock=clock,
-        rng=random.Random(1),
-        connections=1,
-        connect_timeout_s=5.0,
-        read_timeout_s=10.0,
+        SessionOptions(
+            endpoint=endpoint,
+            table="stress",
+            run_id=RUN_ID,
+            retry=NoRetry(),
+            budget=Budget(),
+            clock=clock,
+            rng=random.Random(1),
+            connections=1,
+            connect_timeout_s=5.0,
+            read_timeout_s=10.0,
+        )
     )
     transport = GeventTransport(
         url=endpoint.url, connections=1, connect_timeout_s=5.0, read_timeout_s=10.0, clock=clock

@@ -1,13 +1,17 @@
 """A server that only answers: enough of a table service for a run, and as little work as can be.
 
-A write is answered with 204 and counted, a transaction with a 204 for each of its parts, a list of
-tables is empty. Nothing is stored and no signature is looked at. It prints its port and serves
-until it is killed. ``GET /upserts`` gives the number of single upserts so far.
+A write is answered with 204, a transaction with a 204 for each of its parts, a point query with an
+entity of 1 KiB, any other list is empty. Nothing is stored and no signature is looked at. It prints
+its port and serves until it is killed. With a certificate and its key as arguments it listens with
+TLS too, at a port that it prints behind the other. ``GET /entities`` gives how many entities were
+written or read one by one so far.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import ssl
 import sys
 
 _BOUND_S = 600.0
@@ -25,7 +29,7 @@ _CHANGESET = (
 class Connection(asyncio.Protocol):
     """One connection of a client; requests come one after the other."""
 
-    upserts = 0
+    entities = 0
 
     def __init__(self) -> None:
         self._data = b""
@@ -55,15 +59,19 @@ def _content_length(head: bytes) -> int:
 
 def _answer(head: bytes, body: bytes) -> bytes:
     if head.startswith((b"PATCH ", b"PUT ")):
-        Connection.upserts += 1
+        Connection.entities += 1
         return _NO_CONTENT
-    if head.startswith(b"GET /upserts "):
-        return _with_body(b"200 OK", b"text/plain", str(Connection.upserts).encode())
+    if head.startswith(b"GET /entities "):
+        return _with_body(b"200 OK", b"text/plain", str(Connection.entities).encode())
     if head.startswith(b"GET "):
+        if b"(PartitionKey=" in head.partition(b"\r\n")[0]:
+            Connection.entities += 1
+            return _ENTITY
         return _with_body(b"200 OK", b"application/json", b'{"value":[]}')
     if b"/$batch " in head.partition(b"\r\n")[0]:
         begin, part, end = _CHANGESET
         parts = body.count(b"Content-Type: application/http")
+        Connection.entities += parts
         return _with_body(b"202 Accepted", _BATCH_TYPE, begin + parts * part + end)
     return _NO_CONTENT
 
@@ -76,13 +84,39 @@ def _with_body(status: bytes, content_type: bytes, body: bytes) -> bytes:
     )
 
 
-async def serve() -> None:
-    """Listen on a free port of this machine."""
-    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
+_ENTITY = _with_body(
+    b"200 OK",
+    b"application/json;odata=minimalmetadata;streaming=true;charset=utf-8",
+    json.dumps(
+        {
+            "odata.metadata": "http://127.0.0.1/account/$metadata#table/@Element",
+            "odata.etag": "W/\"datetime'2026-11-21T00%3A00%3A00.1234567Z'\"",
+            "PartitionKey": "p0",
+            "RowKey": "0-00000000",
+            "Timestamp": "2026-11-21T00:00:00.1234567Z",
+            "Total@odata.type": "Edm.Int64",
+            "Total": "1099511627776",
+            "Created@odata.type": "Edm.DateTime",
+            "Created": "2024-01-01T00:00:00Z",
+            "Ratio": 0.5,
+            "Text": "x" * 600,
+        }
+    ).encode(),
+)
+
+
+async def serve(*certificate: str) -> None:
+    """Listen on a free port of this machine, and on another with TLS if there is a certificate."""
+    loop = asyncio.get_running_loop()
+    servers = [await loop.create_server(Connection, "127.0.0.1", 0)]
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*certificate)
+        servers.append(await loop.create_server(Connection, "127.0.0.1", 0, ssl=context))
+    print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     # Bounded, so that nothing is left behind by a benchmark that was killed.
     await asyncio.sleep(_BOUND_S)
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(serve()))
+    sys.exit(asyncio.run(serve(*sys.argv[1:])))

@@ -6,12 +6,7 @@ and this does not: retry, log, trace, redirect. The first is done outside, where
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
-import time
-from email.utils import formatdate
 from typing import Any
 
 from azure.core.pipeline import PipelineRequest, PipelineResponse
@@ -21,6 +16,7 @@ from azure.core.rest import HttpRequest
 from harness.endpoint.connection import Sas, SharedKey
 from harness.endpoint.exchange import Exchange, ResponseFault
 from harness.endpoint.transport import Answer
+from harness.endpoint.wire.signing import ServiceDate, signer_of
 from harness.model.outcome import Fault
 
 
@@ -38,16 +34,8 @@ class Envelope(HTTPPolicy[HttpRequest, Answer]):
 
     def __init__(self, credential: SharedKey | Sas) -> None:
         super().__init__()
-        self._account = ""
-        self._key = b""
-        self._token = ""
-        if isinstance(credential, Sas):
-            self._token = credential.token
-        else:
-            self._account = credential.account
-            self._key = base64.b64decode(credential.key, validate=True)
-        self._second = 0
-        self._date = ""
+        self._signer = signer_of(credential)
+        self._date = ServiceDate()
 
     def send(self, request: PipelineRequest[HttpRequest]) -> PipelineResponse[HttpRequest, Answer]:
         """Complete the request, send it, decode the answer.
@@ -58,34 +46,21 @@ class Envelope(HTTPPolicy[HttpRequest, Answer]):
         http = request.http_request
         exchange: Exchange = request.context.options["exchange"]
         headers = http.headers
-        headers["x-ms-date"] = date = self._now()
+        headers["x-ms-date"] = date = self._date.now()
         headers["x-ms-client-request-id"] = exchange.client_request_id
-        if self._token:
-            http.url += ("&" if "?" in http.url else "?") + self._token
-        else:
-            headers["Authorization"] = self._signature(http, date)
+        url, signer = http.url, self._signer
+        path = url[url.index("/", url.index("//") + 2) :].partition("?")[0]
+        content_type = headers.get("Content-Type", "")
+        if signature := signer.authorization(http.method, content_type, date, path):
+            headers["Authorization"] = signature
+        if signer.query:
+            http.url = f"{url}{'&' if '?' in url else '?'}{signer.query}"
         response = self.next.send(request)
         # The SDK's pager expects what its retry policy leaves here.
         request.context["location_mode"] = "primary"
         if exchange.status in (200, 201):
             request.context["deserialized_data"] = _decoded(exchange.body)
         return response
-
-    def _now(self) -> str:
-        """The date for the service: the machine's own clock, formatted once a second."""
-        second = int(time.time())
-        if second != self._second:
-            self._second, self._date = second, formatdate(second, usegmt=True)
-        return self._date
-
-    def _signature(self, http: HttpRequest, date: str) -> str:
-        """Value of ``Authorization`` by "Authorize with Shared Key", table service."""
-        url = http.url
-        resource = url[url.index("/", url.index("//") + 2) :].partition("?")[0]
-        content_type = http.headers.get("Content-Type", "")
-        text = f"{http.method}\n\n{content_type}\n{date}\n/{self._account}{resource}"
-        digest = hmac.digest(self._key, text.encode(), hashlib.sha256)
-        return f"SharedKey {self._account}:{base64.b64encode(digest).decode()}"
 
 
 def _decoded(body: bytes) -> dict[str, Any]:

@@ -25,10 +25,40 @@ class ResponseFault(ServiceResponseError):
         self.fault = fault
 
 
+class PartRefused(Exception):
+    """A transaction was answered, and one of its parts was refused, so that none was done.
+
+    Attributes:
+        status: Of the part.
+        headers: Of the part's answer.
+        body: Of the part's answer.
+    """
+
+    def __init__(self, status: int, headers: AnswerHeaders, body: bytes) -> None:
+        super().__init__(f"a part was refused with {status}")
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
 class AnswerHeaders(dict[str, str]):
     """Headers of an answer; names in any case."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, head: bytes) -> AnswerHeaders:
+        """Those of a whole head, its first line left out.
+
+        ``Date`` is left out too: nobody reads it, and the SDK would parse it every time.
+        """
+        headers = cls()
+        for line in head.split(b"\r\n")[1:]:
+            name, colon, value = line.partition(b":")
+            if colon:
+                headers.add(name.decode("latin-1"), value.strip().decode("latin-1"))
+        headers.pop("date", None)
+        return headers
 
     def add(self, name: str, value: str) -> None:
         """Keep a header."""
@@ -47,9 +77,6 @@ class AnswerHeaders(dict[str, str]):
         return isinstance(name, str) and dict.__contains__(self, name.lower())
 
 
-_NO_HEADERS = AnswerHeaders()
-
-
 class Exchange:
     """What one attempt put on the wire and got from it. The transport fills it in.
 
@@ -60,19 +87,20 @@ class Exchange:
         done_s: When the answer was whole, or the fault was seen.
         status: HTTP status; 0 where no whole answer came.
         reason: The words behind the status.
-        headers: Those of the answer; not kept of a 204, of which nobody reads any.
+        head: Of the answer, as it came, where ``headers`` are yet to be read from it.
         body: That of the answer.
         bytes_sent: Head and body; what TLS adds is not seen.
         bytes_received: Head and body, as far as they came.
     """
 
     __slots__ = (
+        "_headers",
         "body",
         "bytes_received",
         "bytes_sent",
         "client_request_id",
         "done_s",
-        "headers",
+        "head",
         "reason",
         "sent_s",
         "status",
@@ -84,7 +112,19 @@ class Exchange:
         self.done_s = 0.0
         self.status = 0
         self.reason = ""
-        self.headers = _NO_HEADERS
+        self.head = b""
+        self._headers: AnswerHeaders | None = None
         self.body = b""
         self.bytes_sent = 0
         self.bytes_received = 0
+
+    @property
+    def headers(self) -> AnswerHeaders:
+        """Those of the answer; not kept of a 204, of which nobody reads any."""
+        if self._headers is None:
+            self._headers = AnswerHeaders.of(self.head)
+        return self._headers
+
+    @headers.setter
+    def headers(self, headers: AnswerHeaders) -> None:
+        self._headers = headers

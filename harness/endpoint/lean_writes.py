@@ -90,14 +90,18 @@ def json_of(operation: Operation) -> dict[str, Any]:
         "RowKey@odata.type": "Edm.String",
     }
     for name, value in (operation.properties or {}).items():
-        edm_type, entity[name] = _typed(value)
+        edm_type, entity[name] = edm_json(value)
         if edm_type:
             entity[f"{name}@odata.type"] = edm_type
     return entity
 
 
-def _typed(value: EdmValue) -> tuple[str, Any]:
-    """Edm type and JSON value; no type where JSON tells it."""
+def edm_json(value: EdmValue) -> tuple[str, Any]:
+    """Edm type and JSON value of a property; no type where JSON tells it.
+
+    Raises:
+        TypeError: it has no Edm type, or does not fit into Edm.Int32.
+    """
     if isinstance(value, str):
         return "Edm.String", value
     if isinstance(value, bool):

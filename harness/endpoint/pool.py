@@ -7,14 +7,17 @@ is out of step; either way it is not used again.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
 import ssl
+from time import monotonic
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import gevent.monkey
+from gevent import get_hub
 from gevent.lock import BoundedSemaphore
 from gevent.ssl import SSLContext, create_default_context
 from geventhttpclient.connectionpool import ConnectionPool, SSLConnectionPool
@@ -24,30 +27,109 @@ from harness.endpoint.trust import CA_VARIABLES, trust_context
 # The unpatched poll: it never switches greenlets, and unlike select takes any descriptor.
 _poll = gevent.monkey.get_original("select", "poll")
 
+_READ = 1
+_LOOKS_A_TIMEOUT = 20
+"""A time-out is seen at most a twentieth of itself late."""
+_QUICKEST_LOOK_S, _SLOWEST_LOOK_S = 0.01, 1.0
 
-class Connection(Protocol):
-    """What is used of a connected socket, with TLS or without."""
 
-    def send(self, data: bytes, /) -> int:
-        """Send what can be sent at once; how many bytes that was."""
+class _Overdue(TimeoutError):
+    """Thrown at the greenlet that waits for an answer."""
 
-    def sendall(self, data: bytes, /) -> None:
-        """Send all of it."""
 
-    def recv(self, size: int, /) -> bytes:
-        """What has come, at most ``size`` bytes; nothing at the end."""
+class Connection:
+    """A connected socket, with TLS or without. One greenlet at a time uses it.
 
-    def fileno(self) -> int:
-        """Its descriptor; negative when closed."""
+    Waiting for an answer's first bytes is what every exchange does. gevent's sockets would try to
+    read at once, which fails, and set up a timer; here the pool looks after who waits too long.
+
+    Attributes:
+        new: True before its first whole answer.
+        waits_since_s: Since when an answer's first bytes are waited for, by the monotonic clock;
+            infinite where they are not.
+    """
+
+    __slots__ = ("_hub", "_idle", "_readable", "_socket", "_timeout_s", "new", "waits_since_s")
+
+    def __init__(self, connected: Any, timeout_s: float) -> None:
+        self._socket = connected
+        self._timeout_s = timeout_s
+        self._hub = get_hub()
+        self._readable = self._hub.loop.io(connected.fileno(), _READ)
+        self._idle = _poll()
+        self._idle.register(connected.fileno(), select.POLLIN)
+        self.new = True
+        self.waits_since_s = math.inf
+
+    @property
+    def tls_session(self) -> ssl.SSLSession | None:
+        """What a later connection can resume; None without TLS."""
+        session: ssl.SSLSession | None = getattr(self._socket, "session", None)
+        return session
+
+    def send(self, data: bytes) -> None:
+        """Send all of it.
+
+        Raises:
+            OSError: the connection is broken, or takes nothing in time.
+        """
+        # All of it mostly leaves at once; sendall would first ask for the kind of socket.
+        left = self._socket.send(data)
+        if left < len(data):
+            self._socket.sendall(memoryview(data)[left:])
+
+    def first(self, size: int) -> bytes:
+        """The first bytes of an answer, at most ``size``; nothing at the end.
+
+        Raises:
+            OSError: the connection is broken, or nothing comes in time.
+        """
+        self.waits_since_s = monotonic()
+        try:
+            while True:
+                try:
+                    self._hub.wait(self._readable)
+                    break
+                except _Overdue:
+                    # It may have been thrown for an answer that had just come.
+                    if monotonic() - self.waits_since_s >= self._timeout_s:
+                        raise
+        finally:
+            self.waits_since_s = math.inf
+        data: bytes = self._socket.recv(size)
+        return data
+
+    def more(self, size: int) -> bytes:
+        """Further bytes of an answer, at most ``size``; nothing at the end.
+
+        Raises:
+            OSError: the connection is broken, or nothing comes in time.
+        """
+        data: bytes = self._socket.recv(size)
+        return data
+
+    def give_up_if_late(self, now_s: float) -> None:
+        """End the wait for an answer's first bytes where it took too long."""
+        if now_s - self.waits_since_s >= self._timeout_s:
+            self._hub.cancel_wait(self._readable, _Overdue("timed out"))
+
+    def usable(self) -> bool:
+        """True where it is idle and has nothing to say: no end, no stray data."""
+        return not self._idle.poll(0)
 
     def close(self) -> None:
         """Close it."""
+        self._readable.close()
+        self._socket.close()
 
 
 class _Connector(Protocol):
     """The part of geventhttpclient's pools that is used here: it makes connections."""
 
     def _create_socket(self) -> Any: ...
+
+    def learn(self, connection: Connection) -> None:
+        """Take from a connection that works what helps to make the next one."""
 
 
 def _set_no_delay(connection: Any) -> None:
@@ -58,10 +140,27 @@ class _PlainConnector(ConnectionPool):
     def after_connect(self, sock: Any) -> None:
         _set_no_delay(sock)
 
+    def learn(self, connection: Connection) -> None:
+        pass
+
 
 class _TlsConnector(SSLConnectionPool):
+    """Resumes the TLS session of a connection before, which saves most of a handshake."""
+
+    _session: ssl.SSLSession | None = None
+
+    def _connect_socket(self, sock: Any, address: Any) -> Any:
+        sock.connect(address)
+        return self.ssl_context.wrap_socket(
+            sock, server_hostname=self._request_host, session=self._session
+        )
+
     def after_connect(self, sock: Any) -> None:
         _set_no_delay(sock)
+
+    def learn(self, connection: Connection) -> None:
+        # TLS 1.3 hands the session over behind the handshake: with the first answer.
+        self._session = connection.tls_session
 
 
 class ConnectionLimit:
@@ -71,11 +170,14 @@ class ConnectionLimit:
     descriptors, and leaves waiters hanging when it is closed.
     """
 
-    def __init__(self, connector: _Connector, limit: int) -> None:
+    def __init__(self, connector: _Connector, limit: int, read_timeout_s: float) -> None:
         self._connector = connector
         self._places = BoundedSemaphore(limit)
         self._limit = limit
+        self._read_timeout_s = read_timeout_s
+        self._open: set[Connection] = set()
         self._idle: list[Connection] = []
+        self._looks: Any = None
         self._closed = False
 
     @property
@@ -96,16 +198,26 @@ class ConnectionLimit:
         idle = self._idle
         while idle:
             candidate = idle.pop()
-            if _usable(candidate):
+            if candidate.usable():
                 return candidate
-            candidate.close()
-        made: Connection = self._connector._create_socket()
+            self._end(candidate)
+        made = Connection(self._connector._create_socket(), self._read_timeout_s)
+        self._open.add(made)
+        if self._looks is None:
+            every_s = self._read_timeout_s / _LOOKS_A_TIMEOUT
+            every_s = min(max(every_s, _QUICKEST_LOOK_S), _SLOWEST_LOOK_S)
+            # It keeps no process alive.
+            self._looks = get_hub().loop.timer(every_s, every_s, ref=False)
+            self._looks.start(self._look)
         return made
 
     def put_back(self, connection: Connection) -> None:
         """Keep a connection after a whole answer, and free its place."""
+        if connection.new:
+            connection.new = False
+            self._connector.learn(connection)
         if self._closed:
-            connection.close()
+            self._end(connection)
         else:
             self._idle.append(connection)
         self._places.release()
@@ -114,7 +226,7 @@ class ConnectionLimit:
         """Close what was used, if anything was, and free its place."""
         try:
             if connection is not None:
-                connection.close()
+                self._end(connection)
         finally:
             self._places.release()
 
@@ -122,17 +234,27 @@ class ConnectionLimit:
         """Close the idle connections, and from now on each that is put back."""
         self._closed = True
         while self._idle:
-            self._idle.pop().close()
+            self._end(self._idle.pop())
+        self._look_no_more()
 
+    def _end(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        try:
+            connection.close()
+        finally:
+            if self._closed:
+                self._look_no_more()
 
-def _usable(connection: Connection) -> bool:
-    """True where an idle connection has nothing to say: no end, no stray data."""
-    descriptor = connection.fileno()
-    if descriptor < 0:
-        return False
-    poll = _poll()
-    poll.register(descriptor, select.POLLIN)
-    return not poll.poll(0)
+    def _look(self) -> None:
+        now_s = monotonic()
+        for connection in self._open:
+            connection.give_up_if_late(now_s)
+
+    def _look_no_more(self) -> None:
+        """Stop looking after connections when the last one has ended."""
+        if self._looks is not None and not self._open:
+            self._looks.close()
+            self._looks = None
 
 
 def _tls_context() -> SSLContext:
@@ -170,10 +292,12 @@ def open_pool(
         "connection_timeout": connect_timeout_s,
         "network_timeout": read_timeout_s,
     }
-    if not tls:
-        return ConnectionLimit(_PlainConnector(host, port, host, port, **timeouts), connections)
-    context = _tls_context()
-    connector = _TlsConnector(
-        host, port, host, port, ssl_context_factory=lambda cafile: context, **timeouts
-    )
-    return ConnectionLimit(connector, connections)
+    connector: _Connector
+    if tls:
+        context = _tls_context()
+        connector = _TlsConnector(
+            host, port, host, port, ssl_context_factory=lambda cafile: context, **timeouts
+        )
+    else:
+        connector = _PlainConnector(host, port, host, port, **timeouts)
+    return ConnectionLimit(connector, connections, read_timeout_s)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableTransactionError
 
-from harness.endpoint.exchange import Exchange, RequestFault, ResponseFault
+from harness.endpoint.exchange import Exchange, PartRefused, RequestFault, ResponseFault
 from harness.endpoint.translate import read_error, retry_after_s, shorten
-from harness.model.counting import entity_count
+from harness.endpoint.wire.multipart import refused_part
+from harness.model.counting import entity_count, scanned
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, throttling_scope
 
@@ -24,7 +27,13 @@ class Run:
         self.bytes_received = 0
 
     def result(
-        self, outcome: Outcome, value: object, due_s: float | None, returned: int = 0
+        self,
+        outcome: Outcome,
+        value: object,
+        due_s: float | None,
+        returned: int = 0,
+        *,
+        whole: bool = True,
     ) -> Result:
         """The operation has ended so.
 
@@ -32,10 +41,14 @@ class Run:
             outcome: How.
             value: What a read returned.
             due_s: When it was due.
-            returned: Entities that a query brought; it scanned at least as many.
+            returned: Entities that a query brought.
+            whole: False where a query was given up before its last page.
         """
         first, last = self.attempts[0], self.attempts[-1]
         operation = self.operation
+        walked, estimated = 0, False
+        if operation.kind is Kind.QUERY:
+            walked, estimated = scanned(operation, returned, whole=whole)
         return Result(
             operation=operation,
             outcome=outcome,
@@ -43,9 +56,9 @@ class Run:
             done_s=last.sent_s + last.latency_s,
             attempts=tuple(self.attempts),
             due_s=due_s,
-            entities=entity_count(operation, outcome, returned),
+            entities=entity_count(operation, outcome, walked),
             entities_returned=returned,
-            estimated=operation.kind is Kind.QUERY,
+            estimated=estimated,
             bytes_sent=self.bytes_sent,
             bytes_received=self.bytes_received,
             value=value,
@@ -63,9 +76,9 @@ def attempt_of(
 
     Args:
         exchange: As the transport filled it in.
-        error: What the SDK raised; None where it was content.
+        error: What was raised; None where all was well.
         begun_s: When the request was begun: its time of sending, if it never left.
-        now_s: When the SDK came back.
+        now_s: When it was over.
     """
     sent_s = begun_s if exchange.sent_s is None else exchange.sent_s
     latency_s = (now_s if exchange.sent_s is None else exchange.done_s) - sent_s
@@ -74,9 +87,9 @@ def attempt_of(
         code, message = read_error(exchange.headers, exchange.body)
     elif error is None:
         return Attempt(status=status, sent_s=sent_s, latency_s=latency_s)
-    elif isinstance(error, TableTransactionError) and error.status_code:
-        status = error.status_code
-        code, message = _part_error(error)
+    elif (part := _refused(error, exchange)) is not None:
+        status = part.status
+        code, message = read_error(part.headers, part.body)
     else:
         fault = _fault_of(error)
         return Attempt(
@@ -102,11 +115,16 @@ def attempt_of(
     )
 
 
-def _part_error(error: TableTransactionError) -> tuple[str, str]:
-    """Code and message of the part that failed."""
-    # The SDK sets the attribute from outside, to one of its enum's members where it knows it.
-    code = getattr(error, "error_code", None)
-    return str(getattr(code, "value", code) or ""), shorten(str(error.message))
+def _refused(error: Exception, exchange: Exchange) -> PartRefused | None:
+    """The part that failed; None where it is none, or nobody can tell which."""
+    if isinstance(error, PartRefused):
+        return error
+    if not isinstance(error, TableTransactionError):
+        return None
+    # The SDK says of a part that was too large neither which nor that it was a part.
+    with contextlib.suppress(ResponseFault):
+        return refused_part(exchange.headers.get("content-type", ""), exchange.body)
+    return None
 
 
 def _fault_of(error: Exception) -> Fault:

@@ -8,11 +8,10 @@ What they cannot show is said at `SdkDefaultSession`.
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
-import gevent
 from azure.core.exceptions import (
     AzureError,
     IncompleteReadError,
@@ -24,16 +23,14 @@ from azure.core.exceptions import (
 from azure.core.pipeline import PipelineRequest, PipelineResponse
 from azure.data.tables import TableClient
 
-from harness.endpoint.clock import Clock
-from harness.endpoint.connection import Endpoint
 from harness.endpoint.exchange import AnswerHeaders, Exchange, ResponseFault
 from harness.endpoint.run import Run, attempt_of
 from harness.endpoint.sdk import sdk_credential
+from harness.endpoint.session import SessionOptions
 from harness.endpoint.translate import Token, read_page, send
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, classify
-from harness.workload.budget import Budget, BudgetSpent
-from harness.workload.retry import RetryPolicy
+from harness.workload.budget import BudgetSpent
 
 _REQUEST_ID = "x-ms-client-request-id"
 
@@ -51,9 +48,8 @@ class _Call:
 class SdkDefaultSession:
     """Sends operations through azure-data-tables, untouched.
 
-    Takes the arguments of `harness.endpoint.sdk.SdkSession`, so that either can be built.
-    ``retry``, ``rng``, ``connections`` and ``sleep`` are ignored: the SDK retries by its own
-    rules, waits in its own way, and its pool has no bound. Time-outs are handed to it.
+    Of its options ``retry``, ``rng``, ``connections`` and ``sleep`` are ignored: the SDK retries
+    by its own rules, waits in its own way, and its pool has no bound. Time-outs are handed to it.
 
     What is known of attempts, and what is not:
 
@@ -69,39 +65,42 @@ class SdkDefaultSession:
       nothing back.
     """
 
-    def __init__(
-        self,
-        *,
-        endpoint: Endpoint,
-        table: str,
-        run_id: str,
-        retry: RetryPolicy,
-        budget: Budget,
-        clock: Clock,
-        rng: random.Random,
-        connections: int,
-        connect_timeout_s: float,
-        read_timeout_s: float,
-        sleep: Callable[[float], None] = gevent.sleep,
-    ) -> None:
-        self._run_id = run_id
-        self._budget = budget
-        self._clock = clock
+    def __init__(self, options: SessionOptions) -> None:
+        self._run_id = options.run_id
+        self._budget = options.budget
+        self._clock = options.clock
         self._numbers = itertools.count()
         self._calls: dict[str, _Call] = {}
-        self._client = TableClient(
-            endpoint.url,
-            table,
-            credential=sdk_credential(endpoint.credential),
-            connection_timeout=connect_timeout_s,
-            read_timeout=read_timeout_s,
+        self._table = options.table
+        self._clients: dict[str, TableClient] = {}
+        self._new_client = partial(
+            TableClient,
+            options.endpoint.url,
+            credential=sdk_credential(options.endpoint.credential),
+            connection_timeout=options.connect_timeout_s,
+            read_timeout=options.read_timeout_s,
             raw_request_hook=self._on_request,
             raw_response_hook=self._on_response,
         )
 
+    @property
+    def connections_in_use(self) -> int:
+        """Not known: 0."""
+        return 0
+
     def close(self) -> None:
         """Close every connection."""
-        self._client.close()
+        for client in self._clients.values():
+            client.close()
+
+    def _of(self, operation: Operation) -> TableClient:
+        """The client of the table that an operation is about."""
+        client = self._clients.get(operation.table)
+        if client is None:
+            client = self._clients[operation.table] = self._new_client(
+                self._table + operation.table
+            )
+        return client
 
     def execute(self, operation: Operation, due_s: float | None = None) -> Result:
         """Do one operation; see `harness.endpoint.session.TableSession`.
@@ -113,33 +112,34 @@ class SdkDefaultSession:
             raise BudgetSpent("the budget of billable transactions is used up")
         run = Run(operation)
         if operation.kind is Kind.QUERY:
-            outcome, found = self._drain(run)
-            return run.result(outcome, found, due_s, len(found))
+            outcome, found, whole = self._drain(run)
+            return run.result(outcome, found, due_s, len(found), whole=whole)
         outcome, value = self._call(run, lambda options: self._send(operation, options))
         return run.result(outcome, value, due_s)
 
     def _send(self, operation: Operation, options: Mapping[str, Any]) -> object:
-        value = send(self._client, operation, options, lean=False)
+        value = send(self._of(operation), operation, options, lean=False)
         return None if operation.kind is Kind.TRANSACTION else cast(object, value)
 
-    def _drain(self, run: Run) -> tuple[Outcome, list[dict[str, Any]]]:
-        """Follow a query to its end."""
+    def _drain(self, run: Run) -> tuple[Outcome, list[dict[str, Any]], bool]:
+        """Follow a query to its end. Last, whether it got there."""
         query = run.operation
+        client = self._of(query)
         found: list[dict[str, Any]] = []
         token: Token | None = None
 
         def page(options: Mapping[str, Any]) -> object:
-            return read_page(self._client, query, token, len(found), options)
+            return read_page(client, query, token, len(found), options)
 
         while True:
             outcome, value = self._call(run, page)
             if outcome is not Outcome.SUCCESS:
-                return outcome, found
+                return outcome, found, False
             entities, token = cast("tuple[list[dict[str, Any]], Token | None]", value)
             found += entities
             enough = query.top is not None and len(found) >= query.top
             if token is None or enough or self._budget.exhausted:
-                return outcome, found
+                return outcome, found, token is None or enough
 
     def _call(
         self, run: Run, call: Callable[[Mapping[str, Any]], object]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable
 
-import gevent
-
-from harness.endpoint.clock import Clock
-from harness.endpoint.connection import Endpoint
 from harness.endpoint.sdk import SdkSession
 from harness.endpoint.sdk_default import SdkDefaultSession
-from harness.endpoint.session import TableSession
-from harness.workload.budget import Budget
-from harness.workload.retry import RetryPolicy
+from harness.endpoint.session import SessionOptions, TableSession
+from harness.endpoint.wire.session import WireSession
 
-_SESSIONS: dict[str, type[SdkSession] | type[SdkDefaultSession]] = {
+__all__ = ["SESSION_KINDS", "SessionOptions", "TableSession", "open_session"]
+
+_SESSIONS: dict[str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession]] = {
     "sdk": SdkSession,
+    "wire": WireSession,
     "sdk-default": SdkDefaultSession,
 }
 
@@ -28,22 +24,8 @@ _TALKATIVE = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 """Libraries that log each request, and from which level on they may. A SAS is part of a URL."""
 
 
-def open_session(
-    kind: str,
-    *,
-    endpoint: Endpoint,
-    table: str,
-    run_id: str,
-    retry: RetryPolicy,
-    budget: Budget,
-    clock: Clock,
-    rng: random.Random,
-    connections: int,
-    connect_timeout_s: float,
-    read_timeout_s: float,
-    sleep: Callable[[float], None] = gevent.sleep,
-) -> TableSession:
-    """The session of that kind; for the arguments see `harness.endpoint.sdk.SdkSession`.
+def open_session(kind: str, options: SessionOptions) -> TableSession:
+    """The session of that kind.
 
     Raises:
         ValueError: there is no such kind; the message names those there are.
@@ -53,16 +35,4 @@ def open_session(
         raise ValueError(f"no session is called {kind!r}; there are {', '.join(SESSION_KINDS)}")
     for library, level in _TALKATIVE.items():
         logging.getLogger(library).setLevel(level)
-    return _SESSIONS[kind](
-        endpoint=endpoint,
-        table=table,
-        run_id=run_id,
-        retry=retry,
-        budget=budget,
-        clock=clock,
-        rng=rng,
-        connections=connections,
-        connect_timeout_s=connect_timeout_s,
-        read_timeout_s=read_timeout_s,
-        sleep=sleep,
-    )
+    return _SESSIONS[kind](options)

@@ -1,6 +1,7 @@
-"""Names of the tables that a run makes: ``stress``, UTC time, 8 hex digits.
+"""Names of the tables that a run makes: ``stress``, UTC time, 8 hex digits, and an ending.
 
-A name of this form is what `harness sweep` takes for ours, and nothing else is touched.
+Only a workload of several tables has endings: a capital letter, then letters and digits. A name of
+this form is what `harness sweep` takes for ours, and nothing else is touched.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import datetime as dt
 import random
 import re
 
-_FORM = re.compile(r"stress(\d{8}T\d{6})Z[0-9a-f]{8}")
+_FORM = re.compile(r"stress(\d{8}T\d{6})Z[0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
 _TIME = "%Y%m%dT%H%M%S"
 
 

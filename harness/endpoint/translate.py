@@ -15,14 +15,11 @@ from typing import Any, cast
 from azure.core import MatchConditions
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableEntity, UpdateMode
 
-from harness.model.entity import Int64
-from harness.model.operation import Kind, Operation
+from harness.model.entity import ETAG, Int64
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
 
 MAX_PAGE_ENTITIES = 1000
 _MESSAGE_CHARACTERS = 200
-
-ETAG = "odata.etag"
-"""Key of the ETag in a value that was read."""
 
 _NO_ECHO = {"response_preference": "return-no-content"}
 
@@ -63,8 +60,12 @@ def _python_value(stored: EntityProperty) -> Any:
 def filter_of(operation: Operation) -> str:
     """The OData filter of a query; empty for the whole table."""
     terms = []
-    if operation.partition_key:
+    if operation.partition_key != WHOLE_TABLE:
         terms.append(f"PartitionKey eq {_literal(operation.partition_key)}")
+    if operation.partition_from is not None:
+        terms.append(f"PartitionKey ge {_literal(operation.partition_from)}")
+    if operation.partition_before is not None:
+        terms.append(f"PartitionKey lt {_literal(operation.partition_before)}")
     if operation.row_from is not None:
         terms.append(f"RowKey ge {_literal(operation.row_from)}")
     if operation.row_before is not None:
@@ -155,6 +156,16 @@ _CALLS: dict[Kind, Callable[[TableClient, Operation, Mapping[str, Any], bool], A
 }
 
 
+def page_size(query: Operation, found: int) -> int | None:
+    """How many entities the next page is to have; None is as many as the service gives.
+
+    Args:
+        query: The query.
+        found: Entities that earlier pages brought.
+    """
+    return None if query.top is None else min(query.top - found, MAX_PAGE_ENTITIES)
+
+
 def read_page(
     client: TableClient,
     operation: Operation,
@@ -174,7 +185,7 @@ def read_page(
     Returns:
         The entities, and where the next page begins; None behind the last.
     """
-    size = None if operation.top is None else min(operation.top - found, MAX_PAGE_ENTITIES)
+    size = page_size(operation, found)
     select = list(operation.select) or None
     wanted = filter_of(operation)
     if wanted:

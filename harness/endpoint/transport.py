@@ -1,16 +1,7 @@
-"""One request, one answer, no second try: an azure-core transport on geventhttpclient.
-
-geventhttpclient brings the connecting, the TLS and the C parser. Its ``HTTPClient.request`` is
-not used, because it sends an idempotent request again on a broken connection, and an attempt
-that nobody sees is an attempt that nobody counts.
-
-A connection goes back to the pool only after a whole answer. Whatever else ends an exchange, a
-killed greenlet included, closes the connection and frees its place.
-"""
+"""An azure-core transport over a `harness.endpoint.channel.Channel`."""
 
 from __future__ import annotations
 
-import ssl
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -18,14 +9,13 @@ from azure.core.pipeline.transport import HttpResponse, HttpTransport
 from azure.core.rest import HttpRequest
 from azure.core.utils import CaseInsensitiveDict
 
+from harness.endpoint.channel import USER_AGENT, Channel
 from harness.endpoint.clock import Clock
-from harness.endpoint.exchange import Exchange, RequestFault, ResponseFault
-from harness.endpoint.pool import Connection, ConnectionLimit, open_pool
-from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success
+from harness.endpoint.exchange import Exchange, ResponseFault
+from harness.endpoint.reader import HTTPParseError
 from harness.model.outcome import Fault
 
-_BLOCK_BYTES = 65536
-_USER_AGENT = "User-Agent: azure-table-stress-harness\r\n"
+_USER_AGENT = f"User-Agent: {USER_AGENT}\r\n"
 
 
 class Answer(HttpResponse):
@@ -70,16 +60,7 @@ class Answer(HttpResponse):
 
 
 class GeventTransport(HttpTransport[HttpRequest, Answer]):
-    """Sends requests to one origin over a bounded pool of kept connections.
-
-    Safe among greenlets of one thread.
-
-    Args:
-        url: Where to; scheme, host and port count.
-        connections: At most so many connections at once; a request beyond waits for a place.
-        connect_timeout_s: For each address of the host, TLS handshake included.
-        read_timeout_s: For each wait for more of an answer.
-        clock: Gives the times of the exchanges.
+    """Sends the SDK's requests. For the arguments see `harness.endpoint.channel.Channel`.
 
     Raises:
         SetupError: the environment names a bundle of certificates that cannot be read.
@@ -97,25 +78,25 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
         parts = urlsplit(url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._fixed_head = f" HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        self._clock = clock
-        self._pool: ConnectionLimit = open_pool(
-            url,
+        self._channel = Channel(
+            url=url,
             connections=connections,
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
+            clock=clock,
         )
 
     @property
     def connections_in_use(self) -> int:
         """Places of the pool that are taken at this moment."""
-        return self._pool.in_use
+        return self._channel.connections_in_use
 
     def open(self) -> None:
         """Nothing to do: connections are made when they are needed."""
 
     def close(self) -> None:
         """Close every idle connection; those in use are closed when their exchange ends."""
-        self._pool.close()
+        self._channel.close()
 
     def __exit__(self, *details: object) -> None:
         """Close, as `close` does."""
@@ -135,22 +116,7 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
             ValueError: its URL leads elsewhere.
         """
         exchange: Exchange = kwargs["exchange"]
-        message = self._message(request)
-        self._pool.acquire()
-        exchange.sent_s = self._clock()
-        connection = None
-        try:
-            connection = self._connect()
-            reusable = self._exchange(connection, message, exchange)
-        except BaseException:
-            exchange.done_s = self._clock()
-            self._pool.drop(connection)
-            raise
-        exchange.done_s = self._clock()
-        if reusable:
-            self._pool.put_back(connection)
-        else:
-            self._pool.drop(connection)
+        self._channel.send(self._message(request), exchange)
         return Answer(request, exchange)
 
     def _message(self, request: HttpRequest) -> bytes:
@@ -171,60 +137,3 @@ class GeventTransport(HttpTransport[HttpRequest, Answer]):
             lines += ("Content-Length: ", str(len(body)), "\r\n")
         lines.append("\r\n")
         return "".join(lines).encode("ascii") + body
-
-    def _connect(self) -> Connection:
-        """An idle connection, or a new one.
-
-        Raises:
-            RequestFault: there is none to be had.
-        """
-        try:
-            return self._pool.connection()
-        except TimeoutError as error:
-            raise RequestFault(Fault.CONNECT_TIMEOUT, error) from error
-        except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
-            # Closed during the handshake, as an overloaded front end does. Worth a retry.
-            raise RequestFault(Fault.REFUSED, error) from error
-        except ssl.SSLError as error:
-            raise RequestFault(Fault.TLS, error) from error
-        except OSError as error:
-            raise RequestFault(Fault.REFUSED, error) from error
-
-    def _exchange(self, connection: Connection, message: bytes, exchange: Exchange) -> bool:
-        """Send ``message``, read one answer. True where the connection may be used again.
-
-        Raises:
-            ResponseFault: no whole answer came.
-        """
-        try:
-            exchange.bytes_sent = len(message)
-            # All of it mostly leaves at once; sendall would first ask for the kind of socket.
-            left = connection.send(message)
-            if left < len(message):
-                connection.sendall(message[left:])
-            data = connection.recv(_BLOCK_BYTES)
-            if is_bare_success(data):
-                exchange.bytes_received = len(data)
-                exchange.status, exchange.reason = 204, "No Content"
-                return True
-            reader = Reader()
-            while True:
-                if not data and exchange.bytes_received == 0:
-                    raise ConnectionResetError("closed before the answer began")
-                exchange.bytes_received += len(data)
-                # No data is the end of the connection, which ends an answer without a length.
-                reader.feed(data)
-                if reader.whole:
-                    break
-                data = connection.recv(_BLOCK_BYTES)
-        except TimeoutError as error:
-            raise ResponseFault(Fault.READ_TIMEOUT, str(error)) from error
-        except OSError as error:
-            raise ResponseFault(Fault.RESET, f"{type(error).__name__}: {error}") from error
-        except HTTPParseError as error:
-            if not data:
-                raise ResponseFault(Fault.RESET, "closed before the answer was whole") from error
-            raise ResponseFault(Fault.BAD_ANSWER, f"the answer is not HTTP: {error}") from error
-        exchange.status, exchange.reason = reader.get_code(), reader.reason
-        exchange.headers, exchange.body = reader.headers(), reader.body()
-        return reader.should_keep_alive() and not reader.surplus

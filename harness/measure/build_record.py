@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from harness.measure.conditions import ConditionResult
+from harness.measure.conditions import ConditionResult, parse_condition
+from harness.measure.findings import (
+    AdvicePart,
+    AuditPart,
+    ConditionPart,
+    GapPart,
+    PointersPart,
+    PredictionPart,
+    SearchPart,
+    ThrottlingPart,
+    VerdictPart,
+)
 from harness.measure.generator import GeneratorView
-from harness.measure.latency import LatencyView
 from harness.measure.record import (
     SCHEMA_VERSION,
     AccountPart,
-    ConditionPart,
     CountsPart,
     EndpointPart,
     EntityPart,
-    EstimatePart,
     GeneratorPart,
-    LatencyPart,
     LoadingPart,
     OperationPart,
-    PartitionPart,
-    RatesPart,
     RunRecord,
-    SeriesPart,
-    VerdictPart,
 )
-from harness.measure.snapshot import PartitionView, Rates, SeriesPoint, Snapshot, throttled_of
-from harness.measure.tally import AttemptKey
+from harness.measure.recorded import (
+    attempts_by_status,
+    latency_part,
+    partition_part,
+    rates_part,
+    rounded,
+    series_parts,
+    share,
+)
+from harness.measure.snapshot import Snapshot, throttled_of
 from harness.measure.verdict import Verdict
-from harness.model.operation import WHOLE_TABLE
+from harness.model.operation import over_partitions
 from harness.model.outcome import Outcome, Scope
 from harness.model.target import Targets
-
-MOST_SERIES_POINTS = 1200
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +66,12 @@ class RunFacts:
     billable_transactions: int
     entity: EntityPart
     loading: LoadingPart
+    pointers: tuple[PointersPart, ...] = ()
+    search: SearchPart | None = None
+    audit: AuditPart | None = None
+    prediction: PredictionPart | None = None
+    connections: int | None = None
+    connections_in_use: int | None = None
 
 
 def broken_invariants(
@@ -147,137 +162,81 @@ def build_record(
             "account": throttled_of(snapshot.attempts, Scope.ACCOUNT),
         },
         throttled_ratio=snapshot.throttled_ratio,
-        service_ms=_latency(snapshot.service),
-        response_ms=_latency(snapshot.response),
+        service_ms=latency_part(snapshot.service),
+        response_ms=latency_part(snapshot.response),
         account=AccountPart(
-            entities_per_s=_rates(snapshot.entities_per_s),
-            reads_per_s=_rounded(snapshot.reads_per_s),
-            writes_per_s=_rounded(snapshot.writes_per_s),
-            transactions_per_s=_rounded(attempts_in_window / length if length > 0 else 0.0),
+            entities_per_s=rates_part(snapshot.entities_per_s),
+            reads_per_s=rounded(snapshot.reads_per_s),
+            writes_per_s=rounded(snapshot.writes_per_s),
+            transactions_per_s=rounded(attempts_in_window / length if length > 0 else 0.0),
             target=account_target,
-            ratio=_share(snapshot.entities_per_s.mean, account_target),
+            ratio=share(snapshot.entities_per_s.mean, account_target),
         ),
         partitions=tuple(
-            _partition(view, None if view.key == WHOLE_TABLE else partition_target)
+            partition_part(view, None if over_partitions(view.key) else partition_target)
             for view in snapshot.partitions
         ),
-        partitions_folded=(None if snapshot.folded is None else _partition(snapshot.folded, None)),
+        partitions_folded=(
+            None if snapshot.folded is None else partition_part(snapshot.folded, None)
+        ),
         operations=tuple(
             OperationPart(
-                kind=str(view.kind),
+                kind=view.label,
+                type=str(view.kind),
                 count=view.operations,
                 entities=view.entities,
-                entities_per_s=_rates(view.entities_per_s),
+                entities_returned=view.returned,
+                entities_estimated=view.estimated,
+                uncertain=view.uncertain,
+                entities_per_s=rates_part(view.entities_per_s),
                 outcomes={str(outcome): count for outcome, count in sorted(view.outcomes.items())},
-                service_ms=_latency(view.service),
-                response_ms=_latency(view.response),
+                service_ms=latency_part(view.service),
+                response_ms=latency_part(view.response),
             )
             for view in snapshot.kinds
         ),
-        series=_series(snapshot.series),
+        series=series_parts(snapshot.series),
         generator=GeneratorPart(
-            cpu_percent_max=_rounded(generator.cpu_percent_max),
-            cpu_percent_mean=_rounded(generator.cpu_percent_mean),
-            busy_share=_rounded(generator.busy_share),
-            machine_percent_max=_rounded(generator.machine_percent_max),
-            machine_busy_share=_rounded(generator.machine_busy_share),
-            lag_s_max=_rounded(generator.lag_s_max),
+            cpu_percent_max=rounded(generator.cpu_percent_max),
+            cpu_percent_mean=rounded(generator.cpu_percent_mean),
+            busy_share=rounded(generator.busy_share),
+            machine_percent_max=rounded(generator.machine_percent_max),
+            machine_busy_share=rounded(generator.machine_busy_share),
+            lag_s_max=rounded(generator.lag_s_max),
+            cpu_percents=tuple(rounded(percent) for percent in generator.cpu_percents),
+            connections=facts.connections,
+            connections_in_use=facts.connections_in_use,
         ),
         verdict=VerdictPart(
-            result=str(verdict.result), limited_by=verdict.limited_by, sentence=verdict.sentence
+            result=str(verdict.result),
+            limited_by=verdict.limited_by,
+            sentence=verdict.sentence,
+            evidence=verdict.evidence,
+            advice=tuple(
+                AdvicePart(text=one.text, document=one.document, section=one.section)
+                for one in verdict.advice
+            ),
         ),
         conditions=tuple(
-            ConditionPart(text=result.text, value=result.value, passed=result.passed)
+            ConditionPart(
+                text=result.text,
+                value=result.value,
+                passed=result.passed,
+                note=result.note,
+                unit=str(parse_condition(result.text).unit),
+            )
             for result in conditions
         ),
-    )
-
-
-def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:
-    """Attempts by what answered: ``204``, ``503 ServerBusy partition``, ``connection_reset``."""
-    named: dict[str, int] = {}
-    for (status, code, scope), count in sorted(attempts.items()):
-        parts = [str(status) if status else "", code, str(scope)]
-        name = " ".join(part for part in parts if part)
-        named[name] = named.get(name, 0) + count
-    return named
-
-
-def _partition(view: PartitionView, target: float | None) -> PartitionPart:
-    return PartitionPart(
-        key=view.key,
-        exact=view.exact,
-        since=view.since_s,
-        estimate=(
-            None
-            if view.estimate is None
-            else EstimatePart(at_least=view.estimate.at_least, at_most=view.estimate.at_most)
-        ),
-        entities=view.entities,
-        entities_by_kind={str(kind): n for kind, n in sorted(view.entities_by_kind.items())},
-        entities_per_s=_rates(view.entities_per_s),
-        target=target,
-        ratio=_share(view.entities_per_s.mean, target),
-        attempts_by_status=attempts_by_status(view.attempts),
-        throttled_ratio=view.throttled_ratio,
-        service_ms=_latency(view.service),
-        response_ms=_latency(view.response),
-    )
-
-
-def _series(points: tuple[SeriesPoint, ...]) -> tuple[SeriesPart, ...]:
-    """The time series with at most `MOST_SERIES_POINTS` points, all of one width."""
-    width = -(-len(points) // MOST_SERIES_POINTS) if points else 1
-    parts = []
-    for first in range(0, len(points), width):
-        group = points[first : first + width]
-
-        def mean(name: str, group: tuple[SeriesPoint, ...] = group) -> float:
-            return _rounded(sum(getattr(point, name) for point in group) / len(group))
-
-        parts.append(
-            SeriesPart(
-                t=group[0].second,
-                width_s=len(group),
-                entities=mean("entities"),
-                operations=mean("operations"),
-                failed=mean("failed"),
-                attempts=mean("attempts"),
-                throttled=_rounded(
-                    mean("throttled_503") + mean("throttled_500") + mean("throttled_429")
+        pointers=facts.pointers,
+        throttling=ThrottlingPart(
+            **{
+                **dataclasses.asdict(verdict.throttling),
+                "gaps": tuple(
+                    GapPart(**dataclasses.asdict(gap)) for gap in verdict.throttling.gaps
                 ),
-                throttled_503=mean("throttled_503"),
-                throttled_500=mean("throttled_500"),
-                throttled_429=mean("throttled_429"),
-            )
-        )
-    return tuple(parts)
-
-
-def _rates(rates: Rates) -> RatesPart:
-    return RatesPart(
-        mean=_rounded(rates.mean),
-        best_1s=_rounded(rates.best_1s),
-        best_10s=_rounded(rates.best_10s),
+            }
+        ),
+        search=facts.search,
+        audit=facts.audit,
+        prediction=facts.prediction,
     )
-
-
-def _latency(view: LatencyView | None) -> LatencyPart | None:
-    if view is None:
-        return None
-    return LatencyPart(
-        count=view.count,
-        mean=_rounded(view.total_s / view.count * 1000),
-        p50=_rounded(view.p50_s * 1000),
-        p90=_rounded(view.p90_s * 1000),
-        p99=_rounded(view.p99_s * 1000),
-        max=_rounded(view.max_s * 1000),
-    )
-
-
-def _share(value: float, target: float | None) -> float | None:
-    return None if target is None else round(value / target, 4)
-
-
-def _rounded(value: float) -> float:
-    return round(value, 3)

@@ -1,51 +1,47 @@
-"""Pass conditions: text that is parsed before anything is sent, and evaluated at the end."""
+"""Pass conditions: text that is parsed before anything is sent, and evaluated at the end.
+
+entities_per_s(partition="p0") > 1500
+metric        (of, by="name")  compare  number, unit
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Final
 
-from harness.measure.latency import LatencyView
+from harness.measure.quantities import (
+    FORMS,
+    NO_FACTS,
+    PERCENTILES,
+    Facts,
+    Form,
+    Unit,
+    measured,
+)
+from harness.measure.reachable import Extent, reachable
 from harness.measure.snapshot import Snapshot
 
-_PATTERN = re.compile(
-    r"\s*(?P<metric>[a-z0-9_]+)\s*(?:\(\s*(?P<argument>[a-z_]+)\s*\))?"
-    r"\s*(?P<compare>[<>])\s*(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[a-z%]*)\s*"
-)
-_COMPARE: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, ">": operator.gt}
-_RATIO_UNITS = {"": 1.0, "%": 0.01}
-_RATE_UNITS = {"": 1.0}
-_LATENCY_UNITS = {"": 1.0, "ms": 1.0, "s": 1000.0}
-
-
-def _percentile(name: str, latency: str) -> Callable[[Snapshot], float | None]:
-    def value(snapshot: Snapshot) -> float | None:
-        view: LatencyView | None = getattr(snapshot, latency)
-        return None if view is None else float(getattr(view, f"{name}_s")) * 1000.0
-
-    return value
-
-
-def _hottest_rate(snapshot: Snapshot) -> float | None:
-    return None if snapshot.hottest is None else snapshot.hottest.entities_per_s.mean
-
-
-def _throttled_ratio(snapshot: Snapshot) -> float | None:
-    return snapshot.throttled_ratio if snapshot.counts.attempts else None
-
-
-_METRICS: dict[tuple[str, str], tuple[Callable[[Snapshot], float | None], dict[str, float]]] = {
-    ("throttled_ratio", ""): (_throttled_ratio, _RATIO_UNITS),
-    ("entities_per_s", "partition"): (_hottest_rate, _RATE_UNITS),
-    ("entities_per_s", "account"): (lambda snapshot: snapshot.entities_per_s.mean, _RATE_UNITS),
-    **{
-        (name, latency): (_percentile(name, latency), _LATENCY_UNITS)
-        for name in ("p50", "p90", "p99")
-        for latency in ("service", "response")
-    },
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
 }
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
+_SIGN: Final = re.compile(r"<=|>=|==|<|>")
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_UNIT: Final = re.compile(r"[a-z%]+")
+_EXAMPLES = (
+    "'throttled_ratio < 1%', 'entities_per_s(partition) > 1500', 'p99(service) < 100ms', "
+    "'entities_per_s(partition=\"p0\") > 1500', 'lost_writes == 0'"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,56 +50,196 @@ class Condition:
 
     Attributes:
         text: As it was written.
-        metric: What is compared, and of what.
-        compare: ``<`` or ``>``.
-        bound: In the metric's own unit: a share, entities a second, or milliseconds.
+        form: What is compared.
+        name: The partition or the operation it is compared of; empty where the form names none.
+        compare: ``<``, ``<=``, ``>``, ``>=`` or ``==``.
+        bound: In the unit of what is compared.
     """
 
     text: str
-    metric: tuple[str, str]
+    form: Form
+    name: str
     compare: str
     bound: float
 
-    def evaluate(self, snapshot: Snapshot) -> ConditionResult:
+    @property
+    def unit(self) -> Unit:
+        """What value and bound are counted in."""
+        return self.form.unit
+
+    @property
+    def metric(self) -> tuple[str, str]:
+        """What is compared, and of what."""
+        return self.form.metric, self.form.of
+
+    def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionResult:
         """Whether the condition holds. Without a value it holds neither way."""
-        value = _METRICS[self.metric][0](snapshot)
-        passed = None if value is None else _COMPARE[self.compare](value, self.bound)
-        return ConditionResult(text=self.text, value=value, passed=passed)
+        found = measured(self.form, self.name, snapshot, facts)
+        value = found.value
+        return ConditionResult(
+            text=self.text,
+            value=value,
+            passed=None if value is None else _COMPARE[self.compare](value, self.bound),
+            note=found.note,
+            depends=self.form.metric != "lost_writes",
+        )
+
+    def cannot_hold_any_more(self, snapshot: Snapshot, facts: Facts, extent: Extent) -> bool:
+        """Whether a run that goes on is certain to end without this condition holding.
+
+        Decidable are: lost writes; shares of throttled attempts and of failed and dropped
+        operations that were to be 0% or 100%, or, where the extent of the run is bounded, that
+        even the best rest of it cannot bring to the bound; entities a second, of the account or of
+        one kind of operation, that are too many for the whole window already; with bounded
+        operations, latencies of which too many were too long already. Everything else is False.
+
+        Args:
+            snapshot: What was counted so far, with the window so far.
+            facts: What was found out elsewhere so far.
+            extent: The most that the whole run can come to.
+        """
+        low, high = reachable(self.form, self.name, snapshot, facts, extent)
+        best_is_least = self.compare.startswith("<")
+        if self.compare == "==":
+            return not low <= self.bound <= high
+        return not _COMPARE[self.compare](low if best_is_least else high, self.bound)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionResult:
-    """A condition, what was measured for it, and whether it holds; None is unknown."""
+    """A condition, what was measured for it, and whether it holds; None is unknown.
+
+    Attributes:
+        value: In the unit of what is compared.
+        note: Why it is unknown, or what the value leaves out.
+        depends: False where it says the same whoever limited the rate: a lost write is lost.
+    """
 
     text: str
     value: float | None
     passed: bool | None
+    note: str = ""
+    depends: bool = True
 
 
 def parse_condition(text: str) -> Condition:
     """The condition that ``text`` says.
 
     Raises:
-        ValueError: it says none; the message names what can be said.
+        ValueError: it says none; the message names the mistake and what can be said.
     """
-    match = _PATTERN.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no condition; write for example {_examples()}")
-    metric = (match["metric"], match["argument"] or "")
-    if metric not in _METRICS:
-        known = ", ".join(name + (f"({of})" if of else "") for name, of in _METRICS)
-        raise ValueError(f"{text!r} compares something unknown; known are {known}")
-    units = _METRICS[metric][1]
-    if match["unit"] not in units:
-        takes = " or ".join(unit or "no unit" for unit in units)
-        raise ValueError(f"{text!r} has unit {match['unit']!r}; {metric[0]} takes {takes}")
+    reader = _Reader(text)
+    metric = reader.take(_WORD, "it begins with what is compared")
+    words, names = _arguments(reader)
+    sign = reader.take(_SIGN, f"after what is compared comes one of {', '.join(_COMPARE)}")
+    number = reader.take(_NUMBER, f"after {sign} comes a number, such as 1500, 1% or 50ms")
+    unit = reader.look(_UNIT)
+    reader.end("a condition is one comparison, and its number has digits and at most one point")
+    form = Form(metric, "".join(words), "".join(by for by, _ in names))
+    if len(words) > 1 or len(names) > 1 or form not in FORMS:
+        arguments = [*words, *(f'{by}="..."' for by, _ in names)]
+        raise ValueError(f"{text!r} compares something unknown; {_known(metric, arguments)}")
+    suffixes = form.unit.suffixes
+    if unit not in suffixes:
+        takes = " or ".join(suffix or "no unit" for suffix in suffixes)
+        raise ValueError(f"{text!r} has unit {unit!r}; {metric} takes {takes}")
+    # 57% is the 0.57 that 57 of 100 are: rounded once.
+    bound = float(Decimal(number) * suffixes[unit])
+    if metric.endswith("_ratio") and bound > 1:
+        raise ValueError(f"{text!r} compares with {bound:.0%}; {metric} is 100% (or 1) at most")
     return Condition(
         text=text.strip(),
-        metric=metric,
-        compare=match["compare"],
-        bound=float(match["number"]) * units[match["unit"]],
+        form=form,
+        name="".join(name for _, name in names),
+        compare=sign,
+        bound=bound,
     )
 
 
-def _examples() -> str:
-    return "'throttled_ratio < 1%', 'entities_per_s(partition) > 1500', 'p99(service) < 100ms'"
+class _Reader:
+    """Takes a condition apart, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def look(self, pattern: re.Pattern[str]) -> str:
+        """What comes next if it looks like this; empty where it does not."""
+        rest = self._text[self._at :]
+        match = pattern.match(self._text, self._at + len(rest) - len(rest.lstrip()))
+        if match is None:
+            return ""
+        self._at = match.end()
+        return match[0]
+
+    def skip(self, mark: str) -> bool:
+        """Whether this mark came next."""
+        return bool(self.look(re.compile(re.escape(mark))))
+
+    def take(self, pattern: re.Pattern[str], otherwise: str) -> str:
+        """What comes next, which has to look like this.
+
+        Raises:
+            ValueError: it does not; the message says ``otherwise``.
+        """
+        found = self.look(pattern)
+        if not found:
+            raise self.mistake(otherwise)
+        return found
+
+    def end(self, otherwise: str) -> None:
+        """Nothing more may come.
+
+        Raises:
+            ValueError: something does; the message says ``otherwise``.
+        """
+        if self._text[self._at :].strip():
+            raise self.mistake(otherwise)
+
+    def mistake(self, what: str) -> ValueError:
+        """The text is no condition, because of what is at this place."""
+        if not self._text.strip():
+            return ValueError(f"{self._text!r} is no condition; write for example {_EXAMPLES}")
+        rest = self._text[self._at :].strip()
+        place = f"at {rest!r}" if rest else "at its end"
+        return ValueError(
+            f"{self._text!r} is no condition, {place}: {what}; write for example {_EXAMPLES}"
+        )
+
+
+def _arguments(reader: _Reader) -> tuple[list[str], list[tuple[str, str]]]:
+    """What stands in parentheses: words, and names in quotes with what they are names of."""
+    words: list[str] = []
+    names: list[tuple[str, str]] = []
+    if not reader.skip("("):
+        return words, names
+    while True:
+        word = reader.take(_WORD, 'in parentheses stand words, and names as in partition="p0"')
+        if reader.skip("="):
+            quoted = reader.take(_QUOTED, f'a name stands in quotes, as in {word}="..."')
+            names.append((word, re.sub(r"\\(.)", r"\1", quoted[1:-1])))
+        else:
+            words.append(word)
+        if reader.skip(")"):
+            return words, names
+        if not reader.skip(","):
+            raise reader.mistake("after an argument comes a comma or the closing parenthesis")
+
+
+def _known(metric: str, arguments: Iterable[str]) -> str:
+    """What can be compared, and what may have been meant."""
+    same = [form for form in FORMS if form.metric == metric]
+    if same:
+        can_be = f"{metric} is written {_list(same)}"
+    else:
+        first, *others = (f"p{percentile}" for percentile in reversed(PERCENTILES))
+        shown = [form for form in FORMS if form.metric not in others]
+        can_be = f"known are {_list(shown)}; {' and '.join(others)} are written like {first}"
+    listed = ", ".join(arguments)
+    written = f"{metric}({listed})" if listed else metric
+    near = difflib.get_close_matches(written, [form.written() for form in FORMS], n=1)
+    return can_be + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _list(forms: Iterable[Form]) -> str:
+    return ", ".join(form.written() for form in forms)

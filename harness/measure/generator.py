@@ -34,6 +34,7 @@ class GeneratorView:
         workers: How many workers sent samples.
         cpu_percent_max: The busiest second of any worker, in percent of one core.
         cpu_percent_mean: Mean of the busiest worker.
+        cpu_percents: Mean of each worker, the busiest first.
         busy_share: Share of seconds in which that worker used `BUSY_PERCENT` of its core or more.
         machine_busy_share: Share of seconds in which its machine had no time left.
         lag_s_max: The most by which an operation left later than its pacer allowed.
@@ -42,6 +43,7 @@ class GeneratorView:
     workers: int = 0
     cpu_percent_max: float = 0.0
     cpu_percent_mean: float = 0.0
+    cpu_percents: tuple[float, ...] = ()
     busy_share: float = 0.0
     machine_percent_max: float = 0.0
     machine_busy_share: float = 0.0
@@ -71,11 +73,13 @@ class GeneratorLog:
         ]
         if not windows:
             return GeneratorView(workers=len(self._samples))
+        means = sorted((_mean([s.cpu_percent for s in inside]) for inside in windows), reverse=True)
         every = [sample for samples in windows for sample in samples]
         return GeneratorView(
             workers=len(self._samples),
             cpu_percent_max=max(sample.cpu_percent for sample in every),
-            cpu_percent_mean=max(_mean([s.cpu_percent for s in window]) for window in windows),
+            cpu_percent_mean=means[0],
+            cpu_percents=tuple(means),
             busy_share=max(
                 _mean([float(s.cpu_percent >= BUSY_PERCENT) for s in window]) for window in windows
             ),

@@ -70,6 +70,19 @@ class LatencyHistogram:
         """How many latencies were recorded."""
         return int(self._histogram.get_total_count())
 
+    def since(self, earlier: LatencyHistogram | None) -> LatencyHistogram:
+        """What was recorded after ``earlier``, which is a copy of this one as it was then."""
+        later = LatencyHistogram(self.digits)
+        later.merge(self)
+        if earlier is not None:
+            later.total_us -= earlier.total_us
+            counts = later._histogram.counts
+            for index, count in enumerate(earlier._histogram.counts):
+                if count:
+                    counts[index] -= count
+            later._histogram.total_count -= earlier._histogram.total_count
+        return later
+
     def encode(self) -> tuple[int, bytes]:
         """Its content for the wire."""
         return self.total_us, self._histogram.encode()

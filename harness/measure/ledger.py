@@ -8,14 +8,16 @@ sums stay exact however many keys there are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from typing import Any
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
 from harness.measure.delta import Delta
+from harness.measure.latency import LatencyHistogram
 from harness.measure.snapshot import HeavyHitter, Snapshot, partition_view, snapshot_of
-from harness.measure.tally import PartitionTally, Tally
+from harness.measure.tally import KIND_DIGITS, PartitionTally, Tally
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Result
 
@@ -72,9 +74,9 @@ class Ledger:
         start_s, planned_s = self._window
         self._window = (start_s, min(planned_s, end_s))
 
-    def note_due(self) -> None:
-        """An operation became due."""
-        self._tally.counts.due += 1
+    def note_due(self, count: int = 1) -> None:
+        """So many operations became due."""
+        self._tally.counts.due += count
 
     def note_sent(self) -> None:
         """The first attempt of an operation leaves."""
@@ -87,16 +89,16 @@ class Ledger:
     def add(self, result: Result) -> None:
         """Count one result. Every attempt in it is counted with its status."""
         operation = result.operation
-        key = operation.partition_key
+        key = operation.partition
+        label = self._tally.label_of(operation)
         start, end = self._window
         in_window = start <= result.done_s < end
-        self._tally.add(result, in_window)
+        self._tally.add(result, label, in_window)
         row = self._rows.get(key)
         if row is None:
             row = self._row(key, result.done_s)
         entities = result.entities
-        kind = operation.kind
-        row.entities[kind] = row.entities.get(kind, 0) + entities
+        row.entities[label] = row.entities.get(label, 0) + entities
         row.seconds.add(int(result.done_s), entities)
         throttled = 0
         attempts = row.attempts
@@ -188,6 +190,22 @@ class Ledger:
             )
         return snapshot_of(self._tally, partitions, folded, start=start, end=end, series=latencies)
 
+    def latencies(self) -> Iterator[tuple[str, LatencyHistogram]]:
+        """Histograms of the measured window by operation, such as ``point_query.service``."""
+        for label, counted in sorted(self._tally.kinds.items()):
+            for name in ("service", "response"):
+                found: LatencyHistogram | None = getattr(counted.latencies, name)
+                if found is not None:
+                    yield f"{label}.{name}", found
+
+    def overall(self, latency: str) -> LatencyHistogram:
+        """A copy of all latencies of the measured window so far; ``service`` or ``response``."""
+        together = LatencyHistogram(KIND_DIGITS)
+        for label, found in self.latencies():
+            if label.endswith(f".{latency}"):
+                together.merge(found)
+        return together
+
     def errors(self) -> tuple[list[dict[str, Any]], int]:
         """Failed attempts with what the service's support asks for, and how many were not kept."""
         return self._errors, self._errors_dropped
@@ -266,7 +284,8 @@ class Ledger:
         self._errors.append(
             {
                 "time_s": round(attempt.sent_s, 6),
-                "kind": str(operation.kind),
+                "operation": operation.label,
+                "table": operation.table,
                 "partition_key": operation.partition_key,
                 "row_key": operation.row_key,
                 "status": attempt.status,

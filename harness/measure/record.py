@@ -10,6 +10,17 @@ from typing import Any
 
 import pydantic
 
+from harness.measure.findings import (
+    AuditPart,
+    ConditionPart,
+    PointersPart,
+    PredictionPart,
+    RecordPart,
+    SearchPart,
+    ThrottlingPart,
+    VerdictPart,
+)
+
 SCHEMA_VERSION = 1
 
 
@@ -17,11 +28,7 @@ class RecordError(ValueError):
     """A record cannot be read; the message says why."""
 
 
-class _Part(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
-
-
-class RatesPart(_Part):
+class RatesPart(RecordPart):
     """Entities a second over the measured window."""
 
     mean: float
@@ -29,7 +36,7 @@ class RatesPart(_Part):
     best_10s: float
 
 
-class LatencyPart(_Part):
+class LatencyPart(RecordPart):
     """Milliseconds over the measured window."""
 
     count: int
@@ -40,7 +47,7 @@ class LatencyPart(_Part):
     max: float
 
 
-class EndpointPart(_Part):
+class EndpointPart(RecordPart):
     """Who answered. ``described`` is the name that every output uses."""
 
     kind: str
@@ -49,7 +56,7 @@ class EndpointPart(_Part):
     table: str
 
 
-class CountsPart(_Part):
+class CountsPart(RecordPart):
     """Operations by where they are, and what they moved. Whole run under load."""
 
     due: int
@@ -68,7 +75,7 @@ class CountsPart(_Part):
     bytes_received: int
 
 
-class LoadingPart(_Part):
+class LoadingPart(RecordPart):
     """What was put into the table before the load began."""
 
     entities: int
@@ -76,7 +83,7 @@ class LoadingPart(_Part):
     attempts: int
 
 
-class AccountPart(_Part):
+class AccountPart(RecordPart):
     """The whole account. ``target`` and ``ratio`` are None where no target holds."""
 
     entities_per_s: RatesPart
@@ -87,14 +94,14 @@ class AccountPart(_Part):
     ratio: float | None
 
 
-class EstimatePart(_Part):
+class EstimatePart(RecordPart):
     """Bounds of the entities of a key that was not told apart from the start."""
 
     at_least: int
     at_most: int
 
 
-class PartitionPart(_Part):
+class PartitionPart(RecordPart):
     """One partition."""
 
     key: str
@@ -102,7 +109,7 @@ class PartitionPart(_Part):
     since: float | None
     estimate: EstimatePart | None
     entities: int
-    entities_by_kind: dict[str, int] = {}
+    entities_by_kind: dict[str, int] = pydantic.Field(default_factory=dict)
     entities_per_s: RatesPart
     target: float | None
     ratio: float | None
@@ -112,19 +119,27 @@ class PartitionPart(_Part):
     response_ms: LatencyPart | None
 
 
-class OperationPart(_Part):
-    """One kind of operation."""
+class OperationPart(RecordPart):
+    """The operations of one name, which ``kind`` holds.
+
+    ``type`` is what all of them do. ``entities`` of a query are those it scanned;
+    ``entities_estimated`` of them, by ``uncertain`` operations, are the least it can have been.
+    """
 
     kind: str
+    type: str = ""
     count: int
     entities: int
+    entities_returned: int = 0
+    entities_estimated: int = 0
+    uncertain: int = 0
     entities_per_s: RatesPart
     outcomes: dict[str, int]
     service_ms: LatencyPart | None
     response_ms: LatencyPart | None
 
 
-class SeriesPart(_Part):
+class SeriesPart(RecordPart):
     """Means a second over ``width_s`` seconds from ``t``, UTC."""
 
     t: int
@@ -139,7 +154,7 @@ class SeriesPart(_Part):
     throttled_429: float
 
 
-class GeneratorPart(_Part):
+class GeneratorPart(RecordPart):
     """How busy the generator was in the measured window."""
 
     cpu_percent_max: float
@@ -148,32 +163,19 @@ class GeneratorPart(_Part):
     machine_percent_max: float
     machine_busy_share: float
     lag_s_max: float
+    cpu_percents: tuple[float, ...] = ()
+    connections: int | None = None
+    connections_in_use: int | None = None
 
 
-class VerdictPart(_Part):
-    """What the run means."""
-
-    result: str
-    limited_by: str
-    sentence: str
-
-
-class ConditionPart(_Part):
-    """A pass condition; ``passed`` is None where it could not be told."""
-
-    text: str
-    value: float | None
-    passed: bool | None
-
-
-class EntityPart(_Part):
+class EntityPart(RecordPart):
     """Size of a written entity: as stored, by Microsoft's formula, and about as sent in JSON."""
 
     stored_bytes: int
     wire_bytes: int
 
 
-class RunRecord(_Part):
+class RunRecord(RecordPart):
     """A whole run."""
 
     schema_version: int
@@ -209,6 +211,11 @@ class RunRecord(_Part):
     generator: GeneratorPart
     verdict: VerdictPart
     conditions: tuple[ConditionPart, ...]
+    pointers: tuple[PointersPart, ...] = ()
+    throttling: ThrottlingPart = ThrottlingPart()
+    search: SearchPart | None = None
+    audit: AuditPart | None = None
+    prediction: PredictionPart | None = None
 
     def to_json(self) -> str:
         """The record as it is kept in ``run.json``."""

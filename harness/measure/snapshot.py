@@ -16,7 +16,7 @@ from harness.measure.tally import (
     PartitionTally,
     Tally,
 )
-from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.operation import Kind, over_partitions
 from harness.model.outcome import Outcome, Scope, is_throttling
 
 
@@ -52,7 +52,7 @@ class PartitionView:
     since_s: float | None
     estimate: HeavyHitter | None
     entities: int
-    entities_by_kind: Mapping[Kind, int]
+    entities_by_operation: Mapping[str, int]
     entities_per_s: Rates
     attempts: Mapping[AttemptKey, int]
     service: LatencyView | None
@@ -71,11 +71,22 @@ class PartitionView:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KindView:
-    """One kind of operation."""
+    """The operations of one name.
 
+    Attributes:
+        label: Their name.
+        returned: Entities that came back.
+        estimated: Of ``entities``, what is the least it can be.
+        uncertain: Of ``operations``, those for which it is.
+    """
+
+    label: str
     kind: Kind
     operations: int
     entities: int
+    returned: int
+    estimated: int
+    uncertain: int
     outcomes: Mapping[Outcome, int]
     entities_per_s: Rates
     service: LatencyView | None
@@ -128,7 +139,7 @@ class Snapshot:
     @property
     def hottest(self) -> PartitionView | None:
         """The partition with the highest mean rate; queries over the whole table are none."""
-        partitions = (view for view in self.partitions if view.key != WHOLE_TABLE)
+        partitions = (view for view in self.partitions if not over_partitions(view.key))
         return max(partitions, key=lambda view: view.entities_per_s.mean, default=None)
 
 
@@ -170,7 +181,7 @@ def partition_view(
         since_s=row.since_s,
         estimate=None if exact else hitter,
         entities=sum(row.entities.values()),
-        entities_by_kind=dict(row.entities),
+        entities_by_operation=dict(row.entities),
         entities_per_s=rates_of(row.seconds, start, end),
         attempts=dict(row.attempts),
         service=service,
@@ -196,12 +207,12 @@ def snapshot_of(
     attempts: dict[AttemptKey, int] = {}
     overall = Latencies(KIND_DIGITS)
     reads = writes = 0
-    for kind, counted in tally.kinds.items():
+    for counted in tally.kinds.values():
         entities.merge(counted.seconds)
         overall.merge(counted.latencies)
         for outcome, count in counted.outcomes.items():
             outcomes[outcome] = outcomes.get(outcome, 0) + count
-        if kind.reads:
+        if counted.kind.reads:
             reads += counted.seconds.total(start, end)
         else:
             writes += counted.seconds.total(start, end)
@@ -221,7 +232,7 @@ def snapshot_of(
         service=service,
         response=response,
         kinds=tuple(
-            _kind_view(kind, counted, start, end) for kind, counted in sorted(tally.kinds.items())
+            _kind_view(label, counted, start, end) for label, counted in sorted(tally.kinds.items())
         ),
         partitions=tuple(
             sorted(
@@ -233,12 +244,16 @@ def snapshot_of(
     )
 
 
-def _kind_view(kind: Kind, counted: KindTally, start: int, end: int) -> KindView:
+def _kind_view(label: str, counted: KindTally, start: int, end: int) -> KindView:
     service, response = _views(counted.latencies)
     return KindView(
-        kind=kind,
+        label=label,
+        kind=counted.kind,
         operations=counted.operations,
         entities=counted.entities,
+        returned=counted.returned,
+        estimated=counted.estimated,
+        uncertain=counted.uncertain,
         outcomes=dict(counted.outcomes),
         entities_per_s=rates_of(counted.seconds, start, end),
         service=service,

@@ -8,12 +8,16 @@ from typing import Any, TypeVar
 
 from harness.measure.latency import LatencyHistogram
 from harness.measure.seconds import PerSecond
-from harness.model.operation import Kind
+from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome, Result, Scope
 
 AttemptKey = tuple[int, str, Scope]
 """Status, error code and scope of an attempt; the status is 0 where no whole answer came."""
 
+MOST_LABELS = 60
+"""So many names of operations are told apart."""
+OTHER_LABELS = "(other)"
+"""What a partition's entities are counted under beyond them."""
 KIND_DIGITS = 3
 PARTITION_DIGITS = 2
 
@@ -102,7 +106,7 @@ class PartitionTally:
 
     def __init__(self, since_s: float | None = None) -> None:
         self.since_s = since_s
-        self.entities: dict[Kind, int] = {}
+        self.entities: dict[str, int] = {}
         self.attempts: dict[AttemptKey, int] = {}
         self.seconds = PerSecond()
         self.latencies = Latencies(PARTITION_DIGITS)
@@ -111,7 +115,10 @@ class PartitionTally:
         """Add every count of ``other``; of two starts the later one holds."""
         if other.since_s is not None and (self.since_s is None or other.since_s > self.since_s):
             self.since_s = other.since_s
-        _merge_sums(self.entities, other.entities)
+        for label, count in other.entities.items():
+            if label not in self.entities and len(self.entities) >= MOST_LABELS:
+                label = OTHER_LABELS
+            self.entities[label] = self.entities.get(label, 0) + count
         _merge_sums(self.attempts, other.attempts)
         self.seconds.merge(other.seconds)
         self.latencies.merge(other.latencies)
@@ -120,7 +127,7 @@ class PartitionTally:
         """Its content for the wire."""
         return {
             "since_s": self.since_s,
-            "entities": {str(kind): count for kind, count in self.entities.items()},
+            "entities": self.entities,
             "attempts": encode_attempts(self.attempts),
             "seconds": self.seconds.encode(),
             "latencies": self.latencies.encode(),
@@ -130,7 +137,7 @@ class PartitionTally:
     def decode(cls, content: Wire) -> PartitionTally:
         """What `encode` gave."""
         made = cls(content["since_s"])
-        made.entities = {Kind(kind): count for kind, count in content["entities"].items()}
+        made.entities = dict(content["entities"])
         made.attempts = decode_attempts(content["attempts"])
         made.seconds = PerSecond.decode(content["seconds"])
         made.latencies = Latencies.decode(PARTITION_DIGITS, content["latencies"])
@@ -138,13 +145,27 @@ class PartitionTally:
 
 
 class KindTally:
-    """What was counted for one kind of operation."""
+    """What was counted for the operations of one name; all of them are of one kind."""
 
-    __slots__ = ("entities", "latencies", "operations", "outcomes", "seconds")
+    __slots__ = (
+        "entities",
+        "estimated",
+        "uncertain",
+        "kind",
+        "latencies",
+        "operations",
+        "outcomes",
+        "returned",
+        "seconds",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
         self.operations = 0
         self.entities = 0
+        self.returned = 0
+        self.estimated = 0
+        self.uncertain = 0
         self.outcomes: dict[Outcome, int] = {}
         self.seconds = PerSecond()
         self.latencies = Latencies(KIND_DIGITS)
@@ -153,6 +174,9 @@ class KindTally:
         """Add every count of ``other``."""
         self.operations += other.operations
         self.entities += other.entities
+        self.returned += other.returned
+        self.estimated += other.estimated
+        self.uncertain += other.uncertain
         _merge_sums(self.outcomes, other.outcomes)
         self.seconds.merge(other.seconds)
         self.latencies.merge(other.latencies)
@@ -160,8 +184,12 @@ class KindTally:
     def encode(self) -> Wire:
         """Its content for the wire."""
         return {
+            "kind": str(self.kind),
             "operations": self.operations,
             "entities": self.entities,
+            "returned": self.returned,
+            "estimated": self.estimated,
+            "uncertain": self.uncertain,
             "outcomes": {str(outcome): count for outcome, count in self.outcomes.items()},
             "seconds": self.seconds.encode(),
             "latencies": self.latencies.encode(),
@@ -170,9 +198,12 @@ class KindTally:
     @classmethod
     def decode(cls, content: Wire) -> KindTally:
         """What `encode` gave."""
-        made = cls()
+        made = cls(Kind(content["kind"]))
         made.operations = content["operations"]
         made.entities = content["entities"]
+        made.returned = content["returned"]
+        made.estimated = content["estimated"]
+        made.uncertain = content["uncertain"]
         made.outcomes = {Outcome(name): count for name, count in content["outcomes"].items()}
         made.seconds = PerSecond.decode(content["seconds"])
         made.latencies = Latencies.decode(KIND_DIGITS, content["latencies"])
@@ -184,16 +215,31 @@ SERIES = ("operations", "failed", "attempts", "throttled_503", "throttled_500", 
 
 
 class Tally:
-    """Everything that was counted, but for which partitions are told apart."""
+    """Everything that was counted, but for which partitions are told apart.
+
+    Operations are told apart by their label. Names of an application may hold anything: beyond
+    `MOST_LABELS` of them operations are counted under their kind, and of two kinds that share a
+    name the second one has its kind behind it, so that reads and writes stay apart.
+    """
 
     __slots__ = ("counts", "kinds", "series")
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self.kinds: dict[Kind, KindTally] = {}
+        self.kinds: dict[str, KindTally] = {}
         self.series: dict[str, PerSecond] = {name: PerSecond() for name in SERIES}
 
-    def add(self, result: Result, in_window: bool) -> None:
+    def label_of(self, operation: Operation) -> str:
+        """What ``operation`` is counted under."""
+        return self._place(operation.label, operation.kind)
+
+    def _place(self, label: str, kind: Kind) -> str:
+        if label not in self.kinds and len(self.kinds) >= MOST_LABELS:
+            label = kind.value
+        taken = self.kinds.get(label)
+        return label if taken is None or taken.kind is kind else f"{label} ({kind})"
+
+    def add(self, result: Result, label: str, in_window: bool) -> None:
         """Count one result; its latency only where it belongs to the measured window."""
         operation = result.operation
         second = int(result.done_s)
@@ -208,11 +254,15 @@ class Tally:
             counts.entities_estimated += result.entities
         if operation.kind is Kind.TRANSACTION:
             counts.transactions += 1
-        kind = self.kinds.get(operation.kind)
+        kind = self.kinds.get(label)
         if kind is None:
-            kind = self.kinds[operation.kind] = KindTally()
+            kind = self.kinds[label] = KindTally(operation.kind)
         kind.operations += 1
         kind.entities += result.entities
+        kind.returned += result.entities_returned
+        if result.estimated:
+            kind.estimated += result.entities
+            kind.uncertain += 1
         kind.outcomes[result.outcome] = kind.outcomes.get(result.outcome, 0) + 1
         kind.seconds.add(second, result.entities)
         if in_window:
@@ -230,8 +280,9 @@ class Tally:
     def merge(self, other: Tally) -> None:
         """Add every count of ``other``."""
         self.counts.merge(other.counts)
-        for kind, tally in other.kinds.items():
-            self.kinds.setdefault(kind, KindTally()).merge(tally)
+        for label, tally in other.kinds.items():
+            place = self._place(label, tally.kind)
+            self.kinds.setdefault(place, KindTally(tally.kind)).merge(tally)
         for name, seconds in other.series.items():
             self.series[name].merge(seconds)
 
@@ -239,7 +290,7 @@ class Tally:
         """Its content for the wire."""
         return {
             "counts": dataclasses.asdict(self.counts),
-            "kinds": {str(kind): tally.encode() for kind, tally in self.kinds.items()},
+            "kinds": {label: tally.encode() for label, tally in self.kinds.items()},
             "series": {name: seconds.encode() for name, seconds in self.series.items()},
         }
 
@@ -248,7 +299,7 @@ class Tally:
         """What `encode` gave."""
         made = cls()
         made.counts = Counts(**content["counts"])
-        made.kinds = {Kind(name): KindTally.decode(kind) for name, kind in content["kinds"].items()}
+        made.kinds = {name: KindTally.decode(kind) for name, kind in content["kinds"].items()}
         for name, seconds in content["series"].items():
             made.series[name] = PerSecond.decode(seconds)
         return made

@@ -1,8 +1,8 @@
 """The series of the current or last run, read at scrape time from a snapshot.
 
 Nothing is counted here. Every series carries ``run``; a scrape after a second run has begun shows
-the second run alone. Two keys that are shown alike are added up, so that no series comes twice,
-whatever the keys are.
+the second run alone. Two keys, or two names of operations, that are shown alike are added up, so
+that no series comes twice, whatever they are.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from harness.measure.latency import BUCKETS_S
+from harness.measure.latency import BUCKETS_S, LatencyView
 from harness.measure.snapshot import PartitionView, Snapshot
-from harness.model.operation import WHOLE_TABLE
+from harness.model.operation import WHOLE_TABLE, Kind, over_partitions
 from harness.model.target import Targets
 
 FOLDED = "(other)"
@@ -75,17 +75,17 @@ class RunState(Collector):
 
 
 def partition_label(key: str) -> str:
-    """How ``key`` is shown: as it is, as far as it can be.
+    """How ``key`` is shown: as it is, as far as it can be, behind its table's ending if it has one.
 
-    A query over the whole table is ``(table)``, the empty key ``(empty)``. A key that is spelled
+    A query over several partitions is ``(table)``, the empty key ``(empty)``. A key that is spelled
     like one of these stands behind a slash, which no real key contains. Control characters and
     half surrogate pairs, which no real key contains either, are shown as ``\\uXXXX``.
     """
-    if key == WHOLE_TABLE:
-        return TABLE
-    if not key:
-        return EMPTY
-    return f"/{key}" if key in _RESERVED else _showable(key)
+    if over_partitions(key):
+        return f"{_showable(key[: -len(WHOLE_TABLE)])}{TABLE}"
+    table, slash, own = key.rpartition("/")
+    shown = f"/{own}" if own in _RESERVED else _showable(own) or EMPTY
+    return f"{_showable(table)}{slash}{shown}"
 
 
 def _families(exposed: Exposed) -> Iterator[Metric]:
@@ -102,9 +102,9 @@ def _families(exposed: Exposed) -> Iterator[Metric]:
         "(other) holds the partitions that are not told apart.",
         ("run", "partition", "op"),
         (
-            ((run, label, str(kind)), count)
+            ((run, label, _showable(op)), count)
             for label, view in _partitions(snapshot)
-            for kind, count in view.entities_by_kind.items()
+            for op, count in view.entities_by_operation.items()
         ),
     )
     yield _counter(
@@ -122,9 +122,29 @@ def _families(exposed: Exposed) -> Iterator[Metric]:
         "Operations by how they ended, retries included.",
         ("run", "op", "outcome"),
         (
-            ((run, str(view.kind), str(outcome)), count)
+            ((run, _showable(view.label), str(outcome)), count)
             for view in snapshot.kinds
             for outcome, count in view.outcomes.items()
+        ),
+    )
+    queries = [view for view in snapshot.kinds if view.kind is Kind.QUERY]
+    yield _counter(
+        "aztables_entities_returned",
+        "Entities that queries brought back.",
+        ("run", "op"),
+        (((run, _showable(view.label)), view.returned) for view in queries),
+    )
+    yield _counter(
+        "aztables_entities_scanned",
+        "Entities that queries walked; where estimated is true, the least it can have been.",
+        ("run", "op", "estimated"),
+        (
+            ((run, _showable(view.label), estimated), count)
+            for view in queries
+            for estimated, count in (
+                ("false", view.entities - view.estimated),
+                ("true", view.estimated),
+            )
         ),
     )
     yield _durations(run, snapshot)
@@ -183,15 +203,17 @@ def _durations(run: str, snapshot: Snapshot) -> Metric:
         "done with retries, response from due to done (open model only).",
         labels=("run", "op", "latency"),
     )
+    rows: dict[tuple[str, ...], list[LatencyView]] = {}
     for kind in snapshot.kinds:
         for latency, view in (("service", kind.service), ("response", kind.response)):
             if view is not None:
-                buckets = [
-                    (str(bound), float(count))
-                    for bound, count in zip(BUCKETS_S, view.buckets, strict=True)
-                ]
-                buckets.append(("+Inf", float(view.count)))
-                family.add_metric((run, str(kind.kind), latency), buckets, view.total_s)
+                rows.setdefault((run, _showable(kind.label), latency), []).append(view)
+    for labels, views in rows.items():
+        counts = [sum(bucket) for bucket in zip(*(view.buckets for view in views), strict=True)]
+        counts.append(sum(view.count for view in views))
+        bounds = [*map(str, BUCKETS_S), "+Inf"]
+        buckets = [(bound, float(n)) for bound, n in zip(bounds, counts, strict=True)]
+        family.add_metric(labels, buckets, sum(view.total_s for view in views))
     return family
 
 

@@ -30,6 +30,31 @@ def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> in
     )
 
 
+def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, bool]:
+    """Entities that a query walked, and whether that is an estimate.
+
+    A client sees what is returned. What was walked it knows only of a key range that this run
+    filled and nobody is writing; else the least it can be is counted and marked.
+
+    Args:
+        operation: The query.
+        returned: Entities it brought.
+        whole: False where it was given up before its last page.
+    """
+    known = operation.walks
+    if known is None:
+        return returned, True
+    sure = known.exact and whole and returned <= known.entities
+    cut = operation.top is not None and returned >= operation.top
+    if not operation.filter:
+        # All that was walked was returned; less than there are without a reason is no sure count.
+        return returned, not (sure and (cut or returned == known.entities))
+    if cut or not whole:
+        # Where in the range it stopped cannot be seen.
+        return returned, True
+    return max(known.entities, returned), not sure
+
+
 def counted(
     kind: Kind, asked: int, *, succeeded: bool, missing: bool = False, scanned: int = 0
 ) -> int:

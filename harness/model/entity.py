@@ -17,6 +17,9 @@ MAX_PROPERTY_BYTES = 64 * 1024
 MAX_TRANSACTION_OPERATIONS = 100
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 
+ETAG = "odata.etag"
+"""Key of the ETag in an entity that was read; no property can have this name."""
+
 FORBIDDEN_KEY_CHARACTERS = frozenset("/\\#?")
 
 

@@ -7,11 +7,15 @@ import math
 from harness.measure.conditions import Condition, parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS
 from harness.model.operation import Kind
-from harness.model.target import PUBLISHED, EndpointKind
-from harness.profile.schema import EXAMPLE_RUN_ID, PART_OVERHEAD_BYTES, Profile
+from harness.model.target import EndpointKind
+from harness.profile.fitting import EXAMPLE_RUN_ID
+from harness.profile.pace import most_units
+from harness.profile.scenarios import picker_of, scenario_of
+from harness.profile.schema import Profile
 from harness.workload.entities import EntityFactory, wire_bytes
-from harness.workload.keys import NumberedKeys, Picker, Uniform, Zipfian
-from harness.workload.pacing import ClosedLoop
+from harness.workload.making import PART_OVERHEAD_BYTES
+from harness.workload.mix import Mix
+from harness.workload.queries import QueryShape
 from harness.workload.retry import (
     ExponentialBackoff,
     FixedBackoff,
@@ -19,69 +23,59 @@ from harness.workload.retry import (
     RetryPolicy,
     ScheduledBackoff,
 )
-from harness.workload.workload import Mix, Workload
+from harness.workload.source import Source
+from harness.workload.workload import Workload
 
 
-def workload_of(profile: Profile, *, run_id: str, worker: int) -> Workload:
-    """The operations that worker number ``worker`` of a run sends."""
-    keys = profile.keys
-    picker: Picker = (
-        Uniform(keys.partitions)
-        if keys.distribution == "uniform"
-        else Zipfian(keys.partitions, keys.theta)
-    )
+LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
+"""Loading is no part of the test: it is patient, whatever the load retries."""
+
+
+def source_of(profile: Profile, *, run_id: str, worker: int) -> Source:
+    """What worker number ``worker`` of a run sends.
+
+    Raises:
+        SetupError: the scenario is not there, or cannot be made; file and line are named.
+    """
+    entities = EntityFactory(profile.entity.size_bytes, run_id)
+    if profile.scenario is not None:
+        return scenario_of(profile, entities, worker)
     return Workload(
-        keys=numbered_keys(profile),
-        picker=picker,
-        rows_per_partition=keys.rows_per_partition,
+        scheme=profile.keys.made(),
+        picker=picker_of(profile, worker),
         mix=Mix(profile.mix.weights()),
-        entities=EntityFactory(profile.entity.size_bytes, run_id),
+        entities=entities,
         transaction_size=profile.transaction.operations,
-        transaction_kind=Kind(profile.transaction.kind),
+        transaction_kinds=tuple(Kind(name) for name in profile.transaction.kinds),
+        queries=QueryShape(**profile.query.model_dump()),
         worker=worker,
         loading_size=_loading_size(profile),
     )
 
 
-def numbered_keys(profile: Profile) -> NumberedKeys:
-    """The key scheme of a profile."""
-    return NumberedKeys(count=profile.keys.partitions, prefix=profile.keys.prefix)
-
-
 def loaded_entities(profile: Profile) -> int:
-    """Entities that are put into the table before the load."""
-    return profile.keys.partitions * profile.keys.rows_per_partition
+    """Entities that are put into all tables before the load."""
+    return source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0).loaded_entities
 
 
 def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     """Bytes of one written entity: as stored, and about as sent."""
-    keys = numbered_keys(profile)
-    partition_key, row_key = keys.partition_key(0), keys.loaded_row_key(0, 0)
+    scheme = profile.keys.made()
+    partition_key, row_key = scheme.partition_key(0), scheme.row_key(0, 0)
     properties = EntityFactory(profile.entity.size_bytes, run_id).properties(
         partition_key, row_key, 0
     )
     return profile.entity.size_bytes, wire_bytes(partition_key, row_key, properties)
 
 
-def wanted_rate(profile: Profile, kind: EndpointKind) -> float | None:
-    """Entities a second that the load may reach; None is as many as come.
-
-    An account is held to one partition's target unless the profile says otherwise, so that nobody
-    floods it by accident. An emulator, which shares the machine with its generator, has a cap of
-    its own on top.
-    """
-    load = profile.load
-    if kind.emulated:
-        wanted = min(load.max_entities_per_s or math.inf, load.emulator_max_entities_per_s)
-    else:
-        wanted = load.max_entities_per_s or PUBLISHED.partition
-    return None if math.isinf(wanted) else wanted
-
-
 def loading_transactions(profile: Profile) -> int:
-    """Transactions that load the table."""
-    keys = profile.keys
-    return keys.partitions * -(-keys.rows_per_partition // _loading_size(profile))
+    """Requests that load the tables, each billed once."""
+    if profile.scenario is not None:
+        source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
+        return sum(1 for _ in source.loading())
+    rows, size = profile.keys.rows, _loading_size(profile)
+    copied = rows.total * (len(profile.keys.made().tables) - 1)
+    return sum(-(-rows.of(partition) // size) for partition in range(rows.partitions)) + copied
 
 
 def _loading_size(profile: Profile) -> int:
@@ -94,21 +88,18 @@ def _loading_size(profile: Profile) -> int:
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
     """The most billable transactions that loading and load can make; each retry is one more."""
     tries = 1 + _retries(profile)
-    loading = loading_transactions(profile) * tries
-    wanted = wanted_rate(profile, kind)
-    load = profile.load
-    seconds = load.users / load.spawn_rate_per_s + load.settle_s + load.run_time_s + 2
-    return loading, math.inf if wanted is None else math.ceil(wanted * seconds) * tries
+    loading = loading_transactions(profile) * (1 + LOADING_RETRY.retries)
+    units = most_units(profile, kind)
+    return loading, units if math.isinf(units) else math.ceil(units) * tries
 
 
-def pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
-    """The pacer of all workers together."""
-    return ClosedLoop(wanted_rate(profile, kind))
-
-
-def loading_pacer_of(profile: Profile, kind: EndpointKind) -> ClosedLoop:
-    """The pacer of loading: an account's cap holds for it too, an emulator is loaded at once."""
-    return ClosedLoop(None if kind.emulated else wanted_rate(profile, kind))
+def adds_rows(profile: Profile) -> bool:
+    """Whether the load may insert entities, which cleaning an existing table has to delete."""
+    if profile.scenario is not None:
+        return True
+    weights = profile.mix.weights()
+    moves = any(action.moves_rows and weight > 0 for action, weight in weights.items())
+    return moves or not {"insert", "delete"}.isdisjoint(profile.transaction.kinds)
 
 
 def _retries(profile: Profile) -> int:

@@ -140,11 +140,14 @@ def _frozen(value: Any) -> Any:
 
 def _mistake(item: Any) -> str:
     place = ".".join(str(part) for part in item["loc"])
-    message = item["msg"].removeprefix("Value error, ")
+    # TOML knows no tuples.
+    message = item["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
     if item["type"] == "extra_forbidden":
         message = "there is no such setting"
     elif item["type"] == "missing":
         message = "is missing"
+    elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
+        message = f"should be a list: [[{place}]] in place of [{place}]"
     elif not place or isinstance(item["input"], dict):
         return f"{place}: {message}" if place else message
     else:

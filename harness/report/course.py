@@ -1,23 +1,28 @@
-"""The course of a run: a chart of entities a second, with what was throttled below it."""
+"""The course of a run: entities a second as a chart, what was throttled, and what was gone."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.measure.record import RunRecord
+from harness.measure.record import RunRecord, SeriesPart
 from harness.report.drawing import chart, columns
-from harness.report.page import Page
+from harness.report.page import Page, grid
+from harness.report.reading import shown_gaps, throttling
 from harness.report.words import counted, duration, number
 
 _HEIGHT = 3
+_THROTTLED = "throttled"
+_GONE = "gone"
 
 
 def course(record: RunRecord, page: Page) -> RenderableType:
     """Entities a second over the whole time under load, the measured window marked."""
     series = record.series
     top = number(max(point.entities for point in series))
-    margin = max(len(top), len("throttled")) + 1
+    margin = max(len(top), len(_THROTTLED)) + 1
     groups = columns(len(series), page.width - margin - 1)
     values = [sum(series[place].entities for place in group) / len(group) for group in groups]
     lines: list[RenderableType] = []
@@ -35,7 +40,13 @@ def course(record: RunRecord, page: Page) -> RenderableType:
     if any(point.throttled for point in series):
         refused = [sum(series[place].throttled for place in group) for group in groups]
         [marks] = chart(refused, 1, page.glyphs)
-        lines.append(_line("throttled", margin, Text(marks, style="red")))
+        lines.append(_line(_THROTTLED, margin, Text(marks, style="red")))
+    if gaps := shown_gaps(record):
+        began = series[0].t
+        spans = [range(began + gap.start_s, began + gap.start_s + gap.length_s) for gap in gaps]
+        inside = [any(_meets(series[place], spans) for place in group) for group in groups]
+        drawn = "".join(page.glyphs.levels[-1] if gone else " " for gone in inside)
+        lines.append(_line(_GONE, margin, Text(drawn, style="yellow")))
     length = sum(point.width_s for point in series)
     ends = duration(length)
     middle = f"{page.glyphs.inside * 2} measured {counted(record.measured_s, 'second')}"
@@ -43,6 +54,17 @@ def course(record: RunRecord, page: Page) -> RenderableType:
     if room > len(middle):
         lines.append(_line("", margin, Text(f"0:00{middle:^{room}}{ends}", style="dim")))
     return page.section("entities/s over time", *lines)
+
+
+def throttled(record: RunRecord, page: Page) -> list[RenderableType]:
+    """When throttling came and how long it lasted; nothing where it did not."""
+    rows = [(Text(name, style="dim"), text) for name, text in throttling(record)]
+    return [page.section("throttling", grid(rows))] if rows else []
+
+
+def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
+    """Whether a point's seconds meet one of ``spans``, UTC."""
+    return any(point.t < span.stop and span.start < point.t + point.width_s for span in spans)
 
 
 def _line(label: str, margin: int, content: Text) -> Text:

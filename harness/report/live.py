@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from harness.measure.snapshot import Snapshot
-from harness.model.target import Targets
+import dataclasses
+
+from harness.measure.generator import BUSY_PERCENT
 from harness.report.drawing import FULL, PLAIN, bar
 from harness.report.words import (
     counted,
@@ -22,7 +23,7 @@ _STEPS = (
     "Examine the throughput",
 )
 _BAR_WIDTH = 20
-_KEY_WIDTH = 20
+_KEY_WIDTH = 12
 _PROGRESS_WIDTH = 79
 
 
@@ -32,55 +33,82 @@ def step(number_of: int, detail: str = "") -> str:
     return f"{line}: {detail}" if detail else line
 
 
-def live_line(
-    snapshot: Snapshot,
-    *,
-    earlier: Snapshot | None,
-    elapsed_s: float,
-    users: int,
-    workers: int,
-    in_flight: int,
-    cpu_percent: float,
-    wanted_per_s: float | None,
-    targets: Targets | None,
-    ascii_only: bool = False,
-) -> str:
-    """How the run goes, in one line.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """How a run goes: figures of the last few seconds, unless said otherwise.
+
+    Attributes:
+        elapsed_s: Seconds since the load began.
+        step: Number of the step that a search is at; None where nothing is searched.
+        achieved_per_s: Entities a second that came through.
+        wanted_per_s: Entities a second that the load wanted, or may reach; None is as many as come.
+        hottest: The partition with the highest rate; None where none was touched.
+        hottest_per_s: Its entities a second.
+        target_per_s: What the hottest partition is held against; None where no target holds.
+        throttled_ratio: Throttled attempts / all attempts.
+        service_p99_s: 99th percentile of service latency, as far as it is measured.
+        response_p99_s: The same of response latency; None in a closed loop.
+        waiting: Operations that are due and not sent now; None in a closed loop.
+        dropped: Operations that were given up unsent since the load began.
+        in_flight: Operations that wait for their answer now.
+        users: Users that are running now.
+        workers: Processes that make load now.
+        cpu_percent: CPU of the busiest worker in its last second, in percent of one core.
+    """
+
+    elapsed_s: float
+    step: int | None
+    achieved_per_s: float
+    wanted_per_s: float | None
+    hottest: str | None
+    hottest_per_s: float
+    target_per_s: float | None
+    throttled_ratio: float
+    service_p99_s: float | None
+    response_p99_s: float | None
+    waiting: int | None
+    dropped: int
+    in_flight: int
+    users: int
+    workers: int
+    cpu_percent: float
+
+
+def live_line(live: Live, *, ascii_only: bool = False) -> str:
+    """How the run goes, in one line of about 110 characters.
+
+    The generator's CPU is shown where it has no time left: figures are its own from then on.
 
     Args:
-        snapshot: Taken with the last few whole UTC seconds as its window: rates are over these,
-            percentiles over what was measured so far.
-        earlier: The snapshot of the line before; None for the first.
-        elapsed_s: Seconds since the load began.
-        users: Users that are running.
-        workers: Processes that make load.
-        in_flight: Operations that wait for their answer.
-        cpu_percent: CPU of the busiest worker in its last second, in percent of one core.
-        wanted_per_s: Entities a second that the profile allows; None is as many as come.
-        targets: What the hottest partition is held against; None where no target holds.
+        live: What is known.
         ascii_only: Whether only ASCII can be shown.
     """
-    wanted = "" if wanted_per_s is None else f" of {number(wanted_per_s)}"
+    at_step = "" if live.step is None else f"step {live.step}: "
+    wanted = "" if live.wanted_per_s is None else f" of {number(live.wanted_per_s)}"
     parts = [
-        f"{duration(elapsed_s):>5}",
-        f"{number(snapshot.entities_per_s.mean)}{wanted} entities/s",
+        f"{duration(live.elapsed_s):>5}",
+        f"{at_step}{number(live.achieved_per_s)}{wanted} entities/s",
     ]
-    hottest = snapshot.hottest
-    if hottest is not None:
+    if live.hottest is not None:
         ellipsis = (PLAIN if ascii_only else FULL).ellipsis
-        name = shortened(partition_name(hottest.key, ascii_only), _KEY_WIDTH, ellipsis)
-        rate = hottest.entities_per_s.mean
-        share = "" if targets is None else f", {percent(rate / targets.partition)} of target"
-        parts.append(f"hottest {name} {number(rate)}/s{share}")
-    throttled = snapshot.throttled - (0 if earlier is None else earlier.throttled)
-    parts.append(f"throttled +{throttled:,}")
-    service = snapshot.service
-    if service is not None:
-        parts.append(
-            f"p50 {milliseconds(service.p50_s * 1000)} p99 {milliseconds(service.p99_s * 1000)} ms"
-        )
-    parts.append(f"{in_flight:,} in flight of {counted(users, 'user')}")
-    parts.append(f"{counted(workers, 'worker')}, CPU {cpu_percent:.0f}%")
+        name = shortened(partition_name(live.hottest, ascii_only), _KEY_WIDTH, ellipsis)
+        if live.target_per_s is None:
+            parts.append(f"{name} {number(live.hottest_per_s)}/s")
+        else:
+            parts.append(f"{name} {percent(live.hottest_per_s / live.target_per_s)} of target")
+    parts.append(f"throttled {percent(live.throttled_ratio)}")
+    if live.service_p99_s is not None:
+        response = live.response_p99_s
+        more = "" if response is None else f", response {milliseconds(response * 1000)}"
+        parts.append(f"p99 {milliseconds(live.service_p99_s * 1000)}{more} ms")
+    if live.waiting is None:
+        parts.append(f"{live.in_flight:,} in flight of {counted(live.users, 'user')}")
+    else:
+        dropped = f", {live.dropped:,} dropped" if live.dropped else ""
+        parts.append(f"{live.waiting:,} waiting{dropped}")
+    busy = live.cpu_percent >= BUSY_PERCENT
+    cpu = f", CPU {live.cpu_percent:.0f}%" if busy else ""
+    parts.append(f"{counted(live.workers, 'worker')}{cpu}")
     return " | ".join(parts)
 
 

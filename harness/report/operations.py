@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record import LatencyPart, OperationPart, RunRecord
 from harness.report.drawing import bar
-from harness.report.page import Cell, Page, grid, table_of
-from harness.report.words import counted, milliseconds, number, percent
+from harness.report.page import Cell, Page, grid, room_for_names, table_of
+from harness.report.reading import attempts_shares, attempts_words, other_outcomes, scans
+from harness.report.words import milliseconds, number, percent, shortened
 
 _BAR_WIDTH = 20
-_PLAIN_OUTCOME = "success"
+_NAMES = "operation"
+_NOTE_WIDTH = 24
 
 
 def operations(record: RunRecord, page: Page) -> RenderableType:
     """Each kind of operation: how many, how fast, and how they ended otherwise than well."""
-    open_model = record.response_ms is not None
-    rows: list[list[Cell]] = []
-    for part in record.operations:
-        rates = part.entities_per_s
-        counts = [page.show(part.kind), f"{part.count:,}", number(rates.mean)]
-        rows += _rows(counts, part.service_ms, part.response_ms if open_model else None)
-    if len(record.operations) > 1:
-        total = number(record.account.entities_per_s.mean)
-        counts = ["all", f"{record.counts.operations:,}", total]
-        rows += [
-            [Text(str(cell), style="bold") for cell in row]
-            for row in _rows(counts, record.service_ms, record.response_ms)
-        ]
-    headers = ["operation", "count", "entities/s", "latency in ms", "p50", "p90", "p99", "max"]
+    names = [page.show(part.kind) for part in record.operations]
+    build = functools.partial(_table, record, page)
+    room = room_for_names(page, build, _NAMES, max(map(cell_len, names), default=0))
     notes: list[RenderableType] = []
-    if not open_model:
+    if record.response_ms is None:
         notes.append(
             Text(
                 "service is from sent to done, retries included; response: n/a (closed loop)", "dim"
             )
         )
+    if walked := scans(record):
+        lines = [
+            (
+                _name(name, _NOTE_WIDTH, page),
+                f"{scanned} entities scanned, {back} returned ({share} of them) {how}",
+            )
+            for name, scanned, back, share, how in walked
+        ]
+        notes.append(grid(lines))
     if others := _other_outcomes(record.operations):
         notes.append(
             grid(
@@ -49,35 +52,48 @@ def operations(record: RunRecord, page: Page) -> RenderableType:
                 right=(1,),
             )
         )
-    return page.section("operations", table_of(headers, rows), *notes)
+    return page.section("operations", build(max(room, len(_NAMES))), *notes)
+
+
+def _table(record: RunRecord, page: Page, name_width: int) -> Table:
+    """The table with names of at most ``name_width`` columns."""
+    open_model = record.response_ms is not None
+    rows: list[list[Cell]] = []
+    for part in record.operations:
+        rates = part.entities_per_s
+        counts = [_name(part.kind, name_width, page), f"{part.count:,}", number(rates.mean)]
+        rows += _rows(counts, part.service_ms, part.response_ms if open_model else None)
+    if len(record.operations) > 1:
+        total = number(record.account.entities_per_s.mean)
+        counts = ["all", f"{record.counts.operations:,}", total]
+        rows += [
+            [Text(str(cell), style="bold") for cell in row]
+            for row in _rows(counts, record.service_ms, record.response_ms)
+        ]
+    headers = [_NAMES, "count", "entities/s", "latency in ms", "p50", "p90", "p99", "max"]
+    return table_of(headers, rows)
+
+
+def _name(name: str, width: int, page: Page) -> str:
+    return shortened(page.show(name), width, page.glyphs.ellipsis)
 
 
 def attempts(record: RunRecord, page: Page) -> RenderableType:
     """HTTP requests against operations, by what answered, and how many were throttled."""
-    counts = record.counts
-    each = counts.attempts / counts.operations if counts.operations else 0.0
-    partition, account = record.throttled["partition"], record.throttled["account"]
-    throttled = partition + account
+    requests, throttled = attempts_words(record)
     lines = [
-        Text(
-            f"{counted(counts.attempts, 'attempt')} for "
-            f"{counted(counts.operations, 'operation')}, {each:.3f} each"
-        ),
-        Text(
-            f"throttled: {throttled:,} ({percent(record.throttled_ratio)}), for the partition "
-            f"{partition:,}, for the account {account:,}",
-            style="red" if throttled else "",
-        ),
+        Text(requests),
+        Text(throttled, style="red" if sum(record.throttled.values()) else ""),
     ]
     most = max(record.attempts_by_status.values(), default=1)
     rows = [
         (
             page.show(name),
             f"{count:,}",
-            percent(count / counts.attempts if counts.attempts else 0.0),
+            percent(share),
             Text(bar(count / most, _BAR_WIDTH, page.glyphs), style=_colour(name)),
         )
-        for name, count in sorted(record.attempts_by_status.items(), key=lambda item: -item[1])
+        for name, count, share in attempts_shares(record)
     ]
     return page.section("attempts", *lines, grid(rows, right=(1, 2)))
 
@@ -101,9 +117,8 @@ def _other_outcomes(parts: Sequence[OperationPart]) -> list[tuple[str, int, str]
     """Outcomes but plain success: how often, and of which kinds; the most frequent first."""
     kinds: dict[str, list[tuple[str, int]]] = {}
     for part in parts:
-        for outcome, count in part.outcomes.items():
-            if outcome != _PLAIN_OUTCOME and count:
-                kinds.setdefault(outcome, []).append((part.kind, count))
+        for outcome, count in other_outcomes(part):
+            kinds.setdefault(outcome, []).append((part.kind, count))
     found = [
         (
             outcome,

@@ -74,8 +74,9 @@ class Page:
     def ratio(self, share: float, width: int) -> Text:
         """A bar and its percentage; yellow above the target."""
         colour = "yellow" if share > 1 else "cyan"
-        drawn = Text(bar(share, width, self.glyphs), style=colour)
-        return drawn.append(f" {percent(share):>5}", style=colour if share > 1 else "default")
+        # The bar's colour is its own: what is appended to it has none.
+        drawn = Text().append(bar(share, width, self.glyphs), style=colour)
+        return drawn.append(f" {percent(share):>5}", style=colour if share > 1 else "")
 
 
 def grid(rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> Table:
@@ -83,7 +84,12 @@ def grid(rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     last = max((len(row) for row in rows), default=1) - 1
     for column in range(last + 1):
-        table.add_column(justify="right" if column in right else "left", no_wrap=column < last)
+        table.add_column(
+            justify="right" if column in right else "left",
+            no_wrap=column < last,
+            # A word that is longer than its line is broken, not cut.
+            overflow="fold" if column == last else "ellipsis",
+        )
     for row in rows:
         table.add_row(*row)
     return table

@@ -11,27 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record import PartitionPart, RunRecord
-from harness.measure.verdict import indicative
-from harness.model.target import EndpointKind
+from harness.report.advice import Beside, beside
 from harness.report.page import Cell, Page, grid, room_for_names, table_of
-from harness.report.words import (
-    counted,
-    milliseconds,
-    number,
-    partition_name,
-    percent,
-    shortened,
-)
+from harness.report.reading import NO_TARGET, OTHERS, partition_notes, throttled_by_status
+from harness.report.words import milliseconds, number, partition_name, percent, shortened
+from harness.workload.prediction import Prediction
 
 MOST_PARTITIONS = 10
-_MOST_ESTIMATES = 3
 _BAR_WIDTH = 10
 _NAME_WIDTH = 20
+_SHARE_WIDTH = 40
 _ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
 _NAMES = "partition"
-_OTHERS = "all others"
-_NO_TARGET = "no target (request units)"
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 """Columns of a bar and blanks between columns: from roomy to narrow."""
 
@@ -43,23 +35,47 @@ def partitions(record: RunRecord, page: Page) -> RenderableType:
     if len(parts) > MOST_PARTITIONS:
         names.append(_more(parts))
     if record.partitions_folded is not None:
-        names.append(_OTHERS)
+        names.append(OTHERS)
     longest = max(map(cell_len, names), default=0)
     for bar_width, gap in _LAYOUTS:
         build = functools.partial(_table, record, page, bar_width, gap)
         room = room_for_names(page, build, _NAMES, longest)
         if room >= max(len(_NAMES), min(_NAME_WIDTH, longest)):
             break
-    notes = [Text(line, style="dim") for line in _notes(record, page)]
+    notes = [
+        Text(line, style="dim")
+        for line in partition_notes(record, page.glyphs.ellipsis, page.ascii_only)
+    ]
     title = "partitions" if len(parts) == 1 else "partitions, hottest first"
     return page.section(title, build(max(room, len(_NAMES))), *notes)
+
+
+def predicted_shares(record: RunRecord) -> tuple[Beside, ...]:
+    """The shares that were predicted from mix and keys alone, beside those that were measured."""
+    part = record.prediction
+    return () if part is None else beside(Prediction(**part.model_dump()), record)
+
+
+def predicted(record: RunRecord, page: Page) -> list[RenderableType]:
+    """Where the load was expected to fall beside where it fell; nothing where nothing was."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            shortened(page.show(share.what), _SHARE_WIDTH, page.glyphs.ellipsis),
+            f"{percent(share.predicted)} predicted",
+            "not known" if share.measured is None else f"{percent(share.measured)} measured",
+        )
+        for share in predicted_shares(record)
+    ]
+    if not rows:
+        return []
+    return [page.section("predicted and measured share of the load", grid(rows, right=(1, 2)))]
 
 
 def account(record: RunRecord, page: Page) -> RenderableType:
     """The account beside its target, reads and writes apart, in entities and in requests."""
     part = record.account
     rates = part.entities_per_s
-    beside: Cell = _NO_TARGET
+    beside: Cell = NO_TARGET
     requests: Cell = "requests, retries included"
     if part.target is not None and part.ratio is not None:
         beside = page.ratio(part.ratio, _BAR_WIDTH).append(f" of {number(part.target)}")
@@ -100,7 +116,7 @@ def _table(record: RunRecord, page: Page, bar_width: int, gap: int, name_width: 
             [Text(name, style="dim"), number(together), "", "", "", *_throttled(more), "", ""]
         )
     if record.partitions_folded is not None:
-        name = shortened(_OTHERS, name_width, page.glyphs.ellipsis)
+        name = shortened(OTHERS, name_width, page.glyphs.ellipsis)
         rows.append(_row(Text(name, style="dim"), record.partitions_folded, ""))
     return table_of(headers, rows, gap)
 
@@ -128,39 +144,5 @@ def _name(part: PartitionPart, page: Page) -> str:
 
 
 def _throttled(parts: Sequence[PartitionPart]) -> list[Cell]:
-    """Throttled attempts by status, 503, 500 and 429; a 500 counts only as OperationTimedOut."""
-    counts = {"503": 0, "500": 0, "429": 0}
-    for part in parts:
-        for name, count in part.attempts_by_status.items():
-            status, _, rest = name.partition(" ")
-            if status in counts and (status != "500" or rest.startswith("OperationTimedOut")):
-                counts[status] += count
+    counts = throttled_by_status(part.attempts_by_status for part in parts)
     return [Text(f"{count:,}", style="red" if count else "dim") for count in counts.values()]
-
-
-def _notes(record: RunRecord, page: Page) -> list[str]:
-    notes = []
-    if record.partitions_folded is not None:
-        notes.append(
-            f"{_OTHERS}: partitions beyond the {len(record.partitions)} that are told apart, "
-            "counted together"
-        )
-    everything = record.account.entities_per_s.mean
-    if len(record.partitions) > 1 and everything > 0:
-        hottest = record.partitions[0].entities_per_s.mean
-        notes.append(f"The hottest partition takes {percent(hottest / everything)} of the load.")
-    for part in [part for part in record.partitions if not part.exact][:_MOST_ESTIMATES]:
-        if part.estimate is not None:
-            name = shortened(partition_name(part.key, page.ascii_only), 24, page.glyphs.ellipsis)
-            notes.append(
-                f"~ {name} was not told apart throughout; in the whole run it has "
-                f"{part.estimate.at_least:,} to {part.estimate.at_most:,} entities"
-            )
-    if record.endpoint.kind == EndpointKind.COSMOS:
-        notes.append(f"target: {_NO_TARGET}")
-    elif indicative(record.entity.stored_bytes):
-        notes.append(
-            "Indicative only: targets hold for 1 KiB entities, these have "
-            f"{counted(record.entity.stored_bytes, 'byte')}."
-        )
-    return notes

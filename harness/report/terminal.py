@@ -1,8 +1,9 @@
 """The report of a run for a terminal: what was stressed, what it served, and what that means.
 
-From top to bottom: what was stressed, the partitions beside their target, the account, the
-operations, the attempts, the course of the run, its cost, the conditions, and the verdict last,
-where the eye rests when the run is over. What makes the figures wrong stands above and below.
+From top to bottom: what was stressed, what was searched, the partitions beside their target, the
+account, the operations, the attempts, the course of the run, what was stored, its cost, the
+conditions, and the verdict with its reasons last, where the eye rests when the run is over. What
+makes the figures wrong stands above and below.
 """
 
 from __future__ import annotations
@@ -11,23 +12,19 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from harness.measure.conditions import parse_condition
-from harness.measure.record import ConditionPart, RunRecord
-from harness.report.course import course
+from harness.measure.record import RunRecord
+from harness.report.course import course, throttled
 from harness.report.operations import attempts, operations
 from harness.report.page import Page, grid
-from harness.report.rates import account, partitions
-from harness.report.words import counted, data_size, milliseconds, number, percent
+from harness.report.rates import account, partitions, predicted
+from harness.report.reading import RELY_NOT, alarms, cost, measured
+from harness.report.search import steps
+from harness.report.stored import audit, index_tables
+from harness.report.stressed import stressed
+from harness.report.verdict import reasons, verdict
+from harness.report.words import shortened
 
-_LIMITS = {
-    "load": "the load that was asked for",
-    "generator": "the generator",
-    "endpoint": "the endpoint",
-    "users": "the users, who wait for themselves",
-    "partition": "the partition",
-    "account": "the account",
-}
-_RESULT_COLOURS = {"within_target": "green", "throttled": "red"}
+_VALUE_WIDTH = 36
 
 
 def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = False) -> str:
@@ -41,49 +38,38 @@ def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = F
     """
     page = Page(width=width, colour=colour, ascii_only=ascii_only)
     alarm = _alarm(record, page)
-    parts = [
-        _head(record, page),
-        *alarm,
+    parts = [_head(record, page), *alarm]
+    if record.search is not None:
+        parts.append(steps(record.search, page))
+    parts += [
         partitions(record, page),
+        *predicted(record, page),
         account(record, page),
         operations(record, page),
         attempts(record, page),
     ]
     if record.series:
         parts.append(course(record, page))
+    parts += throttled(record, page)
+    if record.pointers:
+        parts.append(index_tables(record, page))
+    if record.audit is not None:
+        parts.append(audit(record.audit, page))
     parts.append(_cost(record, page))
     if record.conditions:
         parts.append(_conditions(record, page))
-    parts += [Text(), *alarm, _verdict(record, page)]
+    parts += [Text(), *alarm, verdict(record, page), *reasons(record, page)]
     return page.render(Group(*parts))
 
 
 def _head(record: RunRecord, page: Page) -> RenderableType:
     profile = record.profile
-    load = f"{counted(record.users, 'user')} in {counted(record.workers, 'process', 'processes')}"
-    cap = profile.get("load", {}).get("max_entities_per_s")
-    if cap is not None:
-        load += f", at most {number(cap)} entities/s together"
-    entity, loading = record.entity, record.loading
-    size = f"{entity.stored_bytes:,} B stored, about {entity.wire_bytes:,} B on the wire"
-    if loading.entities:
-        size += f"; {loading.entities:,} loaded in {number(loading.seconds)} s"
-    under_load = sum(point.width_s for point in record.series)
-    rows = [
-        ("stressed", record.endpoint.described),
-        ("", f"{record.endpoint.host}, table {record.endpoint.table}"),
-        ("load", load),
-        ("entities", size),
-        (
-            "measured",
-            f"{record.measured_s:,} s of {under_load:,} s under load, ended by {record.ended_by}",
-        ),
-        ("run", f"{record.run_id}, session {record.session}"),
-    ]
     content: list[RenderableType] = []
     if question := profile.get("question"):
         content += [Text(page.show(str(question)), style="italic"), Text()]
-    content.append(grid([(Text(name, style="dim"), page.show(text)) for name, text in rows]))
+    content.append(
+        grid([(Text(name, style="dim"), page.show(text)) for name, text in stressed(record)])
+    )
     return Panel(
         Group(*content),
         title=Text(page.show(str(profile.get("name", "run"))), style="bold"),
@@ -95,20 +81,13 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
 
 def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
     """What makes the figures wrong, loud; nothing where they are right."""
-    lines = []
-    if record.invariants:
-        lines.append("The harness broke its own laws of counting; this run is not valid:")
-        lines += [f"  {page.show(sentence)}" for sentence in record.invariants]
-    if (defects := record.outcomes.get("defect", 0)) > 0:
-        lines.append(f"{counted(defects, 'operation')} ended in a way the harness does not know.")
-    if not record.complete:
-        lines.append("Incomplete: a worker's last report is missing, every count is too low.")
+    lines = [page.show(sentence) for sentence in alarms(record)]
     if not lines:
         return []
     return [
         Panel(
             Text("\n".join(lines), style="bold"),
-            title=Text("DO NOT RELY ON THESE FIGURES", style="bold"),
+            title=Text(RELY_NOT.upper(), style="bold"),
             box=page.glyphs.box,
             border_style="bold red",
         )
@@ -116,35 +95,9 @@ def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
 
 
 def _cost(record: RunRecord, page: Page) -> RenderableType:
-    counts, generator = record.counts, record.generator
-    load = (
-        f"CPU {generator.cpu_percent_mean:.0f}% of a core, {generator.cpu_percent_max:.0f}% at "
-        f"most; machine {generator.machine_percent_max:.0f}% at most; "
-        f"lag {milliseconds(generator.lag_s_max * 1000)} ms"
-    )
-    unsent = [
-        f"{count:,} {word}"
-        for count, word in (
-            (counts.waiting, "not sent any more"),
-            (counts.dropped, "dropped"),
-            (counts.in_flight, "still in flight"),
-        )
-        if count
-    ]
-    rows = [
-        ("generator", load),
-        (
-            "bytes",
-            f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received",
-        ),
-        ("billable", counted(counts.billable_transactions, "transaction")),
-        (
-            "due",
-            f"{counted(counts.due, 'operation')}; {', '.join(unsent) or 'all sent and answered'}",
-        ),
-    ]
     return page.section(
-        "generator and cost", grid([(Text(name, style="dim"), text) for name, text in rows])
+        "generator and cost",
+        grid([(Text(name, style="dim"), text) for name, text in cost(record)]),
     )
 
 
@@ -156,38 +109,7 @@ def _conditions(record: RunRecord, page: Page) -> RenderableType:
             False: (page.glyphs.no, "FAILS", "bold red"),
             None: ("?", "not known", "yellow"),
         }[part.passed]
-        rows.append((Text(f"{sign} {word}", style=colour), page.show(part.text), _measured(part)))
+        # The value takes what is left of the line, and wraps.
+        text = shortened(page.show(part.text), page.width - _VALUE_WIDTH, page.glyphs.ellipsis)
+        rows.append((Text(f"{sign} {word}", style=colour), text, page.show(measured(part))))
     return page.section("conditions", grid(rows))
-
-
-def _measured(part: ConditionPart) -> str:
-    """The value of a condition in the unit of what it compares."""
-    if part.value is None:
-        return "nothing was measured for it"
-    try:
-        name = parse_condition(part.text).metric[0]
-    except ValueError:
-        # A record of another version may compare what this one does not know.
-        return f"measured {number(part.value)}"
-    if name.endswith("_ratio"):
-        return f"measured {percent(part.value)}"
-    if name.startswith("p"):
-        return f"measured {milliseconds(part.value)} ms"
-    return f"measured {number(part.value)}"
-
-
-def _verdict(record: RunRecord, page: Page) -> RenderableType:
-    verdict = record.verdict
-    colour = _RESULT_COLOURS.get(verdict.result, "yellow")
-    limit = _LIMITS.get(verdict.limited_by)
-    result = verdict.result.replace("_", " ").upper()
-    return Panel(
-        Text(page.show(verdict.sentence), style="bold"),
-        title=Text(f"VERDICT: {page.show(result)}", style=f"bold {colour}"),
-        title_align="left",
-        subtitle=None if limit is None else Text(f"limited by {limit}", style="dim"),
-        subtitle_align="left",
-        box=page.glyphs.box,
-        border_style=colour,
-        padding=(1, 1),
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len, set_cell_size
 
-from harness.model.operation import WHOLE_TABLE
+from harness.model.operation import WHOLE_TABLE, over_partitions
 
 FOLDED = "(other)"
 
@@ -53,6 +55,11 @@ def counted(count: int, word: str, plural: str | None = None) -> str:
     return f"{count:,} {word if count == 1 else plural or word + 's'}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def printable(text: str, ascii_only: bool = False) -> str:
     """``text`` with what a terminal would act upon, or cannot show, as ``\\u`` escapes."""
     shown = "".join(
@@ -63,9 +70,11 @@ def printable(text: str, ascii_only: bool = False) -> str:
 
 def partition_name(key: str, ascii_only: bool = False) -> str:
     """How outputs name a partition: its key, but for the whole table and the empty key."""
-    if key == WHOLE_TABLE:
-        return "(table)"
-    return printable(key, ascii_only) or "(empty)"
+    if over_partitions(key):
+        return printable(key[: -len(WHOLE_TABLE)], ascii_only) + "(table)"
+    shown = printable(key, ascii_only)
+    # In a table of several the key stands behind a slash, which no key contains.
+    return f"{shown}(empty)" if not shown or shown.endswith("/") else shown
 
 
 def shortened(text: str, width: int, ellipsis: str) -> str:

@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 
 import gevent
 import gevent.event
@@ -23,20 +24,27 @@ from harness.endpoint.connection import Endpoint
 from harness.endpoint.probe import check
 from harness.endpoint.tables import require_empty_table
 from harness.gateway.process import GatewayProcess
+from harness.measure.findings import PredictionPart
 from harness.measure.record import RunRecord
 from harness.model.errors import SetupError
 from harness.profile.load import NamedProfile
+from harness.profile.observed import observe
+from harness.profile.pace import staged, window_s
+from harness.swarm.auditing import Auditing
+from harness.swarm.keeping import keep
 from harness.swarm.loading import LoadingStopped
 from harness.swarm.narrator import Narrator
-from harness.swarm.output import check_folder, write_record, write_run
+from harness.swarm.output import check_folder
 from harness.swarm.plan import OPTION, new_plan
 from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Phase, Run
 from harness.swarm.sharing import Sharing
 from harness.swarm.staging import Staging
 from harness.swarm.terminal import Terminal
+from harness.swarm.watching import Watch
 
-_WATCH_EVERY_S = 0.25
+_LOOKED_AT = 4000
+"""Operations that are looked at before a run; `harness check` looks at more."""
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced so long before it opens, so that every worker knows of it."""
 
@@ -84,18 +92,17 @@ class Conductor:
     @property
     def unready(self) -> str | None:
         """Why users cannot be started or changed now, or None where they can."""
-        if self.run is None:
-            return None
-        if self.run.phase is Phase.LOADING:
-            return "the table is being loaded; wait until the users come, or stop the run"
-        if self.run.phase is Phase.ENDING:
-            return "the last run is ending; wait a moment"
-        return None
+        return None if self.run is None else self.run.phase.unready
 
     @property
     def sharing(self) -> Sharing:
         """How the current run is shared out."""
         return self._sharing
+
+    @property
+    def auditing(self) -> Auditing:
+        """How the current run is audited."""
+        return self._auditing
 
     @property
     def workers(self) -> int:
@@ -113,17 +120,20 @@ class Conductor:
         Raises:
             SetupError: the run cannot be.
         """
+        seen = observe(named.profile, _LOOKED_AT)
         plan = new_plan(
             named,
             dt.datetime.now(dt.UTC),
             session=session,
             table=table,
+            tables=seen.tables,
             endpoint=self.endpoint,
             embedded=self._embedded,
         )
         # A new clock a run: the machine's may have been set, or have slept, since the last.
         self.clock = monotonic_utc()
         run = Run(plan, self.endpoint, self.clock())
+        run.prediction = PredictionPart.model_validate(seen.prediction, from_attributes=True)
         run.budget.take()
         check(self.endpoint)
         if table is not None:
@@ -133,9 +143,10 @@ class Conductor:
         self.run = run
         self._staging = Staging(run, self._terminal, self.clock)
         gateway = self._gateway
-        rehearsal = None if gateway is None else Rehearsal(gateway, plan.table)
+        rehearsal = None if gateway is None else Rehearsal(gateway, plan.table, plan.tables)
         self._narrator = Narrator(run, self._terminal, rehearsal)
         self._sharing = Sharing(self.environment, run)
+        self._auditing = Auditing(self.environment, run, self._terminal, self.clock)
         return run
 
     def start(self) -> None:
@@ -168,11 +179,21 @@ class Conductor:
         options = self.environment.parsed_options
         vars(options)[OPTION] = run.plan.to_options()
         run.epoch_s = self.clock()
+        if not staged(run.plan.profile):
+            run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
         workers = self._sharing.begin()
         self._sharing.grant(self._staging.worker_budgets(max(1, len(workers)))[: len(workers)])
         self._narrator.peak(options.num_users)
-        gevent.spawn(self._watch, run)
+        watch = Watch(
+            self.environment,
+            run,
+            sharing=self._sharing,
+            narrator=self._narrator,
+            clock=self.clock,
+            end=self.end,
+        )
+        gevent.spawn(watch.follow)
 
     def share_out(self) -> None:
         """Tell every worker its part of the load."""
@@ -184,11 +205,14 @@ class Conductor:
         run = self.run
         if run is None:
             return
-        run.users = user_count
+        run.users = max(run.users, user_count)
         if run.phase is Phase.RAMPING and run.window is None:
             load = run.plan.profile.load
             start = math.ceil(self.clock() + load.settle_s + _WINDOW_NOTICE_S)
-            run.window = (start, start + load.run_time_s)
+            run.window = (start, start + window_s(run.plan.profile))
+            if run.origin_s is None:
+                # Stages begin when everybody is there to send.
+                run.origin_s = float(start)
             self.share_out()
 
     def finish(self, reason: str) -> None:
@@ -201,6 +225,7 @@ class Conductor:
         if run is None or run.phase in (Phase.PREPARED, Phase.DONE):
             return
         if run.phase is Phase.ENDING:
+            self._auditing.hurry()
             self._finished.wait()
             return
         run.phase = Phase.ENDING
@@ -236,29 +261,16 @@ class Conductor:
         """Wait so long, or until somebody hurries."""
         self._hurry.wait(timeout=seconds)
 
+    def say_found(self) -> None:
+        """Say what the last run found, once."""
+        self._narrator.say_found()
+
     def close(self) -> None:
         """Say what the last run found, and let go of it: the process ends."""
         if self.run is not None:
             self._narrator.say_found()
             self.run.ledger.close()
             self.run = None
-
-    def _watch(self, run: Run) -> None:
-        """Follow the workers, say how it goes, and end the run when its time is over."""
-        while run.phase in (Phase.RAMPING, Phase.MEASURING):
-            gevent.sleep(_WATCH_EVERY_S)
-            now_s = self.clock()
-            self._sharing.follow()
-            if run.window is not None:
-                if run.phase is Phase.RAMPING and now_s >= run.window[0]:
-                    run.phase = Phase.MEASURING
-                if now_s >= run.window[1]:
-                    self.end(run, "run time")
-                    return
-            if run.reports and all(report.exhausted for report in run.reports.values()):
-                self.end(run, "budget of billable transactions")
-                return
-            self._narrator.live(now_s, self.environment.runner.user_count, self.workers)
 
     def end(self, run: Run, reason: str) -> None:
         """End ``run``, if it still goes on, and then the process or Locust's users."""
@@ -283,20 +295,12 @@ class Conductor:
     def _examine(self, run: Run, stopped_s: float) -> None:
         """Step 4: judge the run and write it down; then clean up, and say what was found."""
         self._narrator.examine()
-        record = run.judged(stopped_s)
-        errors, not_kept = run.ledger.errors()
+        self._auditing.hold(self._hurry)
+        record = run.judged(stopped_s, () if self._hurry.is_set() else self._staging.pointers())
         self.environment.process_exit_code = record.exit_code
         out = self.environment.parsed_options.out
-        try:
-            path = write_run(out, record, errors, not_kept)
-        finally:
-            self._clean_up(run)
-        # Cleaning is paid for too.
-        counts = record.counts.model_copy(
-            update={"billable_transactions": run.billable_transactions}
-        )
-        self.record = record.model_copy(update={"counts": counts})
-        write_record(path, self.record)
+        clean_up = partial(self._clean_up, run)
+        self.record, path = keep(run, record, out, clean_up, self._terminal.complain)
         self._narrator.found(self.record, str(path))
         if not self.environment.parsed_options.headless:
             self._narrator.say_found()

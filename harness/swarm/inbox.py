@@ -7,14 +7,11 @@ from locust.env import Environment
 from locust.rpc import Message
 
 from harness.swarm.conductor import Conductor
+from harness.swarm.looking_up import FOUND_MESSAGE
 from harness.swarm.run import Phase, Run
+from harness.swarm.sending import REPORT_MESSAGE, THROTTLED_MESSAGE
 from harness.swarm.terminal import Terminal
-from harness.swarm.worker import (
-    HELLO_MESSAGE,
-    REFUSED_MESSAGE,
-    REPORT_MESSAGE,
-    THROTTLED_MESSAGE,
-)
+from harness.swarm.worker import HELLO_MESSAGE, REFUSED_MESSAGE
 
 
 class Inbox:
@@ -34,6 +31,7 @@ class Inbox:
         runner.register_message(REFUSED_MESSAGE, self._on_refused)
         runner.register_message(HELLO_MESSAGE, self._on_hello)
         runner.register_message(THROTTLED_MESSAGE, self._on_account_throttled)
+        runner.register_message(FOUND_MESSAGE, self._on_found)
 
     def _run_of(self, msg: Message) -> Run | None:
         """The run that a message is about, while it goes on."""
@@ -46,6 +44,11 @@ class Inbox:
         run = self._run_of(msg)
         if run is not None:
             run.take_report(msg.node_id, msg.data)
+
+    def _on_found(self, environment: Environment, msg: Message) -> None:
+        """A worker looks up what it wrote, or has."""
+        if self._run_of(msg) is not None:
+            self._conductor.auditing.take(msg.node_id, msg.data)
 
     def _on_refused(self, environment: Environment, msg: Message) -> None:
         run = self._run_of(msg)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+from harness.measure.latency import LatencyHistogram
 from harness.measure.record import RunRecord
 from harness.measure.snapshot import Snapshot
 from harness.model.target import targets_for
-from harness.profile.build import most_transactions, wanted_rate
-from harness.report.live import live_line, step
+from harness.profile.build import most_transactions
+from harness.profile.pace import (
+    capped_rate,
+    counts_operations,
+    schedule_of,
+    scheduled,
+    window_s,
+)
+from harness.report.live import Live, live_line, step
+from harness.report.search import step_begins, step_taken
+from harness.report.stressed import scheduled_words
 from harness.report.terminal import summary
 from harness.report.words import counted
+from harness.swarm.output import beside
 from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Run
 from harness.swarm.terminal import Terminal
+from harness.workload.steps import Step, TakenStep
 
 LIVE_EVERY_S = 5.0
 
@@ -32,6 +45,9 @@ class Narrator:
         self._terminal = terminal
         self._rehearsal = rehearsal
         self._earlier: Snapshot | None = None
+        self._latencies: dict[str, LatencyHistogram] = {}
+        self._step: Step | None = None
+        self._step_number = 0
         self._next_live_s = 0.0
         self._found = ""
 
@@ -53,15 +69,21 @@ class Narrator:
     def peak(self, users: int) -> None:
         """Step 3 begins with ``users`` users."""
         run, load = self._run, self._run.plan.profile.load
-        wanted = wanted_rate(run.plan.profile, run.endpoint.kind)
-        cap = "as fast as answers come"
-        if wanted is not None:
-            cap = f"at most {wanted:,.0f} entities/s ({self._cap_name()})"
+        profile = run.plan.profile
+        wanted = capped_rate(profile, run.endpoint.kind)
+        cap = scheduled_words(profile.model_dump())
+        if cap is None:
+            cap = "as fast as answers come"
+            if wanted is not None:
+                cap = f"at most {wanted:,.0f} entities/s ({self._cap_name()})"
+        length = f"{window_s(profile):,} s measured"
+        if profile.search is not None:
+            length = f"at most {window_s(profile):,} s"
         self._terminal.say(
             step(
                 3,
-                f"{counted(users, 'user')}, {cap}, {load.run_time_s:,} s measured after the ramp "
-                f"and {load.settle_s:g} s to settle",
+                f"{counted(users, 'user')}, {cap}, {length} after the ramp and {load.settle_s:g} s "
+                "to settle",
             )
         )
         self._next_live_s = run.epoch_s + LIVE_EVERY_S
@@ -80,20 +102,62 @@ class Narrator:
             end=now - 1,
             latencies=False,
         )
-        line = live_line(
-            snapshot,
-            earlier=self._earlier,
+        live = self._live(snapshot, now_s, users, workers)
+        self._earlier = snapshot
+        self._terminal.say(live_line(live, ascii_only=self._terminal.ascii_only))
+
+    def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
+        """The figures of the line, from the counts of the last few seconds."""
+        run, earlier, hottest = self._run, self._earlier, snapshot.hottest
+        targets = targets_for(run.endpoint.kind)
+        throttled, attempts = snapshot.throttled, snapshot.counts.attempts
+        if earlier is not None:
+            throttled -= earlier.throttled
+            attempts -= earlier.counts.attempts
+        open_load = scheduled(run.plan.profile)
+        return Live(
             elapsed_s=now_s - run.epoch_s,
+            step=self._step_number if self._step is not None else None,
+            achieved_per_s=snapshot.entities_per_s.mean,
+            wanted_per_s=self._wanted_per_s(snapshot),
+            hottest=None if hottest is None else hottest.key,
+            hottest_per_s=0.0 if hottest is None else hottest.entities_per_s.mean,
+            target_per_s=None if targets is None else targets.partition,
+            throttled_ratio=throttled / attempts if attempts else 0.0,
+            service_p99_s=self._p99_s("service"),
+            response_p99_s=self._p99_s("response") if open_load else None,
+            waiting=run.waiting if open_load else None,
+            dropped=snapshot.counts.dropped,
+            in_flight=run.in_flight,
             users=users,
             workers=workers,
-            in_flight=run.in_flight,
             cpu_percent=max((s.cpu_percent for s in run.generator.latest().values()), default=0.0),
-            wanted_per_s=wanted_rate(run.plan.profile, run.endpoint.kind),
-            targets=targets_for(run.endpoint.kind),
-            ascii_only=self._terminal.ascii_only,
         )
-        self._earlier = snapshot
-        self._terminal.say(line)
+
+    def _p99_s(self, latency: str) -> float | None:
+        """The 99th percentile since the line before; None where nothing was measured."""
+        earlier = self._latencies.get(latency)
+        now = self._latencies[latency] = self._run.ledger.overall(latency)
+        view = now.since(earlier).view()
+        return None if view is None else view.p99_s
+
+    def _wanted_per_s(self, snapshot: Snapshot) -> float | None:
+        """Entities a second that the snapshot's window wanted; None is as many as come."""
+        run = self._run
+        profile = run.plan.profile
+        if self._step is not None:
+            return self._step.rate_per_s
+        schedule = schedule_of(profile)
+        if schedule is None:
+            return capped_rate(profile, run.endpoint.kind)
+        start, end, began_s = snapshot.start, snapshot.end, run.origin_s
+        if began_s is None or end <= start:
+            return None
+        wanted = (schedule.due_by(end - began_s) - schedule.due_by(start - began_s)) / (end - start)
+        if not counts_operations(profile):
+            return wanted
+        operations = sum(snapshot.outcomes.values())
+        return wanted * snapshot.counts.entities / operations if operations else None
 
     def examine(self) -> None:
         """Step 4 begins."""
@@ -109,7 +173,10 @@ class Narrator:
         )
         if self._rehearsal is not None:
             text += f"\n\n{self._rehearsal.text(record)}"
-        self._found = f"{text}\nRecord: {path}\nExit code: {record.exit_code}"
+        others = ", ".join(beside(Path(path)))
+        self._found = (
+            f"{text}\n\nRecord: {path}\nBeside it: {others}\nExit code: {record.exit_code}"
+        )
 
     def say_found(self) -> None:
         """Say what the run found, once."""
@@ -117,10 +184,20 @@ class Narrator:
             self._terminal.say(self._found)
             self._found = ""
 
+    def step_begins(self, step: Step) -> None:
+        """A step of a search."""
+        self._step = step
+        self._step_number += 1
+        self._terminal.say(step_begins(self._step_number, step))
+
+    def step_taken(self, taken: TakenStep) -> None:
+        """What came of it."""
+        self._terminal.say(step_taken(self._step_number, taken))
+
     def _cap_name(self) -> str:
         """Where the cap on the rate comes from."""
         run, load = self._run, self._run.plan.profile.load
-        wanted = wanted_rate(run.plan.profile, run.endpoint.kind)
+        wanted = capped_rate(run.plan.profile, run.endpoint.kind)
         if wanted == load.max_entities_per_s:
             return "load.max_entities_per_s"
         if run.endpoint.kind.emulated:

@@ -40,7 +40,8 @@ def add_options(parser: LocustArgumentParser) -> None:
         choices=SESSION_KINDS,
         default=None,
         help="How requests are sent: sdk (azure-data-tables on a fast transport, every retry "
-        "visible) or sdk-default (azure-data-tables as it comes). Default: the profile's.",
+        "visible), wire (the same requests without it, so that one core makes many more) or "
+        "sdk-default (azure-data-tables as it comes). Default: the profile's.",
     )
     group.add_argument(
         "--remote-ok",
@@ -62,6 +63,14 @@ def add_options(parser: LocustArgumentParser) -> None:
         default=None,
         help="Use this existing, empty table, and delete only the run's own entities at the end. "
         "Default: a table is made and deleted.",
+    )
+    group.add_argument(
+        "--repeat",
+        type=int,
+        metavar="N",
+        default=1,
+        help="Run the profile N times, one after the other, each with a table of its own, and "
+        "keep the runs in one folder for `harness compare`. Headless only. Default: %(default)s.",
     )
     group.add_argument(
         "--out",

@@ -9,8 +9,10 @@ from typing import Any, Self
 
 from harness.endpoint.connection import Endpoint
 from harness.endpoint.table_names import new_table_name
+from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 from harness.profile.load import NamedProfile, parse
+from harness.profile.scenarios import fingerprint
 from harness.profile.schema import Profile
 
 OPTION = "aztables_run"
@@ -24,6 +26,8 @@ class RunPlan:
     Attributes:
         run_id: UTC time and 8 hex digits.
         table: The table that is stressed.
+        tables: Endings of the names of all its tables; most have one, without an ending.
+        scenario_hash: Of a user's own scenario file; a worker that has another refuses.
         own_table: True where the run made the table and deletes it.
         session: Which kind of session sends.
         fingerprint: Of endpoint and account; a worker that finds another refuses.
@@ -37,6 +41,8 @@ class RunPlan:
     profile_name: str
     profile: Profile
     table: str
+    tables: tuple[str, ...]
+    scenario_hash: str
     own_table: bool
     session: str
     fingerprint: str
@@ -44,17 +50,22 @@ class RunPlan:
     embedded: bool
     throttled: bool
 
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """Whole names of all its tables."""
+        return tuple(self.table + ending for ending in self.tables)
+
     def to_options(self) -> dict[str, Any]:
         """The plan in the types that Locust can send."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        content["profile"] = self.profile.model_dump(mode="json")
+        content["profile"] = self.profile.model_dump(mode="json", exclude_unset=True)
         return content
 
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
         """What `to_options` gave."""
         profile = parse(content["profile"], source=content["profile_name"])
-        return cls(**{**content, "profile": profile})
+        return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
 
 
 def new_plan(
@@ -63,6 +74,7 @@ def new_plan(
     *,
     session: str | None,
     table: str | None,
+    tables: tuple[str, ...],
     endpoint: Endpoint,
     embedded: bool,
 ) -> RunPlan:
@@ -71,8 +83,18 @@ def new_plan(
     Args:
         session: Which kind of session sends; None is the profile's.
         table: An existing table; None is one of the run's own, with a name of its own.
+        tables: Endings of the names of all tables that the workload has.
         embedded: True where the endpoint is the harness's own Azurite.
+
+    Raises:
+        SetupError: an existing table is to be used, but the workload has several; or the file of
+            a scenario cannot be read.
     """
+    if table is not None and tables != ("",):
+        raise SetupError(
+            f"--table names one table, and profile {named.name} has {len(tables)}: leave it out, "
+            "and the run makes its own"
+        )
     # Two runs of the same seed must not get one name.
     chance = random.SystemRandom()
     return RunPlan(
@@ -80,6 +102,8 @@ def new_plan(
         profile_name=named.name,
         profile=named.profile,
         table=new_table_name(now, chance) if table is None else table,
+        tables=tables,
+        scenario_hash=fingerprint(named.profile.scenario),
         own_table=table is None,
         session=session or named.profile.session.kind,
         fingerprint=endpoint.fingerprint,
@@ -97,6 +121,9 @@ class Share:
         rank: Number of the worker among ``count``, dense.
         budget: Billable transactions it may make in all; None is without bound.
         epoch_s: When the schedule began.
+        from_s: Seconds of the schedule from which on it holds, for every worker the same.
+        hold: From when on, in seconds of the schedule, the rate of all workers together is
+            another, and which; None is the profile's.
         window: The measured window; None while it is not open.
     """
 
@@ -105,6 +132,8 @@ class Share:
     count: int
     budget: int | None
     epoch_s: float
+    from_s: float
+    hold: tuple[float, float] | None
     window: tuple[float, float] | None
 
     def to_message(self) -> dict[str, Any]:
@@ -114,5 +143,8 @@ class Share:
     @classmethod
     def from_message(cls, content: dict[str, Any]) -> Self:
         """What `to_message` gave."""
-        window = content["window"]
-        return cls(**{**content, "window": None if window is None else (window[0], window[1])})
+        pairs = {
+            name: None if content[name] is None else tuple(content[name])
+            for name in ("hold", "window")
+        }
+        return cls(**{**content, **pairs})

@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.gateway.process import GatewayProcess
@@ -42,11 +42,12 @@ class Rehearsal:
     Args:
         gateway: The gateway.
         table: The table that the run stresses.
+        endings: Endings of the names of all its tables.
     """
 
-    def __init__(self, gateway: GatewayProcess, table: str) -> None:
+    def __init__(self, gateway: GatewayProcess, table: str, endings: Iterable[str] = ("",)) -> None:
         self._gateway = gateway
-        self._table = table
+        self._tables = {table + ending: ending for ending in endings}
         self._before = Counts()
         self._after = Counts()
         self._moves: list[dict[str, Any]] = []
@@ -118,8 +119,10 @@ class Rehearsal:
         counts = Counts()
         for row in page["counts"]:
             folded = row["table"] == "" and row["partition"] == OTHER
-            if row["table"] == self._table or folded:
+            if row["table"] in self._tables or folded:
                 key = WHOLE_TABLE if row["partition"] is None else row["partition"]
+                if ending := self._tables.get(row["table"]):
+                    key = f"{ending}/{key}"
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
                 counts[key, status] += row["requests"]
         return counts, page["moves"]

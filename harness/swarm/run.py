@@ -9,18 +9,28 @@ from typing import Any
 
 from harness import __version__
 from harness.endpoint.connection import Endpoint
+from harness.measure.audit import lost_writes
 from harness.measure.build_record import RunFacts, broken_invariants, build_record
 from harness.measure.delta import Delta
+from harness.measure.evidence import Evidence, shortcoming
+from harness.measure.findings import AuditPart, PointersPart, PredictionPart, SearchPart
 from harness.measure.generator import CpuSample, GeneratorLog
+from harness.measure.journal import Written
 from harness.measure.ledger import Ledger
+from harness.measure.quantities import Facts
 from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
+from harness.measure.searched import judge_search
 from harness.measure.snapshot import Snapshot
-from harness.measure.verdict import Evidence, exit_code, judge, shortcoming
+from harness.measure.verdict import exit_code, judge
 from harness.model.target import targets_for
-from harness.profile.build import conditions_of, entity_sizes, wanted_rate
+from harness.profile.build import conditions_of, entity_sizes
+from harness.profile.pace import counts_operations, scheduled, wanted_rate
 from harness.swarm.loading import Loaded
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
+
+_FEWEST_LIGHT = 20
+"""Fewer operations say nothing of a mean."""
 
 
 class Phase(enum.IntEnum):
@@ -33,6 +43,13 @@ class Phase(enum.IntEnum):
     ENDING = 4
     DONE = 5
 
+    @property
+    def unready(self) -> str | None:
+        """Why users cannot be started or changed now, or None where they can."""
+        if self is Phase.LOADING:
+            return "the table is being loaded; wait until the users come, or stop the run"
+        return "the last run is ending; wait a moment" if self is Phase.ENDING else None
+
 
 @dataclasses.dataclass(slots=True)
 class WorkerReport:
@@ -43,6 +60,11 @@ class WorkerReport:
     billable_transactions: int = 0
     exhausted: bool = False
     final: bool = False
+    waiting: int = 0
+    connections_in_use: int = 0
+    light_operations: int = 0
+    light_s: float = 0.0
+    written: Written | None = None
 
 
 class Run:
@@ -64,6 +86,10 @@ class Run:
         self.budget = Budget(plan.profile.limits.billable_transactions)
         self.loaded = Loaded()
         self.epoch_s = 0.0
+        self.origin_s: float | None = None
+        self.search: SearchPart | None = None
+        self.audit: AuditPart | None = None
+        self.prediction: PredictionPart | None = None
         self.window: tuple[int, int] | None = None
         self.users = 0
         self.reports: dict[str, WorkerReport] = {}
@@ -90,6 +116,11 @@ class Run:
             billable_transactions=content["billable_transactions"],
             exhausted=content["exhausted"],
             final=content["final"],
+            waiting=content["waiting"],
+            connections_in_use=content["connections_in_use"],
+            light_operations=content["light"][0],
+            light_s=content["light"][1],
+            written=None if (rows := content["written"]) is None else Written.from_message(rows),
         )
 
     @property
@@ -104,12 +135,39 @@ class Run:
         return sum(report.in_flight for report in self.reports.values())
 
     @property
+    def waiting(self) -> int:
+        """Operations that are due and were not sent yet."""
+        return sum(report.waiting for report in self.reports.values())
+
+    @property
+    def light_latency_s(self) -> float | None:
+        """Mean service latency of operations that were alone in their process."""
+        operations = sum(report.light_operations for report in self.reports.values())
+        if operations < _FEWEST_LIGHT:
+            return None
+        return sum(report.light_s for report in self.reports.values()) / operations
+
+    @property
     def complete(self) -> bool:
         """Whether every worker that took part has sent its last report."""
         reports = self.reports
         return all(report.final for report in reports.values()) and all(
             worker in reports for worker in self.asked
         )
+
+    @property
+    def _connections_in_use(self) -> int:
+        return sum(report.connections_in_use for report in self.reports.values())
+
+    def _wanted_per_s(self, snapshot: Snapshot) -> float | None:
+        """Entities a second that were wanted over the measured window; None is as many as came."""
+        profile = self.plan.profile
+        wanted = wanted_rate(profile, self.endpoint.kind)
+        service = snapshot.service
+        if wanted is None or service is None or not counts_operations(profile):
+            return wanted
+        seconds = snapshot.end - snapshot.start
+        return wanted * snapshot.entities_per_s.mean * seconds / service.count
 
     def snapshot(self, now_s: float, *, latencies: bool = False) -> Snapshot:
         """What is known at ``now_s``, UTC; rates over the window so far."""
@@ -118,8 +176,13 @@ class Run:
             start=start, end=max(start, min(end, int(now_s))), latencies=latencies
         )
 
-    def judged(self, ended_s: float) -> RunRecord:
-        """The record of the run, which ended at ``ended_s``, UTC."""
+    def judged(self, ended_s: float, pointers: tuple[PointersPart, ...] = ()) -> RunRecord:
+        """The record of the run, which ended at ``ended_s``, UTC.
+
+        Args:
+            ended_s: When it was stopped, UTC seconds.
+            pointers: What was found in index tables.
+        """
         plan, profile = self.plan, self.plan.profile
         snapshot = self.snapshot(ended_s, latencies=True)
         generator = self.generator.view(snapshot.start, snapshot.end)
@@ -130,18 +193,34 @@ class Run:
             generator=generator,
             kind=self.endpoint.kind,
             targets=targets,
-            wanted_per_s=wanted_rate(profile, self.endpoint.kind),
+            wanted_per_s=self._wanted_per_s(snapshot),
             users=self.users,
             entity_bytes=stored,
             complete=self.complete,
+            scheduled=scheduled(profile),
+            waiting=self.waiting,
+            connections=profile.session.connections * max(1, len(self.reports)),
+            connections_in_use=self._connections_in_use or None,
+            light_latency_s=self.light_latency_s,
+            retry=profile.retry.strategy,
+            growing_keys=profile.scenario is None and profile.keys.made().grows,
+            leaner_session=None if plan.session == "wire" else "wire",
         )
         verdict = judge(evidence)
-        conditions = tuple(condition.evaluate(snapshot) for condition in conditions_of(profile))
+        if self.search is not None:
+            verdict = judge_search(verdict, self.search, snapshot, targets)
+        known = Facts(
+            lost_writes=lost_writes(self.audit),
+            held_ratio=evidence.held_ratio,
+        )
+        conditions = tuple(
+            condition.evaluate(snapshot, known) for condition in conditions_of(profile)
+        )
         # Without a worker's last report the laws of conservation cannot be checked.
         invariants = (
             broken_invariants(
                 snapshot,
-                waiting=0,
+                waiting=self.waiting,
                 in_flight=self.in_flight,
                 defects=sum(report.defects for report in self.reports.values()),
             )
@@ -165,7 +244,7 @@ class Run:
             workers=len(self.reports),
             users=self.users,
             complete=self.complete,
-            waiting=0,
+            waiting=self.waiting,
             in_flight=self.in_flight,
             billable_transactions=self.billable_transactions,
             entity=EntityPart(stored_bytes=stored, wire_bytes=wire),
@@ -174,6 +253,12 @@ class Run:
                 seconds=round(self.loaded.seconds, 3),
                 attempts=self.loaded.attempts,
             ),
+            pointers=pointers,
+            search=self.search,
+            audit=self.audit,
+            prediction=self.prediction,
+            connections=evidence.connections,
+            connections_in_use=evidence.connections_in_use,
         )
         return build_record(
             facts,

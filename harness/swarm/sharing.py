@@ -16,6 +16,8 @@ GRACE_S = 10.0
 """How long operations in flight may take after the end."""
 REPORTS_WITHIN_S = 15.0
 """How long the master waits for the workers' last reports."""
+NOTICE_S = 0.5
+"""What changes for all workers at once is announced so long before."""
 _LOOK_EVERY_S = 0.02
 
 
@@ -23,7 +25,8 @@ class Sharing:
     """Divides one run among the workers, again whenever they change.
 
     The rate follows the workers that are there. The budget of billable transactions is divided
-    once: a worker that comes later has none of it, so that it cannot be exceeded.
+    once: a worker that comes later has none of it, so that it cannot be exceeded, and no part of
+    the rate.
 
     Args:
         environment: Locust's.
@@ -36,6 +39,8 @@ class Sharing:
         self._budgets: dict[str, int | None] | None = None
         self._first: frozenset[str] = frozenset()
         self._excluded: set[str] = set()
+        self._from_s = 0.0
+        self._hold: tuple[float, float] | None = None
         self.workers: list[str] = []
 
     def begin(self) -> list[str]:
@@ -55,24 +60,39 @@ class Sharing:
         """Give each worker that is there its part of the budget."""
         self._budgets = dict(zip(self.workers, budgets, strict=True))
 
-    def follow(self) -> None:
-        """Share out again if a worker came or went."""
+    def follow(self, now_s: float) -> None:
+        """Share out again if a worker came or went; ``now_s`` is UTC."""
         workers = self._taking_part()
         if workers != self.workers:
             self.workers = workers
+            if self._run.origin_s is not None:
+                # An instant to come, the same for all, so that the whole rate does not drift.
+                self._from_s = now_s + NOTICE_S - self._run.origin_s
             self.share_out()
 
+    def hold(self, from_s: float, per_s: float) -> None:
+        """From ``from_s``, UTC, on the rate of all workers together is another."""
+        assert self._run.origin_s is not None
+        self._hold = (from_s - self._run.origin_s, per_s)
+        self.share_out()
+
     def share_out(self) -> None:
-        """Tell every worker its part."""
+        """Tell every worker its part, once it is known when the schedule begins."""
         run = self._run
-        late = None if run.plan.profile.limits.billable_transactions is None else 0
-        for rank, worker in enumerate(self.workers):
+        if run.origin_s is None:
+            return
+        bounded = run.plan.profile.limits.billable_transactions is not None
+        budgets = self._budgets or {}
+        sending = [worker for worker in self.workers if worker in budgets or not bounded]
+        for worker in self.workers:
             share = Share(
                 run_id=run.plan.run_id,
-                rank=rank,
-                count=len(self.workers),
-                budget=(self._budgets or {}).get(worker, late),
-                epoch_s=run.epoch_s,
+                rank=sending.index(worker) if worker in sending else 0,
+                count=len(sending) or 1,
+                budget=budgets.get(worker, 0 if bounded else None),
+                epoch_s=run.origin_s,
+                from_s=self._from_s,
+                hold=self._hold,
                 window=run.window,
             )
             self._environment.runner.send_message(SHARE_MESSAGE, share.to_message(), worker)

@@ -8,17 +8,19 @@ from collections.abc import Callable
 import gevent
 
 from harness.endpoint.clock import Clock
-from harness.endpoint.sessions import open_session
+from harness.endpoint.pointers import follow
+from harness.endpoint.sessions import SessionOptions, open_session
 from harness.endpoint.tables import create_table, delete_run_entities, delete_table
+from harness.measure.findings import PointersPart
 from harness.model.errors import SetupError
-from harness.model.operation import Kind
 from harness.profile.build import (
+    LOADING_RETRY,
+    adds_rows,
     loaded_entities,
-    loading_pacer_of,
     loading_transactions,
-    retry_of,
-    workload_of,
+    source_of,
 )
+from harness.profile.pace import loading_pacer_of
 from harness.report.live import step
 from harness.report.words import counted
 from harness.swarm.loading import LoadingStopped, load_table
@@ -83,13 +85,33 @@ class Staging:
             return None
         return f"Not cleaned up: {problem}. `harness sweep` lists tables that were left behind."
 
+    def pointers(self) -> tuple[PointersPart, ...]:
+        """Count index rows whose row is gone, and rows that no index row names.
+
+        Rows that are being written at the end of a run are why there may be some: nothing keeps
+        several partitions in step but the application.
+        """
+        run, plan = self._run, self._run.plan
+        source = source_of(plan.profile, run_id=plan.run_id, worker=0)
+        found: list[PointersPart] = []
+        with gevent.Timeout(_CLEAN_WITHIN_S, False):
+            try:
+                for pointers in getattr(source, "pointers", ()):
+                    found.append(follow(run.endpoint, plan.table, pointers, run.budget))
+            except SetupError as error:
+                self._terminal.say(f"The index tables were not followed: {error}")
+            except BudgetSpent:
+                self._terminal.say("The index tables were not followed: the budget is used up")
+        return tuple(found)
+
     def _delete(self) -> str | None:
         run = self._run
         # Cleaning is not refused: what it needs was kept back from the workers' shares.
         run.budget.limit = None
         try:
             if run.plan.own_table:
-                delete_table(run.endpoint, run.plan.table, run.budget)
+                for name in run.plan.table_names:
+                    delete_table(run.endpoint, name, run.budget)
             else:
                 delete_run_entities(
                     run.endpoint, run.plan.table, run.plan.run_id, lambda _: None, run.budget
@@ -106,12 +128,12 @@ class Staging:
             return [None] * count
         left = limit - run.budget.spent
         if run.plan.own_table:
-            left -= 1
+            left -= len(run.plan.tables)
         else:
             profile = run.plan.profile
             left -= loading_transactions(profile)
             left -= loaded_entities(profile) // _ENTITIES_A_PAGE + 1
-            if profile.mix.insert > 0 or Kind(profile.transaction.kind) is Kind.INSERT:
+            if adds_rows(profile):
                 # In the worst case each insert is deleted by a transaction of its own.
                 left = left * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1)
         return list(equal_parts(max(0, left), count))
@@ -119,36 +141,45 @@ class Staging:
     def _create(self) -> None:
         run, plan = self._run, self._run.plan
         where = f"{plan.table} at {run.endpoint.host}, {run.endpoint.kind.described}"
-        if plan.own_table:
-            self._terminal.say(step(1, where))
-            create_table(run.endpoint, plan.table, run.budget)
-        else:
+        if not plan.own_table:
             self._terminal.say(step(1, f"there is {where}, and it is empty"))
-        self._made = True
+            self._made = True
+            return
+        if len(plan.tables) > 1:
+            where = f"{len(plan.tables)} tables, {where}"
+        self._terminal.say(step(1, where))
+        for name in plan.table_names:
+            create_table(run.endpoint, name, run.budget)
+            self._made = True
 
     def _load(self, stopped: Callable[[], bool]) -> None:
         run, plan, profile = self._run, self._run.plan, self._run.plan.profile
-        total = loaded_entities(profile)
+        source = source_of(profile, run_id=plan.run_id, worker=0)
+        total = source.loaded_entities
         into = counted(profile.keys.partitions, "partition")
+        if profile.scenario is not None:
+            into = f"the tables of {profile.scenario}"
         size = profile.entity.size_bytes
         self._terminal.say(step(2, f"{total:,} entities of {size:,} B into {into}"))
         session = open_session(
             plan.session,
-            endpoint=run.endpoint,
-            table=plan.table,
-            run_id=plan.run_id,
-            retry=retry_of(profile),
-            budget=run.budget,
-            clock=self._clock,
-            rng=random.Random(f"{profile.seed}/loading"),
-            connections=profile.loading.concurrency,
-            connect_timeout_s=profile.session.connect_timeout_s,
-            read_timeout_s=profile.session.read_timeout_s,
+            SessionOptions(
+                endpoint=run.endpoint,
+                table=plan.table,
+                run_id=plan.run_id,
+                retry=LOADING_RETRY,
+                budget=run.budget,
+                clock=self._clock,
+                rng=random.Random(f"{profile.seed}/loading"),
+                connections=profile.loading.concurrency,
+                connect_timeout_s=profile.session.connect_timeout_s,
+                read_timeout_s=profile.session.read_timeout_s,
+            ),
         )
         try:
             load_table(
                 session,
-                workload_of(profile, run_id=plan.run_id, worker=0).loading(),
+                source.loading(),
                 total=total,
                 concurrency=profile.loading.concurrency,
                 pacer=loading_pacer_of(profile, run.endpoint.kind),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.entity import Properties, entity_problems, key_problem
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
-from harness.model.outcome import Result
+from harness.model.outcome import Outcome, Result
 from harness.workload.entities import RUN_PROPERTY
 
 if TYPE_CHECKING:
-    from harness.swarm.worker import WorkerRun
+    from harness.swarm.sending import WorkerRun
 
 _METHODS = {
     Kind.POINT_QUERY: "GET",
@@ -164,13 +164,14 @@ class Table:
         result = run.perform(operation)
         outcome = result.outcome
         failure: OperationFailed | None = None
-        if not outcome.succeeded:
+        looked_up = operation.kind is Kind.POINT_QUERY and outcome is Outcome.NOT_FOUND
+        if not (outcome.succeeded or looked_up):
             last = result.attempts[-1]
             failure = OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())
         context: dict[str, Any] = {}
         run.fire_request(
             request_type=_METHODS[operation.kind],
-            name=operation.kind.value,
+            name=operation.label,
             response_time=result.service_s * 1000.0,
             response_length=result.bytes_received,
             exception=failure,

@@ -1,4 +1,4 @@
-"""The Locust users: a base class for anybody's own, and the two that the profiles name."""
+"""The Locust users: a base class for anybody's own, and those that the profiles name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import functools
 
 from locust import User, task
 
+from harness.model.operation import Operation
+from harness.swarm.sending import WorkerRun
 from harness.swarm.table import Table
-from harness.swarm.worker import WorkerRun, current_run
+from harness.swarm.worker import current_run
 
 
 class TableUser(User):
@@ -37,9 +39,17 @@ class WorkloadUser(TableUser):
 
     @task
     def operate(self) -> None:
-        """One operation."""
+        """One task: its first operation, and what follows from the answers."""
         run = self.run_state
-        self.table.execute(run.workload.next(run.rng))
+        operation: Operation | None = run.made(lambda: run.workload.next(run.rng))
+        while operation is not None:
+            result = self.table.execute(operation)
+            then = operation.then
+            operation = None if then is None else run.made(functools.partial(then, result))
+
+
+class ProfileUser(WorkloadUser):
+    """What the profile says, whatever it is."""
 
 
 class SinglePartitionUser(WorkloadUser):

@@ -28,6 +28,7 @@ from harness.swarm.inbox import Inbox
 from harness.swarm.options import add_options
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.refusing import refuse
+from harness.swarm.repeats import Repeats
 from harness.swarm.sharing import live_workers
 from harness.swarm.terminal import Terminal
 from harness.swarm.web import wrap_start
@@ -78,7 +79,7 @@ def _wire_worker(environment: Environment) -> None:
             )
 
     environment.events.test_start.add_listener(on_test_start)
-    environment.events.quitting.add_listener(lambda **_: part.end())
+    environment.events.quitting.add_listener(lambda **_: part.leave())
     if getattr(environment.parsed_options, OPTION, None) is not None:
         # Locust let this worker join a run before it told us of anything.
         on_test_start()
@@ -103,6 +104,7 @@ class Wiring:
         self._interrupts = 0
         self._leaving = False
         self._choices = Choices(environment)
+        self._repeats: Repeats | None = None
 
     def wire(self) -> None:
         """Check everything that can be checked, then listen.
@@ -121,13 +123,14 @@ class Wiring:
                 embedded=self._children.started,
                 gateway=self._children.gateway,
                 terminal=self._terminal,
-                leave=self._leave,
+                leave=self._after_run,
             )
             Inbox(environment, conductor, self._terminal)
             if options.metrics_port:
                 self._metrics = start_server(
                     options.metrics_port, options.metrics_host, lambda: exposed(conductor)
                 )
+            self._repeats = Repeats(environment, conductor, lambda: self._prepare(named))
             if options.headless or options.autostart:
                 self._prepare(named)
             else:
@@ -198,7 +201,7 @@ class Wiring:
         def on_stopping(**_: Any) -> None:
             lost = not live_workers(environment)
             conductor.finish("the loss of every worker" if lost else "Stop")
-            if self._options.headless:
+            if self._options.headless and not (self._repeats and self._repeats.going_on):
                 # Locust would wait for a timer that is not there.
                 gevent.spawn(self._leave)
 
@@ -245,6 +248,11 @@ class Wiring:
             gevent.kill(self._main, SystemExit(3))
             return
         self._leave()
+
+    def _after_run(self) -> None:
+        """A headless run is over: begin the next one, or leave."""
+        if self._interrupts or self._repeats is None or not self._repeats.next():
+            self._leave()
 
     def _leave(self) -> None:
         """End the process, once, when everything that reads the last state had its time."""

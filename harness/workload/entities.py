@@ -11,6 +11,16 @@ from harness.model.entity import EdmValue, Int64, characters, stored_size
 
 RUN_PROPERTY = "StressRun"
 """Every entity that a run writes carries the run's id in this property."""
+NUMBER_PROPERTY = "Number"
+"""Number of an entity among all of its table, loaded ones first."""
+GROUP_PROPERTY = "Group"
+"""One of `GROUPS`, decided by the entity's number: a filter on it returns a known share of any range.
+
+Neighbours are in groups far apart, so that a short range has its share too.
+"""
+GROUPS = 1000
+_GROUP_STEP = 621
+"""Has no divisor in common with `GROUPS`, and is near its golden section."""
 
 _TEXT_CHARACTERS = 30_000
 """Characters of one text property: under 64 KiB, however the service measures it."""
@@ -20,6 +30,8 @@ def _fixed_properties(run_id: str) -> dict[str, EdmValue]:
     """One property of each Edm type but the text that fills up."""
     return {
         RUN_PROPERTY: run_id,
+        NUMBER_PROPERTY: 0,
+        GROUP_PROPERTY: 0,
         "Count": 0,
         "Total": Int64(2**40),
         "Ratio": 0.5,
@@ -45,8 +57,16 @@ class EntityFactory:
         self._run_id = run_id
         self._templates: dict[int, dict[str, EdmValue]] = {}
 
-    def properties(self, partition_key: str, row_key: str, number: int) -> dict[str, EdmValue]:
-        """Properties for one entity; ``number`` varies its content.
+    def properties(
+        self, partition_key: str, row_key: str, version: int, number: int = 0
+    ) -> dict[str, EdmValue]:
+        """Properties for one entity.
+
+        Args:
+            partition_key: Its PartitionKey.
+            row_key: Its RowKey.
+            version: Varies the content from one write to the next.
+            number: Which entity it is; decides about `NUMBER_PROPERTY` and `GROUP_PROPERTY`.
 
         Raises:
             ValueError: the wanted size is less than the smallest entity with these keys.
@@ -56,22 +76,26 @@ class EntityFactory:
         if template is None:
             template = self._templates[key_length] = self._template(partition_key, row_key)
         made = template.copy()
-        made["Count"] = number & 0x7FFFFFFF
+        made["Count"] = version & 0x7FFFFFFF
+        made[NUMBER_PROPERTY] = number & 0x7FFFFFFF
+        made[GROUP_PROPERTY] = number * _GROUP_STEP % GROUPS
+        return made
+
+    def marked(self, own: Mapping[str, EdmValue]) -> dict[str, EdmValue]:
+        """The properties ``own`` of an application, marked as the run's."""
+        return {**own, RUN_PROPERTY: self._run_id}
+
+    def filled(
+        self, partition_key: str, row_key: str, own: Mapping[str, EdmValue]
+    ) -> dict[str, EdmValue]:
+        """The properties ``own`` of an application, marked, and filled up to the wanted size."""
+        made = self.marked(own)
+        _fill(made, self.size_bytes - stored_size(partition_key, row_key, made))
         return made
 
     def _template(self, partition_key: str, row_key: str) -> dict[str, EdmValue]:
         made = _fixed_properties(self._run_id)
-        missing = self.size_bytes - stored_size(partition_key, row_key, made)
-        text = 0
-        while missing > 0:
-            name = f"Text{text}"
-            overhead = 8 + 2 * len(name) + 4
-            if missing < overhead:
-                break
-            length = min((missing - overhead) // 2, _TEXT_CHARACTERS)
-            made[name] = "x" * length
-            missing -= overhead + 2 * length
-            text += 1
+        missing = _fill(made, self.size_bytes - stored_size(partition_key, row_key, made))
         # What is left is less than a property's overhead; binary fills it to the byte.
         if missing < 0:
             smallest = stored_size(partition_key, row_key, _fixed_properties(self._run_id))
@@ -81,6 +105,21 @@ class EntityFactory:
             )
         made["Digest"] = bytes(16 + missing)
         return made
+
+
+def _fill(made: dict[str, EdmValue], missing: int) -> int:
+    """Add text until fewer than ``missing`` bytes are missing than a property takes: how many."""
+    text = 0
+    while missing > 0:
+        name = f"Text{text}"
+        overhead = 8 + 2 * len(name) + 4
+        if missing < overhead:
+            break
+        length = min((missing - overhead) // 2, _TEXT_CHARACTERS)
+        made[name] = "x" * length
+        missing -= overhead + 2 * length
+        text += 1
+    return missing
 
 
 def wire_bytes(partition_key: str, row_key: str, properties: Mapping[str, EdmValue]) -> int:

@@ -1,86 +1,183 @@
-"""Which keys there are, and which is touched next.
+"""Key schemes: which PartitionKeys and RowKeys there are.
 
-A scheme numbers the partitions 0 to count-1 in key order and names their keys and rows. A picker
-draws such a number. RowKeys differ between partitions too, so that one row is found by its
-RowKey alone.
+A scheme numbers its loaded partitions from 0, and the rows of each from 0, and names them. It
+also says where a new row goes, and where in key order a partition is, so that a hot range of keys
+can be told from a hot key. RowKeys differ between partitions too wherever the design allows it,
+so that one row is found by its RowKey alone. The schemes themselves are in `schemes/`.
 """
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import itertools
-import random
-from array import array
-from typing import Protocol
+from collections.abc import Sequence
+from typing import ClassVar
+
+from harness.workload.rowkeys import RowKeys, SequenceRows
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class NumberedKeys:
-    """``count`` partitions named prefix + number, zero-padded so that key order is number order.
+class Key:
+    """A key and its place.
 
     Attributes:
-        count: How many partitions; 1 is the single value of the stress-test procedure.
-        prefix: What every PartitionKey starts with.
+        place: In key order, see `KeyScheme.place`. Schemes that grow at an end go on beyond it.
     """
 
-    count: int
-    prefix: str = "p"
-
-    @property
-    def width(self) -> int:
-        """Digits of a number."""
-        return len(str(self.count - 1))
-
-    def partition_key(self, partition: int) -> str:
-        """PartitionKey number ``partition`` in key order."""
-        return f"{self.prefix}{partition:0{self.width}d}"
-
-    def loaded_row_key(self, partition: int, row: int) -> str:
-        """RowKey of the loaded row number ``row`` of a partition."""
-        return f"{partition:0{self.width}d}-{row:08d}"
-
-    def inserted_row_key(self, worker: int, number: int) -> str:
-        """RowKey of the row number ``number`` that a worker inserts; no two workers share one."""
-        return f"w{worker:04d}-{number:010d}"
+    partition_key: str
+    row_key: str
+    place: float
 
 
-class Picker(Protocol):
-    """Draws which of the numbered things is touched next."""
-
-    def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Uniform:
-    """Every number equally often."""
-
-    count: int
-
-    def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1."""
-        return int(rng.random() * self.count)
-
-
-class Zipfian:
-    """Number k (from 0) with probability proportional to 1 / (k+1)^theta: 0 is the hottest.
+class Rows:
+    """How many rows each partition is loaded with.
 
     Args:
-        count: How many numbers.
-        theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
+        partitions: How many partitions.
+        rows: Rows of each, 1 or more: one number for all, or one for each partition.
+
+    Raises:
+        ValueError: a partition has no number of rows, or less than one.
     """
 
-    __slots__ = ("_cumulated", "_total", "count", "theta")
+    __slots__ = ("_firsts", "_same", "partitions")
 
-    def __init__(self, count: int, theta: float) -> None:
-        self.count = count
-        self.theta = theta
-        weights = (1.0 / (number**theta) for number in range(1, count + 1))
-        self._cumulated = array("d", itertools.accumulate(weights))
-        self._total = self._cumulated[-1]
+    def __init__(self, partitions: int, rows: int | Sequence[int]) -> None:
+        self.partitions: int = partitions
+        self._same = rows if isinstance(rows, int) else 0
+        self._firsts = () if self._same else (0, *itertools.accumulate(_each(partitions, rows)))
 
-    def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1."""
-        place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
-        return min(place, self.count - 1)
+    @property
+    def total(self) -> int:
+        """Rows of all partitions together."""
+        return self.before(self.partitions)
+
+    def of(self, partition: int) -> int:
+        """Rows of one partition."""
+        return self._same or self._firsts[partition + 1] - self._firsts[partition]
+
+    def before(self, partition: int) -> int:
+        """Rows of all partitions with a lower number than ``partition``, at most `partitions`."""
+        return self._firsts[partition] if self._firsts else partition * self._same
+
+
+def _each(partitions: int, rows: int | Sequence[int]) -> Sequence[int]:
+    if isinstance(rows, int) or len(rows) != partitions or min(rows) < 1:
+        raise ValueError(f"{partitions} partitions need as many numbers of rows, each 1 or more")
+    return rows
+
+
+class KeyScheme:
+    """Base of all schemes: what most of them have in common.
+
+    Args:
+        rows: How many partitions are loaded, and with how many rows each.
+        prefix: What every PartitionKey starts with, where the scheme has no names of its own.
+        periods: How many days, months or years each thing has, where keys are made of both.
+        row_keys: How rows are named; None is what the scheme is documented with.
+
+    Raises:
+        ValueError: there is no such scheme; `problem` says why.
+    """
+
+    name: ClassVar[str]
+    """What the documents and profiles call it."""
+    tables: ClassVar[tuple[str, ...]] = ("",)
+    """Endings of the names of the tables it fills; `copies` go to all but the first."""
+    in_order: ClassVar[bool] = True
+    """Whether partition numbers are in key order: then a range of numbers is a range of keys."""
+    one_row: ClassVar[bool] = False
+    """Whether each entity has a partition of its own: no transactions, no range of rows."""
+    own_row_keys: ClassVar[RowKeys | None] = None
+    """How rows are named unless the profile says otherwise; None is in sequence."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        *,
+        prefix: str = "p",
+        periods: int = 1,
+        row_keys: RowKeys | None = None,
+    ) -> None:
+        if (problem := self.problem(rows, periods=periods, row_keys=row_keys)) is not None:
+            raise ValueError(problem)
+        self.rows = rows
+        self.count = rows.partitions
+        self.prefix = prefix
+        self.periods = periods
+        self.row_keys: RowKeys = row_keys or self.own_row_keys or SequenceRows(self.count)
+
+    @classmethod
+    def problem(
+        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+    ) -> str | None:
+        """Why there cannot be this scheme with these arguments, as a sentence; None if it can."""
+        if cls.one_row and rows.total != rows.partitions:
+            return (
+                f"keys.rows_per_partition has to be 1: keys.scheme {cls.name!r} gives each entity "
+                "a partition of its own"
+            )
+        if periods != 1:
+            return (
+                f"keys.periods has to be 1: keys.scheme {cls.name!r} has no days, months or years "
+                "of each thing"
+            )
+        return None
+
+    @property
+    def grows(self) -> bool:
+        """Whether new rows go elsewhere than to the partition that was drawn."""
+        return False
+
+    @property
+    def can_transact(self) -> bool:
+        """Whether a partition has rows enough for a transaction."""
+        return not self.one_row
+
+    @property
+    def can_range_rows(self) -> bool:
+        """Whether a range of rows is a range of RowKeys."""
+        return not self.one_row and self.row_keys.order != 0
+
+    def partition_key(self, partition: int) -> str:
+        """PartitionKey of the loaded partition with this number."""
+        raise NotImplementedError
+
+    def row_key(self, partition: int, row: int) -> str:
+        """RowKey of a loaded row. Numbers one before the first and behind the last are bounds."""
+        return self.row_keys.loaded(partition, row, self.rows.before(partition) + row)
+
+    def place(self, partition: int) -> float:
+        """Where the loaded partition is in key order, from 0 to 1.
+
+        Even over the partitions where they are numbered in key order, else over the text that
+        keys may be. A later key never has a lower place.
+        """
+        return (partition + 0.5) / self.count
+
+    def by_age(self, age: int) -> int:
+        """Number of the loaded partition than which so many are newer; 0 is the newest."""
+        return max(0, self.count - 1 - age)
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        """Key of a new row; no two workers share one.
+
+        Args:
+            partition: The partition that was drawn. A scheme that grows goes elsewhere.
+            worker: Number of the worker, below 10,000.
+            number: Number of the row among all that the worker inserts, from 1.
+        """
+        return Key(
+            partition_key=self.partition_key(partition),
+            row_key=self.row_keys.inserted(worker, number, self.rows.total),
+            place=self.place(partition),
+        )
+
+    def copies(self, key: Key, number: int) -> tuple[tuple[str, Key], ...]:
+        """Further keys under which the entity is stored too, each with the table's ending.
+
+        Args:
+            key: Its first key.
+            number: Number of the entity, loaded ones first.
+        """
+        return ()

@@ -1,149 +1,212 @@
-"""What is sent: a mix of operations over the keys of a scheme.
+"""What is sent: a mix of actions over the keys of a scheme.
 
-The list of operations depends on the arguments and the random source alone: the same seed gives
-the same list.
+The list of operations depends on the arguments, the random source and what became of earlier
+operations alone: the same seed gives the same list.
 """
 
 from __future__ import annotations
 
-import bisect
-import collections
-import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-from harness.model.entity import MAX_TRANSACTION_OPERATIONS
+from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 from harness.model.operation import Kind, Operation, transaction
 from harness.workload.entities import EntityFactory
-from harness.workload.keys import NumberedKeys, Picker
-
-_REMEMBERED_INSERTS = 100_000
-"""Rows that wait for a delete; the oldest are forgotten beyond it."""
-
-
-class Mix:
-    """Draws a kind of operation in proportion to its weight."""
-
-    __slots__ = ("_cumulated", "_kinds", "_total")
-
-    def __init__(self, weights: Mapping[Kind, float]) -> None:
-        wanted = [(kind, weight) for kind, weight in weights.items() if weight > 0]
-        self._kinds = tuple(kind for kind, _ in wanted)
-        self._cumulated = tuple(itertools.accumulate(weight for _, weight in wanted))
-        self._total = self._cumulated[-1]
-
-    def draw(self, rng: random.Random) -> Kind:
-        """The next kind."""
-        place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
-        return self._kinds[min(place, len(self._kinds) - 1)]
+from harness.workload.keys import Key, KeyScheme
+from harness.workload.mix import Action, Mix
+from harness.workload.pickers import Picker
+from harness.workload.queries import Queries, QueryShape
+from harness.workload.tasks import Tasks, Write
 
 
 class Workload:
     """The operations of one worker.
 
-    Reads, upserts, updates and transactions go to rows that were loaded. Inserts make new rows;
-    a delete takes the oldest row that this worker inserted, and where there is none it is an
-    insert, so that a delete never depends on chance.
+    Reads, upserts and updates go to rows that were loaded, or with a picker that prefers the
+    newest to rows that were inserted since. Inserts make new rows; a delete takes the oldest row
+    that this worker inserted, and where there is none it is an insert, so that a delete never
+    depends on chance.
 
     Args:
-        keys: Names of partitions and rows.
+        scheme: Names of partitions and rows.
         picker: Which partition is touched next.
-        rows_per_partition: Loaded rows of each partition.
-        mix: Which kind of operation is next.
+        mix: Which action is next.
         entities: Makes the properties of writes.
-        transaction_size: Operations of a transaction, at most ``rows_per_partition``.
-        transaction_kind: What each operation of a transaction does.
-        worker: Number of the worker; keeps the RowKeys of inserts apart.
+        transaction_size: Operations of a transaction, at most the rows of any partition.
+        transaction_kinds: What these operations do, in turn.
+        queries: What queries over more than one entity ask for.
+        worker: Number of the worker; keeps the keys of inserts apart.
         loading_size: Entities of a transaction that loads.
     """
 
     def __init__(
         self,
         *,
-        keys: NumberedKeys,
+        scheme: KeyScheme,
         picker: Picker,
-        rows_per_partition: int,
-        mix: Mix,
+        mix: Mix[Action],
         entities: EntityFactory,
-        transaction_size: int,
-        transaction_kind: Kind = Kind.UPSERT_MERGE,
+        transaction_size: int = 10,
+        transaction_kinds: tuple[Kind, ...] = (Kind.UPSERT_MERGE,),
+        queries: QueryShape | None = None,
         worker: int = 0,
         loading_size: int = MAX_TRANSACTION_OPERATIONS,
     ) -> None:
-        self._keys = keys
+        self._scheme = scheme
         self._picker = picker
-        self._rows = rows_per_partition
         self._mix = mix
         self._entities = entities
         self._transaction_size = transaction_size
-        self._transaction_kind = transaction_kind
+        self._transaction_kinds = transaction_kinds
         self._worker = worker
         self._loading_size = loading_size
-        self._number = 0
+        self._version = 0
         self._inserted = 0
-        self._deletable: collections.deque[tuple[str, str]] = collections.deque(
-            maxlen=_REMEMBERED_INSERTS
+        self._tasks = Tasks(self._new, self._content)
+        moving = any(action.moves_rows for action in mix.actions) or (
+            Action.TRANSACTION in mix.actions
+            and bool({Kind.INSERT, Kind.DELETE}.intersection(transaction_kinds))
         )
+        self._queries = Queries(scheme, queries or QueryShape(), moving=moving)
+        self._make: dict[Action, Callable[[int, random.Random], Operation]] = {
+            Action.POINT_QUERY: self._point_query,
+            Action.ROW_RANGE_SCAN: lambda drawn, rng: self._queries.row_range(
+                self._partition(drawn), rng
+            ),
+            Action.PARTITION_SCAN: lambda drawn, _: self._queries.partition(self._partition(drawn)),
+            Action.PARTITION_RANGE_SCAN: lambda _, rng: self._queries.partition_range(rng),
+            Action.FULL_TABLE_SCAN: lambda _, __: self._queries.table(),
+            Action.INSERT: lambda drawn, _: self._tasks.insert(self._partition(drawn)),
+            Action.DELETE: lambda drawn, _: self._tasks.delete(self._partition(drawn)),
+            Action.TRANSACTION: lambda drawn, rng: self._transaction(self._partition(drawn), rng),
+            Action.SERIES_MERGE: self._series_merge,
+            Action.CONDITIONAL_UPDATE: self._conditional_update,
+            Action.READ_THEN_WRITE: self._read_then_write,
+            Action.KEY_CHANGE: lambda drawn, _: self._tasks.key_change(self._partition(drawn)),
+        }
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Endings of the names of the tables it uses."""
+        return self._scheme.tables
+
+    @property
+    def loaded_entities(self) -> int:
+        """Entities that `loading` puts into all tables together."""
+        return self._scheme.rows.total * len(self._scheme.tables)
+
+    def partitions(self) -> Iterator[str]:
+        """Names of all loaded partitions, as `Operation.partition` gives them."""
+        yield from (self._scheme.partition_key(number) for number in range(self._scheme.count))
+        if len(self._scheme.tables) > 1:
+            yield from dict.fromkeys(copy.partition for copy in self._copies())
 
     def next(self, rng: random.Random) -> Operation:
-        """The next operation."""
-        kind = self._mix.draw(rng)
-        if kind is Kind.DELETE and self._deletable:
-            partition_key, row_key = self._deletable.popleft()
-            return Operation(kind=kind, partition_key=partition_key, row_key=row_key)
-        partition = self._picker.draw(rng)
-        if kind is Kind.TRANSACTION:
-            return self._transaction(partition, rng)
-        if kind in (Kind.INSERT, Kind.DELETE):
-            return self._insert(partition)
-        row_key = self._keys.loaded_row_key(partition, int(rng.random() * self._rows))
-        partition_key = self._keys.partition_key(partition)
-        if kind is Kind.POINT_QUERY:
-            return Operation(kind=kind, partition_key=partition_key, row_key=row_key)
-        return self._write(kind, partition_key, row_key)
+        """The first operation of the next task."""
+        action = self._mix.draw(rng)
+        drawn = self._picker.draw(rng)
+        make = self._make.get(action)
+        if make is not None:
+            return make(drawn, rng)
+        key, number = self._row(drawn, rng)
+        return self._tasks.write(Kind(action.value), key, number)
 
     def loading(self) -> Iterator[Operation]:
-        """The transactions that load every partition, in key order."""
-        for partition in range(self._keys.count):
-            partition_key = self._keys.partition_key(partition)
-            for first in range(0, self._rows, self._loading_size):
-                last = min(first + self._loading_size, self._rows)
-                yield transaction(
-                    tuple(
-                        self._write(
-                            Kind.INSERT, partition_key, self._keys.loaded_row_key(partition, row)
-                        )
-                        for row in range(first, last)
-                    )
-                )
+        """The transactions that load every partition; then the copies under further keys."""
+        scheme = self._scheme
+        for partition in range(scheme.count):
+            rows = scheme.rows.of(partition)
+            for first in range(0, rows, self._loading_size):
+                last = min(first + self._loading_size, rows)
+                parts = tuple(self._loaded(partition, row) for row in range(first, last))
+                yield transaction(parts) if len(parts) > 1 else parts[0]
+        if len(scheme.tables) > 1:
+            yield from self._copies()
 
-    def _write(self, kind: Kind, partition_key: str, row_key: str) -> Operation:
-        self._number += 1
-        properties = self._entities.properties(partition_key, row_key, self._number)
+    def _copies(self) -> Iterator[Operation]:
+        """What loads the further keys of all rows."""
+        scheme = self._scheme
+        for partition in range(scheme.count):
+            for row in range(scheme.rows.of(partition)):
+                number = scheme.rows.before(partition) + row
+                for table, key in scheme.copies(self._key(partition, row), number):
+                    yield self._insert_of(key, number, table)
+
+    def _loaded(self, partition: int, row: int) -> Operation:
+        return self._insert_of(self._key(partition, row), self._scheme.rows.before(partition) + row)
+
+    def _insert_of(self, key: Key, number: int, table: str = "") -> Operation:
         return Operation(
-            kind=kind, partition_key=partition_key, row_key=row_key, properties=properties
+            kind=Kind.INSERT,
+            partition_key=key.partition_key,
+            row_key=key.row_key,
+            table=table,
+            properties=self._content(key, number),
         )
 
-    def _insert(self, partition: int) -> Operation:
+    def _key(self, partition: int, row: int) -> Key:
+        scheme = self._scheme
+        return Key(
+            partition_key=scheme.partition_key(partition),
+            row_key=scheme.row_key(partition, row),
+            place=scheme.place(partition),
+        )
+
+    def _new(self, partition: int) -> Write:
+        """The next new row of this worker."""
         self._inserted += 1
-        partition_key = self._keys.partition_key(partition)
-        row_key = self._keys.inserted_row_key(self._worker, self._inserted)
-        self._deletable.append((partition_key, row_key))
-        return self._write(Kind.INSERT, partition_key, row_key)
+        scheme = self._scheme
+        key = scheme.inserted(partition, self._worker, self._inserted)
+        number = scheme.rows.total + self._inserted
+        return Write(key=key, number=number, copies=scheme.copies(key, number))
+
+    def _content(self, key: Key, number: int) -> Properties:
+        self._version += 1
+        return self._entities.properties(key.partition_key, key.row_key, self._version, number)
+
+    def _partition(self, drawn: int) -> int:
+        """The loaded partition that was drawn: by its number, or by its age."""
+        return self._scheme.by_age(drawn) if self._picker.newest_first else drawn
+
+    def _row(self, drawn: int, rng: random.Random) -> tuple[Key, int]:
+        """A row that is there, and its number; what this worker inserted is newer than all else."""
+        scheme, partition = self._scheme, drawn
+        if self._picker.newest_first:
+            newer = self._tasks.newest(drawn)
+            if newer is not None:
+                return newer.key, newer.number
+            partition = scheme.by_age(drawn - self._tasks.known)
+        row = int(rng.random() * scheme.rows.of(partition))
+        return self._key(partition, row), scheme.rows.before(partition) + row
+
+    def _point_query(self, drawn: int, rng: random.Random) -> Operation:
+        key, _ = self._row(drawn, rng)
+        return Operation(
+            kind=Kind.POINT_QUERY, partition_key=key.partition_key, row_key=key.row_key
+        )
+
+    def _series_merge(self, drawn: int, rng: random.Random) -> Operation:
+        key, _ = self._row(drawn, rng)
+        return self._tasks.series_merge(key, hour=int(rng.random() * 24))
+
+    def _conditional_update(self, drawn: int, rng: random.Random) -> Operation:
+        return self._tasks.conditional_update(*self._row(drawn, rng))
+
+    def _read_then_write(self, drawn: int, rng: random.Random) -> Operation:
+        if rng.random() < 0.5:
+            return self._tasks.read_then_write(self._new(self._partition(drawn)))
+        key, number = self._row(drawn, rng)
+        return self._tasks.read_then_write(Write(key=key, number=number))
 
     def _transaction(self, partition: int, rng: random.Random) -> Operation:
-        partition_key = self._keys.partition_key(partition)
-        if self._transaction_kind is Kind.INSERT:
-            parts = tuple(self._insert(partition) for _ in range(self._transaction_size))
-        else:
-            # Consecutive rows, wrapped round: distinct as long as there are enough of them.
-            first = int(rng.random() * self._rows)
-            parts = tuple(
-                self._write(
-                    self._transaction_kind,
-                    partition_key,
-                    self._keys.loaded_row_key(partition, (first + offset) % self._rows),
-                )
-                for offset in range(self._transaction_size)
-            )
-        return transaction(parts)
+        scheme = self._scheme
+        kinds = self._transaction_kinds
+        rows = scheme.rows.of(partition)
+        # Consecutive rows, wrapped round: distinct as long as there are enough of them.
+        first = int(rng.random() * rows)
+        before = scheme.rows.before(partition)
+        touched = []
+        for offset in range(self._transaction_size):
+            row = (first + offset) % rows
+            touched.append((kinds[offset % len(kinds)], self._key(partition, row), before + row))
+        return self._tasks.transaction(partition, touched)

@@ -18,7 +18,7 @@ from azure.data.tables import TableServiceClient
 
 from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.connection import Endpoint, emulator_endpoint
-from harness.endpoint.sessions import SESSION_KINDS, open_session
+from harness.endpoint.sessions import SESSION_KINDS, SessionOptions, open_session
 from harness.workload.budget import Budget
 from harness.workload.retry import FixedBackoff, NoRetry
 
@@ -190,19 +190,21 @@ def open_to() -> Iterator[Callable[..., Any]]:
     def open_it(kind: str, endpoint: Endpoint, table: str = "scripted", **said: Any) -> Any:
         session = open_session(
             kind,
-            **{
-                "endpoint": endpoint,
-                "table": table,
-                "run_id": "run-1",
-                "retry": NoRetry(),
-                "budget": Budget(),
-                "clock": monotonic_utc(),
-                "rng": random.Random(1),
-                "connections": 2,
-                "connect_timeout_s": 2.0,
-                "read_timeout_s": 5.0,
-                **said,
-            },
+            SessionOptions(
+                **{
+                    "endpoint": endpoint,
+                    "table": table,
+                    "run_id": "run-1",
+                    "retry": NoRetry(),
+                    "budget": Budget(),
+                    "clock": monotonic_utc(),
+                    "rng": random.Random(1),
+                    "connections": 2,
+                    "connect_timeout_s": 2.0,
+                    "read_timeout_s": 5.0,
+                    **said,
+                },
+            ),
         )
         opened.append(session)
         return session
@@ -212,15 +214,23 @@ def open_to() -> Iterator[Callable[..., Any]]:
         session.close()
 
 
+@pytest.fixture(params=["sdk", "wire"])
+def ours(request: pytest.FixtureRequest) -> str:
+    """Every kind of session whose requests and retries are the harness's own."""
+    return str(request.param)
+
+
 @pytest.fixture
-def scripted(service: ScriptedService, open_to: Callable[..., Any]) -> Callable[..., Any]:
-    """Sets the script and opens the SDK session to it; the waits asked for are in ``waits``."""
+def scripted(
+    service: ScriptedService, ours: str, open_to: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Sets the script and opens a session to it; the waits asked for are in ``waits``."""
 
     def scripted_session(*script: Any, retries: int = 3, **said: Any) -> Any:
         service.script = list(script)
         waits: list[float] = []
         session = open_to(
-            "sdk",
+            ours,
             service.endpoint,
             **{
                 "retry": FixedBackoff(retries=retries, backoff_s=0.25),

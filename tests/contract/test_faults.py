@@ -1,4 +1,4 @@
-"""What the SDK session makes of answers that fail, and of answers that do not come."""
+"""What our own sessions make of answers that fail, and of answers that do not come."""
 
 from __future__ import annotations
 
@@ -230,9 +230,9 @@ def test_nobody_listens(service: Any, scripted: Callable[..., Any]) -> None:
     assert (result.bytes_sent, session.connections_in_use) == (0, 0)
 
 
-def test_an_unknown_host_is_not_reached(open_to: Callable[..., Any]) -> None:
+def test_an_unknown_host_is_not_reached(ours: str, open_to: Callable[..., Any]) -> None:
     """A name that does not resolve was not sent either."""
-    session = open_to("sdk", emulator_endpoint("http://no-such-host.invalid:1"))
+    session = open_to(ours, emulator_endpoint("http://no-such-host.invalid:1"))
     result = session.execute(op())
     assert faults(result) == [Fault.REFUSED]
 

@@ -61,11 +61,12 @@ def test_the_authority_of_the_environment_is_trusted(
     bundle: Path,
     secure: Endpoint,
     monkeypatch: pytest.MonkeyPatch,
+    ours: str,
     open_to: Callable[..., Any],
 ) -> None:
     """With its authority named by either variable, the service is asked."""
     monkeypatch.setenv(variable, str(bundle))
-    session = open_to("sdk", secure, "nosuchtable", connections=1)
+    session = open_to(ours, secure, "nosuchtable", connections=1)
     for _ in range(3):
         result = session.execute(QUESTION)
         assert (result.outcome, result.attempts[0].status) == (Outcome.REJECTED, 404)
@@ -84,9 +85,11 @@ def test_the_baseline_trusts_what_requests_trusts(
     assert result.attempts[0].status == 404
 
 
-def test_an_unknown_authority_is_refused(secure: Endpoint, open_to: Callable[..., Any]) -> None:
+def test_an_unknown_authority_is_refused(
+    secure: Endpoint, ours: str, open_to: Callable[..., Any]
+) -> None:
     """Without its authority the service is not asked, and there is no retry."""
-    session = open_to("sdk", secure, retry=FixedBackoff(retries=3, backoff_s=0.0))
+    session = open_to(ours, secure, retry=FixedBackoff(retries=3, backoff_s=0.0))
     result = session.execute(QUESTION)
     assert (result.outcome, len(result.attempts)) == (Outcome.CONNECTION, 1)
     assert result.attempts[0].fault is Fault.TLS
@@ -98,33 +101,37 @@ def test_another_authority_is_refused(
     secure: Endpoint,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    ours: str,
     open_to: Callable[..., Any],
 ) -> None:
     """Where the environment names another authority, the service is not asked."""
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "other.pem"))
-    assert open_to("sdk", secure).execute(QUESTION).attempts[0].fault is Fault.TLS
+    assert open_to(ours, secure).execute(QUESTION).attempts[0].fault is Fault.TLS
 
 
 def test_another_host_name_is_refused(
     bundle: Path,
     secure: Endpoint,
     monkeypatch: pytest.MonkeyPatch,
+    ours: str,
     open_to: Callable[..., Any],
 ) -> None:
     """A certificate for 127.0.0.1 does not do for localhost."""
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     elsewhere = dataclasses.replace(secure, url=secure.url.replace("127.0.0.1", "localhost"))
-    (attempt,) = open_to("sdk", elsewhere).execute(QUESTION).attempts
+    (attempt,) = open_to(ours, elsewhere).execute(QUESTION).attempts
     assert attempt.fault is Fault.TLS
     assert "mismatch" in attempt.message
 
 
-def test_a_handshake_that_is_not_answered(open_to: Callable[..., Any], secure: Endpoint) -> None:
+def test_a_handshake_that_is_not_answered(
+    ours: str, open_to: Callable[..., Any], secure: Endpoint
+) -> None:
     """A server that accepts and then says nothing is a time-out of the connection, not sent."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"https://127.0.0.1:{mute.getsockname()[1]}/devstoreaccount1"
-        session = open_to("sdk", dataclasses.replace(secure, url=url), connect_timeout_s=0.3)
+        session = open_to(ours, dataclasses.replace(secure, url=url), connect_timeout_s=0.3)
         (attempt,) = session.execute(QUESTION).attempts
     assert (attempt.fault, attempt.ambiguous) == (Fault.CONNECT_TIMEOUT, False)
     assert session.connections_in_use == 0
@@ -134,9 +141,10 @@ def test_a_bundle_that_is_none_is_bad_set_up(
     secure: Endpoint,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    ours: str,
     open_to: Callable[..., Any],
 ) -> None:
     """A variable that names no certificates is a sentence, before anything is sent."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     with pytest.raises(SetupError, match=r"SSL_CERT_FILE names .* holds no certificates"):
-        open_to("sdk", secure)
+        open_to(ours, secure)

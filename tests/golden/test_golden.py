@@ -7,31 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.measure.record import SCHEMA_VERSION, RecordError, RunRecord
-from harness.model.operation import Kind, Operation
 from harness.report.terminal import summary
-from harness.workload.entities import EntityFactory
-from harness.workload.keys import NumberedKeys, Zipfian
-from harness.workload.workload import Mix, Workload
 
 HERE = Path(__file__).parent
 KEPT = HERE / "run-v1.json"
-KINDS = (
-    Kind.POINT_QUERY,
-    Kind.INSERT,
-    Kind.UPSERT_MERGE,
-    Kind.UPSERT_REPLACE,
-    Kind.UPDATE_MERGE,
-    Kind.UPDATE_REPLACE,
-    Kind.DELETE,
-    Kind.TRANSACTION,
-)
 
 
 def check(name: str, text: str) -> None:
@@ -102,33 +87,3 @@ def test_other_files_are_refused(text: str) -> None:
     """A file that is no JSON object of a run is refused with a sentence."""
     with pytest.raises(RecordError, match="no record of a run"):
         RunRecord.from_json(text)
-
-
-def described(operation: Operation) -> dict[str, Any]:
-    """An operation as golden files hold it."""
-    named: dict[str, Any] = {
-        "kind": str(operation.kind),
-        "partition_key": operation.partition_key,
-        "row_key": operation.row_key,
-    }
-    if operation.properties is not None:
-        named["count"] = operation.properties["Count"]
-    if operation.parts:
-        named["parts"] = [described(part) for part in operation.parts]
-    return named
-
-
-def test_the_same_seed_gives_the_same_operations() -> None:
-    """Seed, keys and mix decide the list of operations, now and in later versions."""
-    workload = Workload(
-        keys=NumberedKeys(count=12, prefix="blog-"),
-        picker=Zipfian(12, 0.99),
-        rows_per_partition=50,
-        mix=Mix(dict.fromkeys(KINDS, 1.0)),
-        entities=EntityFactory(1024, "run1"),
-        transaction_size=3,
-        worker=7,
-    )
-    rng = random.Random(42)
-    rows = [json.dumps(described(workload.next(rng))) for _ in range(60)]
-    check("operations-seed-42.jsonl", "\n".join(rows) + "\n")

@@ -26,7 +26,8 @@ ROOMS = {
     "report": {*_CORE, "profile"},
     "gateway": {"model"},
     "swarm": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway"},
-    "cli": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway"},
+    "commands": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway"},
+    "cli": {"model", "commands"},
 }
 """Which rooms a room may import besides itself."""
 

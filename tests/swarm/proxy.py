@@ -13,9 +13,10 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import gevent
+from gevent.pool import Pool
 from gevent.server import StreamServer
 
 _REUSE_S = 2.0
@@ -84,8 +85,7 @@ class Proxy:
         self.before = before
         self._delay_s = delay_s
         self._upstream_port = upstream_port
-        self._server = StreamServer(("127.0.0.1", 0), self._serve)
-        self._server.start()
+        self._server = self._listen(0)
 
     @property
     def url(self) -> str:
@@ -100,8 +100,23 @@ class Proxy:
         """The requests about entities."""
         return [seen for seen in self.seen if not seen.of_table]
 
+    @contextlib.contextmanager
+    def gone(self) -> Iterator[None]:
+        """Meanwhile nobody listens; what was on the way is broken off."""
+        port = self.port
+        self._server.stop(timeout=0)
+        try:
+            yield
+        finally:
+            self._server = self._listen(port)
+
     def stop(self) -> None:
         self._server.stop(timeout=1.0)
+
+    def _listen(self, port: int) -> StreamServer:
+        server = StreamServer(("127.0.0.1", port), self._serve, spawn=Pool())
+        server.start()
+        return server
 
     def _serve(self, client: socket.socket, _: object) -> None:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -226,12 +226,12 @@ def test_a_class_of_ones_own_is_counted(runs: dict[str, LocustProcess]) -> None:
     operations = {part.kind: part for part in record.operations}
     assert set(operations) == {
         *("insert", "point_query", "upsert_merge", "update_replace"),
-        *("transaction", "query", "delete"),
+        *("transaction", "row_range_scan", "delete"),
     }
     assert set(record.outcomes) == {"success"}
     assert operations["transaction"].entities == 3 * operations["transaction"].count
     # A query counts what it scanned: four rows of its own order at least.
-    assert operations["query"].entities >= 4 * operations["query"].count
+    assert operations["row_range_scan"].entities >= 4 * operations["row_range_scan"].count
     assert [part.key for part in record.partitions] == ["c1"]
 
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.build_record import attempts_by_status, broken_invariants
+from harness.measure.build_record import broken_invariants
 from harness.measure.delta import Delta
 from harness.measure.ledger import ERROR_CAP, Ledger
+from harness.measure.recorded import attempts_by_status
 from harness.measure.snapshot import PartitionView, Snapshot
 from harness.measure.tally import PartitionTally
 from harness.model.operation import WHOLE_TABLE, Kind, Operation

@@ -3,89 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 
-from harness.measure.build_record import (
-    MOST_SERIES_POINTS,
-    RunFacts,
-    broken_invariants,
-    build_record,
-)
+from harness.measure.build_record import RunFacts, broken_invariants, build_record
 from harness.measure.conditions import ConditionResult, parse_condition
+from harness.measure.evidence import Evidence, shortcoming
 from harness.measure.generator import CpuSample, GeneratorLog, GeneratorView
 from harness.measure.ledger import Ledger
 from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
+from harness.measure.recorded import MOST_SERIES_POINTS
 from harness.measure.snapshot import Snapshot
 from harness.measure.verdict import (
-    Evidence,
     Verdict,
     VerdictResult,
     exit_code,
     indicative,
     judge,
-    shortcoming,
 )
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
-from harness.model.target import EndpointKind, targets_for
-
-START = 1_700_000_000
-
-
-def snapshot_of(
-    rates: dict[str, int],
-    *,
-    seconds: int = 10,
-    operations_per_s: int = 20,
-    throttled_per_s: int = 0,
-    scope: Scope = Scope.PARTITION,
-) -> Snapshot:
-    """Each key took its rate of entities a second in so many operations."""
-    ledger = Ledger()
-    ledger.open_window(START, START + seconds)
-    ok = Attempt(status=204, sent_s=START, latency_s=0.004)
-    busy = Attempt(status=503, sent_s=START, latency_s=0.1, error_code="ServerBusy", scope=scope)
-    for second in range(seconds):
-        for key, rate in rates.items():
-            for number in range(operations_per_s):
-                more = 1 if number < rate % operations_per_s else 0
-                refused = number < throttled_per_s
-                ledger.add(
-                    Result(
-                        operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
-                        outcome=Outcome.SUCCESS,
-                        sent_s=START + second,
-                        done_s=START + second + 0.004,
-                        attempts=(busy, ok) if refused else (ok,),
-                        entities=rate // operations_per_s + more,
-                    )
-                )
-    return ledger.snapshot(start=START, end=START + seconds)
-
-
-QUIET = GeneratorView(workers=1, cpu_percent_max=50.0, cpu_percent_mean=40.0)
-
-
-def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
-    parts: dict[str, Any] = {
-        "snapshot": snapshot,
-        "generator": QUIET,
-        "kind": EndpointKind.STORAGE,
-        "targets": targets_for(changes.get("kind", EndpointKind.STORAGE)),
-        "wanted_per_s": None,
-        "users": 20,
-        "entity_bytes": 1024,
-        "complete": True,
-    }
-    return Evidence(**(parts | changes))
-
+from harness.model.target import EndpointKind
+from tests.unit.measured import QUIET, START, evidence, snapshot_of
 
 SLOW = snapshot_of({"p0": 1000})
 WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
 """1,000 operations/s of 4 ms: four users are busy with them."""
 HOT = snapshot_of({"p0": 2500})
+DUE = dataclasses.replace(SLOW, counts=dataclasses.replace(SLOW.counts, due=1000, dropped=4))
 BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
 
 
@@ -169,6 +114,80 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
         ),
         # The same, but most users have nothing to wait for: it is their own pauses.
         (evidence(WAITING, wanted_per_s=2000.0, users=20), "within_target", "users", ""),
+        # A schedule that fell behind while all users waited: the endpoint, as far as is known.
+        (
+            evidence(WAITING, wanted_per_s=2000.0, users=4, scheduled=True, waiting=5000),
+            "endpoint_limited",
+            "endpoint",
+            "answers too slowly for so few users",
+        ),
+        # The same, and answers take ever longer: the endpoint is at its capacity.
+        (
+            evidence(WAITING, wanted_per_s=2000.0, users=4, scheduled=True, light_latency_s=0.001),
+            "endpoint_limited",
+            "endpoint",
+            "Latency is 4.0 times that under little load: the endpoint is at its capacity.",
+        ),
+        # The same, but answers take as long as ever: there are too few users.
+        (
+            evidence(WAITING, wanted_per_s=2000.0, users=4, scheduled=True, light_latency_s=0.004),
+            "client_limited",
+            "users",
+            "all of 4 users wait for answers that take no longer than under little load",
+        ),
+        # In a closed loop slow answers are the endpoint's, however constant.
+        (
+            evidence(WAITING, wanted_per_s=2000.0, users=4, light_latency_s=0.004),
+            "endpoint_limited",
+            "endpoint",
+            "answers too slowly for so few users",
+        ),
+        # A schedule fell behind although users were free: nobody but the generator.
+        (
+            evidence(DUE, wanted_per_s=2000.0, scheduled=True, waiting=96),
+            "client_limited",
+            "generator",
+            "100 of 1,000 due operations were not sent although users were free",
+        ),
+        # All was sent, but not all of it counts: the load itself.
+        (
+            evidence(SLOW, wanted_per_s=2000.0, scheduled=True),
+            "within_target",
+            "load",
+            "nothing was throttled",
+        ),
+        # The schedule fell behind, and the generator's core was busy: client-limited first.
+        (
+            evidence(
+                WAITING, wanted_per_s=2000.0, users=4, scheduled=True, generator=BUSY, waiting=9
+            ),
+            "client_limited",
+            "generator",
+            "over 90 % of its core in 50% of the seconds",
+        ),
+        # No rate was wanted, all users wait, and answers take ever longer: the endpoint.
+        (
+            evidence(WAITING, users=4, light_latency_s=0.001),
+            "endpoint_limited",
+            "endpoint",
+            "1,000 entities/s came through",
+        ),
+        # The same above the target: what matters is the target.
+        (
+            evidence(
+                snapshot_of({"p0": 2500}, operations_per_s=1000), users=4, light_latency_s=0.001
+            ),
+            "over_target",
+            "unknown",
+            "took 2,500",
+        ),
+        # Users waited for connections rather than for the endpoint.
+        (
+            evidence(SLOW, wanted_per_s=2000.0, connections=10, connections_in_use=10),
+            "client_limited",
+            "generator",
+            "all 10 connections were in use",
+        ),
         # Cosmos DB has no target in entities a second.
         (evidence(HOT, kind=EndpointKind.COSMOS), "inconclusive", "unknown", "request units"),
         # The emulator is named as such.
@@ -197,6 +216,115 @@ def test_verdict(given: Evidence, result: str, limited_by: str, says: str) -> No
     assert (verdict.result, verdict.limited_by) == (result, limited_by)
     assert says in verdict.sentence
     assert verdict.sentence.endswith(".")
+    assert all(line.endswith(".") for line in verdict.evidence)
+
+
+def refused(throttled: int, attempts: int) -> Snapshot:
+    """1,000 entities/s with so many throttled attempts."""
+    return dataclasses.replace(
+        SLOW,
+        attempts={
+            (503, "ServerBusy", Scope.PARTITION): throttled,
+            (204, "", Scope.NONE): attempts - throttled,
+        },
+        counts=dataclasses.replace(SLOW.counts, attempts=attempts),
+    )
+
+
+def waiting(operations: float) -> Snapshot:
+    """1,000 entities/s with so many operations waiting for their answer on average."""
+    assert SLOW.service is not None
+    service = dataclasses.replace(SLOW.service, total_s=operations * 10)
+    return dataclasses.replace(SLOW, service=service)
+
+
+def generator(**figures: float) -> GeneratorView:
+    return GeneratorView(workers=1, **figures)  # type: ignore[arg-type]
+
+
+FULL = {"wanted_per_s": 2000.0, "users": 20}
+
+
+@pytest.mark.parametrize(
+    ("given", "result", "limited_by"),
+    [
+        # Throttled from one attempt in a thousand on.
+        (evidence(refused(9, 10_000)), "within_target", "unknown"),
+        (evidence(refused(10, 10_000)), "throttled", "partition"),
+        # Nothing can be said from one failed operation in a hundred on.
+        (
+            evidence(
+                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 991, Outcome.TIMEOUT: 9})
+            ),
+            "within_target",
+            "unknown",
+        ),
+        (
+            evidence(
+                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 990, Outcome.TIMEOUT: 10})
+            ),
+            "inconclusive",
+            "unknown",
+        ),
+        # A rate is held from 95 % on.
+        (evidence(SLOW, wanted_per_s=1052.0), "within_target", "load"),
+        (evidence(SLOW, wanted_per_s=1053.0), "within_target", "users"),
+        # Users are busy where 80 % of them wait.
+        (evidence(waiting(15.9), **FULL), "within_target", "users"),
+        (evidence(waiting(16.0), **FULL), "endpoint_limited", "endpoint"),
+        # A core without reserve from a fifth of the seconds on; the machine alike.
+        (evidence(SLOW, generator=generator(busy_share=0.19)), "within_target", "unknown"),
+        (evidence(SLOW, generator=generator(busy_share=0.2)), "client_limited", "generator"),
+        (evidence(SLOW, generator=generator(machine_busy_share=0.19)), "within_target", "unknown"),
+        (
+            evidence(SLOW, generator=generator(machine_busy_share=0.2)),
+            "client_limited",
+            "generator",
+        ),
+        # Half a second of lag is too much.
+        (evidence(SLOW, generator=generator(lag_s_max=0.49)), "within_target", "unknown"),
+        (evidence(SLOW, generator=generator(lag_s_max=0.5)), "client_limited", "generator"),
+        # A core that is used up on average spoils even a rate that was held.
+        (
+            evidence(SLOW, wanted_per_s=1000.0, generator=generator(cpu_percent_mean=96.9)),
+            "within_target",
+            "load",
+        ),
+        (
+            evidence(SLOW, wanted_per_s=1000.0, generator=generator(cpu_percent_mean=97.0)),
+            "client_limited",
+            "generator",
+        ),
+        # Connections are a limit where all are in use and there are more users.
+        (evidence(SLOW, **FULL, connections=19, connections_in_use=18), "within_target", "users"),
+        (
+            evidence(SLOW, **FULL, connections=19, connections_in_use=19),
+            "client_limited",
+            "generator",
+        ),
+        (evidence(SLOW, **FULL, connections=20, connections_in_use=20), "within_target", "users"),
+        # A held rate needs no more connections.
+        (
+            evidence(SLOW, wanted_per_s=1000.0, connections=19, connections_in_use=19),
+            "within_target",
+            "load",
+        ),
+        # Latency has grown where it has doubled.
+        (evidence(waiting(16.0), light_latency_s=0.4001), "within_target", "unknown"),
+        (evidence(waiting(16.0), light_latency_s=0.4), "endpoint_limited", "endpoint"),
+        (evidence(waiting(15.9), light_latency_s=0.01), "within_target", "unknown"),
+        # A schedule is not kept where a hundredth of what was due was not sent.
+        (evidence(DUE, **FULL, scheduled=True, waiting=5), "within_target", "load"),
+        (evidence(DUE, **FULL, scheduled=True, waiting=6), "client_limited", "generator"),
+        # The target itself is within; one entity more is over.
+        (evidence(snapshot_of({"p0": 2000})), "within_target", "unknown"),
+        (evidence(snapshot_of({"p0": 2001})), "over_target", "unknown"),
+    ],
+)
+def test_both_sides_of_every_bound(given: Evidence, result: str, limited_by: str) -> None:
+    """A figure at its threshold and the one just before it lead to different findings."""
+    verdict = judge(given)
+    assert (verdict.result, verdict.limited_by) == (result, limited_by), verdict
 
 
 def test_the_throttled_partition_is_named() -> None:
@@ -238,6 +366,8 @@ def test_sizes_near_1_kib_are_held_against_the_targets(size: int, expected: bool
 
 PASSED = ConditionResult(text="a", value=1.0, passed=True)
 FAILED = ConditionResult(text="b", value=1.0, passed=False)
+KEPT = ConditionResult(text="d", value=0.0, passed=True, depends=False)
+LOST = ConditionResult(text="d", value=1.0, passed=False, depends=False)
 UNKNOWN = ConditionResult(text="c", value=None, passed=None)
 
 
@@ -258,6 +388,11 @@ UNKNOWN = ConditionResult(text="c", value=None, passed=None)
         (True, True, "client_limited", (PASSED,), 3),
         (True, True, "client_limited", (FAILED,), 3),
         (True, True, "inconclusive", (PASSED,), 3),
+        # A lost write is lost, whoever limited the rate.
+        (True, True, "client_limited", (KEPT,), 0),
+        (True, True, "client_limited", (LOST,), 1),
+        (True, True, "client_limited", (LOST, PASSED), 3),
+        (True, False, "within_target", (LOST,), 3),
         # A condition without a value.
         (True, True, "within_target", (UNKNOWN,), 3),
         (True, True, "within_target", (FAILED, UNKNOWN), 3),
@@ -297,6 +432,7 @@ def test_the_busiest_worker_speaks_for_the_generator() -> None:
     assert view.workers == 2
     assert view.cpu_percent_max == 91.0
     assert view.cpu_percent_mean == pytest.approx(85.5)
+    assert view.cpu_percents == pytest.approx((85.5, 10.0))
     assert view.busy_share == pytest.approx(0.5)
     assert view.machine_percent_max == 96.0
     assert view.machine_busy_share == 1.0

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -53,18 +54,24 @@ def result(
     outcome: Outcome = Outcome.SUCCESS,
     attempts: tuple[Attempt, ...] = (OK,),
     entities: int = 1,
+    returned: int = 0,
+    estimated: bool = False,
     service_s: float = 0.005,
     due_s: float | None = None,
+    name: str = "",
+    table: str = "",
 ) -> Result:
     """A result of an operation on ``key`` that was sent at `START`."""
     return Result(
-        operation=Operation(kind=kind, partition_key=key, row_key="r"),
+        operation=Operation(kind=kind, partition_key=key, row_key="r", name=name, table=table),
         outcome=outcome,
         sent_s=START,
         done_s=START + service_s,
         due_s=due_s,
         attempts=attempts,
         entities=entities,
+        entities_returned=returned,
+        estimated=estimated,
     )
 
 
@@ -162,6 +169,81 @@ def test_every_attempt_is_counted_with_its_status(page: Series) -> None:
     lost = {"status": "0", "error_code": "connection_reset", "scope": ""}
     assert value(page, name, run="run1", partition="p1", **lost) == 1
     assert sum(labelled(page, name).values()) == 7
+
+
+def scan(partition: str | None = None, **rest: Any) -> Result:
+    """A result of a query of one partition, or of the whole table."""
+    key = WHOLE_TABLE if partition is None else partition
+    operation = Operation(kind=Kind.QUERY, partition_key=key, name=rest.pop("name", ""))
+    return dataclasses.replace(result(key, **rest), operation=operation)
+
+
+def test_queries_show_what_they_walked_beside_what_they_brought() -> None:
+    """Returned and scanned are apart, of queries alone, and what is estimated is marked."""
+    found = series(
+        rendered(
+            lambda: exposed(
+                scan(entities=5000, returned=50),
+                scan(entities=5000, returned=0),
+                scan(entities=10, returned=10, estimated=True),
+                scan("p0", entities=100, returned=100),
+                scan("p0", entities=7, returned=7, name="by_bib", estimated=True),
+                result("p0", kind=Kind.POINT_QUERY),
+                result("p0", kind=Kind.TRANSACTION, entities=100),
+            )
+        )
+    )
+    assert labelled(found, "aztables_entities_returned_total") == {
+        ("full_table_scan", "run1"): 60,
+        ("partition_scan", "run1"): 100,
+        ("by_bib", "run1"): 7,
+    }
+    assert labelled(found, "aztables_entities_scanned_total") == {
+        ("false", "full_table_scan", "run1"): 10_000,
+        ("true", "full_table_scan", "run1"): 10,
+        ("false", "partition_scan", "run1"): 100,
+        ("true", "partition_scan", "run1"): 0,
+        ("false", "by_bib", "run1"): 0,
+        ("true", "by_bib", "run1"): 7,
+    }
+    assert labelled(found, "aztables_entities_total") == {
+        ("full_table_scan", "(table)", "run1"): 10_010,
+        ("partition_scan", "p0", "run1"): 100,
+        ("by_bib", "p0", "run1"): 7,
+        ("point_query", "p0", "run1"): 1,
+        ("transaction", "p0", "run1"): 100,
+    }
+
+
+def test_without_queries_nothing_is_scanned(page: Series) -> None:
+    """Writes and point queries have no such series."""
+    assert labelled(page, "aztables_entities_returned_total") == {}
+    assert labelled(page, "aztables_entities_scanned_total") == {}
+
+
+def test_partitions_of_several_tables_are_apart() -> None:
+    """A partition of a further table stands behind the table's ending, reserved names too."""
+    keys = ["p", "", "(table)", "(empty)", "(other)", WHOLE_TABLE]
+    named = [(table, key) for table in ("", "T") for key in keys]
+    results = [
+        result(key, table=table, entities=number)
+        for number, (table, key) in enumerate(named, start=1)
+    ]
+    found = labelled(series(rendered(lambda: exposed(*results))), "aztables_entities_total")
+    assert {partition: count for (_, partition, _), count in found.items()} == {
+        "p": 1,
+        "(empty)": 2,
+        "/(table)": 3,
+        "/(empty)": 4,
+        "/(other)": 5,
+        "(table)": 6,
+        "T/p": 7,
+        "T/(empty)": 8,
+        "T//(table)": 9,
+        "T//(empty)": 10,
+        "T//(other)": 11,
+        "T/(table)": 12,
+    }
 
 
 def test_operations_by_outcome(page: Series) -> None:
@@ -295,6 +377,13 @@ any_key = st.one_of(
 )
 
 
+any_name = st.one_of(
+    st.text(st.characters(codec=None), max_size=10),
+    st.text(st.sampled_from('\\"\nu0d{},=\x00'), max_size=8),
+    st.sampled_from(["\x00", "\\u0000", "insert", "query", ""]),
+)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(any_key, max_size=8, unique=True))
 def test_any_keys_give_a_valid_page_with_exact_sums(keys: list[str]) -> None:
@@ -308,11 +397,35 @@ def test_any_keys_give_a_valid_page_with_exact_sums(keys: list[str]) -> None:
     assert list(parse_openmetrics(openmetrics))  # type: ignore[no-untyped-call]
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(any_name, st.sampled_from(Kind)), max_size=8))
+def test_any_names_of_operations_give_a_valid_page(named: list[tuple[str, Kind]]) -> None:
+    """Whatever an application calls what it does, no series comes twice and sums are exact."""
+    shown = exposed(*(result("p", kind=kind, name=name, due_s=START) for name, kind in named))
+    found = series(rendered(lambda: shown))
+    for name in ("aztables_entities_total", "aztables_operations_total"):
+        assert sum(labelled(found, name).values()) == len(named)
+    durations = "aztables_operation_duration_seconds"
+    assert sum(labelled(found, f"{durations}_count").values()) == 2 * len(named)
+    infinite = [
+        count
+        for (name, labels), count in found.items()
+        if name == f"{durations}_bucket" and ("le", "+Inf") in labels
+    ]
+    assert sum(infinite) == 2 * len(named)
+
+
 @given(any_key, any_key)
 def test_keys_that_a_service_takes_are_told_apart(one: str, other: str) -> None:
-    """Two different keys that the service would take never share a label value."""
-    if key_problem(one) is None and key_problem(other) is None and one != other:
-        assert partition_label(one) != partition_label(other)
+    """Two different keys that the service would take never share a label, in whatever table."""
+    if key_problem(one) is None and key_problem(other) is None:
+        keys = {one, other, WHOLE_TABLE}
+        shown = {
+            partition_label(Operation(kind=Kind.QUERY, partition_key=key, table=table).partition)
+            for key in keys
+            for table in ("", "Index", "Orders")
+        }
+        assert len(shown) == 3 * len(keys)
 
 
 def test_port_in_use_is_a_sentence_that_names_the_option() -> None:

@@ -1,4 +1,4 @@
-"""The report of a record, what a run says while it goes on, and how figures are written."""
+"""The report of a record, and how figures are written."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.measure.ledger import Ledger
+from harness.measure.findings import (
+    AdvicePart,
+    AuditPart,
+    GapPart,
+    PointersPart,
+    PredictionPart,
+    SearchPart,
+    StepPart,
+    ThrottlingPart,
+)
 from harness.measure.record import EstimatePart, LatencyPart, RunRecord
-from harness.measure.snapshot import Snapshot
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
-from harness.model.target import PUBLISHED
+from harness.model.operation import WHOLE_TABLE
 from harness.report.drawing import FULL, PLAIN, bar, chart, columns
-from harness.report.live import live_line, progress_line, step
+from harness.report.markdown import markdown
+from harness.report.stressed import scheduled_words
 from harness.report.terminal import summary
 from harness.report.words import (
     counted,
@@ -120,6 +127,34 @@ def test_conditions_show_verdict_and_value_in_their_unit() -> None:
     ]  # fmt: skip
     assert line_with(report, "✓ holds").endswith("measured 1,692")
     assert line_with(report, "p99(service) < 100ms").endswith("measured 606 ms")
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "expected"),
+    [
+        ("share", 0.087, "measured 8.7%"),
+        ("entities/s", 1692.2, "measured 1,692"),
+        ("ms", 606.2, "measured 606 ms"),
+        ("count", 3.0, "measured 3"),
+        ("bananas", 2.5, "measured 2.5"),
+    ],
+)
+def test_the_value_of_a_condition_has_the_unit_of_the_record(
+    unit: str, value: float, expected: str
+) -> None:
+    """The record says in what a condition is counted; a unit of a later version does no harm."""
+    one = RECORD.conditions[0].model_copy(update={"text": "x", "unit": unit, "value": value})
+    assert line_with(text(changed(conditions=(one,))), "  x  ").endswith(f"  x  {expected}")
+
+
+def test_a_condition_says_why_it_is_not_known() -> None:
+    """The note of a condition stands where its value would, or behind it."""
+    one = RECORD.conditions[0]
+    unknown = {"value": None, "passed": None, "note": "the run was not audited"}
+    report = text(changed(conditions=(one.model_copy(update=unknown),)))
+    assert line_with(report, "? not known").endswith("the run was not audited")
+    partly = one.model_copy(update={"note": "a part of it is missing"})
+    assert "measured 8.7% (a part of it is missing)" in text(changed(conditions=(partly,)))
 
 
 def test_unknown_conditions_are_shown_as_they_are() -> None:
@@ -258,6 +293,304 @@ def test_colour_changes_nothing_but_colour() -> None:
     assert bare == text(RECORD, 80)
 
 
+EXPECTED = PredictionPart(
+    hottest="p0",
+    hottest_share=0.6,
+    ranges=(("p0", "p4"), ("p5", "p9")),
+    hottest_range=1,
+    hottest_range_share=0.4,
+    over_partitions_share=0.0,
+)
+
+
+def test_predicted_shares_stand_beside_measured_ones() -> None:
+    """What the mix and the keys let expect is held against what was measured."""
+    one, other = (PARTITION.model_copy(update={"key": key}) for key in ("p0", "p7"))
+    record = changed(partitions=(one, other), prediction=EXPECTED)
+    report = " ".join(text(record).split())
+    assert "partition p0 60% predicted 100% measured" in report
+    assert "keys p5 to p9 40% predicted 100% measured" in report
+    assert "- partition p0: 60% predicted, 100% measured" in markdown(record)
+    untouched = changed(prediction=EXPECTED.model_copy(update={"hottest": "p8"}))
+    assert "partition p8 60% predicted not known" in " ".join(text(untouched).split())
+    assert "predicted" not in text(RECORD)
+    assert "predicted" not in markdown(RECORD)
+
+
+def with_reasons() -> RunRecord:
+    """The kept record with evidence and advice."""
+    advice = AdvicePart(text="use a finer PartitionKey", document="The checklist", section="Keys")
+    parts = {"evidence": ("3,840 attempts were throttled.", "CPU was 43%."), "advice": (advice,)}
+    return changed(verdict=RECORD.verdict.model_copy(update=parts))
+
+
+def test_a_verdict_has_its_reasons_and_advice_below() -> None:
+    """Below the verdict stand what was seen and what the documents advise, with its place."""
+    report = text(with_reasons())
+    places = [
+        report.index(part)
+        for part in (
+            "VERDICT: THROTTLED",
+            "why ─",
+            "3,840 attempts were throttled.",
+            "CPU was 43%.",
+            "what the documents advise ─",
+            "Use a finer PartitionKey.",
+            'The checklist, "Keys"',
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_without_reasons_the_verdict_is_the_last() -> None:
+    """A record that has none, as those of earlier versions, ends with the verdict."""
+    report = text(RECORD)
+    assert "why ─" not in report
+    assert "documents advise" not in report
+    assert report.splitlines()[-1].startswith("╰─ limited by the partition ─")
+
+
+GAPS = (
+    GapPart(start_s=21, length_s=3, recovered_s=5),
+    GapPart(start_s=30, length_s=1, recovered_s=2),
+    GapPart(start_s=40, length_s=4, recovered_s=None),
+)
+MOVED = ThrottlingPart(
+    first_s=12, seconds=19, stretches=4, longest_s=5, gap_count=len(GAPS), gaps=GAPS
+)
+
+
+def test_throttling_has_its_first_time_its_longest_stretch_and_its_gaps() -> None:
+    """When it came, how long it took, what was gone, and how long until it was back."""
+    report = " ".join(text(changed(throttling=MOVED)).split())
+    assert "first time 12 s into the load" in report
+    assert "19 seconds with throttled attempts, in 4 stretches of at most 5 s" in report
+    assert "gone nothing succeeded for 3 s from second 21 on" in report
+    assert "90% of the rate before it was back after 5 s" in report
+    assert "nothing succeeded for 4 s from second 40 on" in report
+    assert "the rate before it was not reached again" in report
+    # A second may be one operation that failed.
+    assert "second 30 on" not in report
+    assert "throttling ─" not in text(RECORD)
+
+
+def test_gaps_are_drawn_below_the_chart() -> None:
+    """The seconds of a gap are marked where they are in the course of the run."""
+    report = text(changed(throttling=MOVED), 140)
+    series = report[report.index("entities/s over time") :].splitlines()
+    marks = next(line for line in series if line.strip().startswith("gone "))[10:]
+    columns_of_a_second = len(series[4][10:]) // len(RECORD.series)
+    marked = {place // columns_of_a_second for place, mark in enumerate(marks) if mark == "█"}
+    assert marked == {21, 22, 23, 40, 41, 42, 43}
+    assert " gone " not in text(RECORD)
+
+
+def test_no_more_than_five_gaps_are_listed() -> None:
+    """A run that stutters all the time has a report that can be read."""
+    gaps = tuple(GapPart(start_s=3 * n, length_s=2, recovered_s=None) for n in range(9))
+    report = text(changed(throttling=MOVED.model_copy(update={"gaps": gaps})))
+    assert report.count("nothing succeeded for") == 5
+    assert "and 4 gaps more" in report
+
+
+STEP = StepPart(
+    rate_per_s=200.0,
+    achieved_per_s=199.8,
+    throttled_ratio=0.0,
+    p99_ms=12.34,
+    hold_s=10.0,
+    confirming=False,
+    billable_transactions=1000,
+    failed=None,
+)
+STEPS = (
+    STEP,
+    STEP.model_copy(
+        update={
+            "rate_per_s": 400.0,
+            "achieved_per_s": 300.0,
+            "throttled_ratio": 0.3,
+            "p99_ms": None,
+            "failed": "throttled",
+        }
+    ),
+    STEP.model_copy(update={"failed": "not-held"}),
+    STEP.model_copy(update={"failed": "latency"}),
+    STEP.model_copy(update={"failed": "client-limited"}),
+    STEP.model_copy(update={"failed": "of a later version"}),
+    STEP.model_copy(update={"confirming": True, "hold_s": 30.0}),
+)
+SEARCH = SearchPart(
+    rate_per_s=199.8,
+    at_least=False,
+    confirmed=True,
+    limited_by="throttled",
+    sentence="Highest sustainable rate: 200.",
+    steps=STEPS,
+)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_search_shows_every_step(width: int) -> None:
+    """Each step has its rates, throttling, p99, its price, and whether it passed or why not."""
+    report = text(changed(search=SEARCH), width)
+    rows = [line.split() for line in report.splitlines() if re.match(r" [1-7] [✓✗] ", line)]
+    assert rows[0] == [
+        "1", "✓", "passed", "200", "200", "████░░░░", "0%", "12.3", "10", "s", "1,000",
+    ]  # fmt: skip
+    assert rows[1] == [
+        "2", "✗", "throttled", "400", "300", "██████░░", "30%", "n/a", "10", "s", "1,000",
+    ]  # fmt: skip
+    results = [" ".join(row[2 : row.index("200")]) for row in rows[2:]]
+    assert results == ["not held", "too slow", "generator", "of a…sion", "confirmed"]
+    assert rows[-1][-3:] == ["30", "s", "1,000"]
+    flowing = " ".join(report.split())
+    assert (
+        "200 entities/s, confirmed; above it attempts are throttled; 7 steps, 7,000 billable "
+        "transactions." in flowing
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"at_least": True, "limited_by": "maximum"}, "At least 200 entities/s, confirmed; the"),
+        ({"limited_by": "client-limited"}, "the generator was the limit"),
+        ({"confirmed": False, "limited_by": "unfinished"}, "not confirmed; the search did not end"),
+        ({"rate_per_s": None, "confirmed": False}, "No sustainable rate was found; 7 steps"),
+    ],
+)
+def test_a_search_says_what_it_found(parts: dict[str, Any], expected: str) -> None:
+    """The rate, whether it is only a lower bound, whether it lasted, and what limits it."""
+    record = changed(search=SEARCH.model_copy(update=parts))
+    assert expected in " ".join(text(record).split())
+    assert expected in markdown(record)
+
+
+def test_a_search_that_took_no_step_has_a_report() -> None:
+    """A run that is stopped before its first step ended is shown, too."""
+    record = changed(search=SEARCH.model_copy(update={"steps": (), "rate_per_s": None}))
+    assert "No sustainable rate was found; 0 steps" in text(record)
+    assert "No sustainable rate was found; 0 steps" in markdown(record)
+
+
+AUDIT = AuditPart(
+    written=2000,
+    rows=2000,
+    acknowledged=2100,
+    kept=2098,
+    lost=2,
+    covered=0,
+    unacknowledged=7,
+    applied=4,
+    not_applied=3,
+    undecided=0,
+    examples=("p0 r1", "p0\nr2"),
+)
+
+
+def test_an_audit_says_what_was_lost() -> None:
+    """Of the acknowledged writes, those that are not there; of the others, what became of them."""
+    report = " ".join(text(changed(audit=AUDIT)).split())
+    assert "looked up all 2,000 written rows lost 2 of 2,100 acknowledged writes" in report
+    assert "unanswered 7 writes: 4 applied, 3 not applied such as p0 r1 p0\\u000ar2" in report
+    assert "audit ─" not in text(RECORD)
+
+
+def test_an_audit_says_what_it_did_not_see() -> None:
+    """A sample, rows that could not be read, and writes that later ones cover are named."""
+    partly = {
+        "rows": 500,
+        "exact": False,
+        "covered": 8,
+        "unread": 1,
+        "given_up": 2,
+        "cut_short": "the budget was used up",
+        "undecided": 1,
+    }
+    report = " ".join(text(changed(audit=AUDIT.model_copy(update=partly)), 140).split())
+    assert "looked up 500 of about 2,000 written rows" in report
+    assert (
+        "not looked up 1 row that could not be read; 2 rows with too many writes; the budget was "
+        "used up" in report
+    )
+    assert "lost 2 of 2,100 acknowledged writes; 8 more are covered by later writes" in report
+    assert "3 not applied, 1 not known" in report
+
+
+def test_scans_tell_scanned_from_returned() -> None:
+    """A query that scans 5,000 and returns 50 shows both, and whether the count is exact."""
+    scan = {"kind": "all", "type": "query", "entities": 5000, "entities_returned": 50}
+    one = RECORD.operations[0].model_copy(update=scan)
+    report = " ".join(text(changed(operations=(one,))).split())
+    assert "all 5,000 entities scanned, 50 returned (1.0% of them) exact" in report
+    other = one.model_copy(update={"entities_estimated": 5000, "uncertain": one.count})
+    report = " ".join(text(changed(operations=(other,))).split())
+    assert "at least 5,000 entities scanned, 50 returned (1.0% of them) estimated" in report
+
+
+def test_index_tables_that_fell_out_of_step_are_shown() -> None:
+    """Rows that name a row that is not there are counted, and rows that none names."""
+    index = PointersPart(table="ByTag", to="", rows=1200, dangling=3, unnamed=1)
+    report = " ".join(text(changed(pointers=(index,)), 120).split())
+    assert "ByTag 1,200 rows; 3 name a row of the first table that is not there" in report
+    assert "1 row of it named by none" in report
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        ({}, None),
+        ({"load": {"entities_per_s": None, "max_entities_per_s": 500}}, None),
+        (
+            {"load": {"entities_per_s": 2000, "arrivals": "poisson"}},
+            "2,000 entities/s on a schedule (poisson arrivals)",
+        ),
+        (
+            {"load": {"operations_per_s": 50, "arrivals": "constant"}},
+            "50.0 operations/s on a schedule (constant arrivals)",
+        ),
+        (
+            {
+                "stage": [
+                    {"to_entities_per_s": rate, "to_operations_per_s": None}
+                    for rate in (100, 3000, 500)
+                ]
+            },
+            "3 stages of up to 3,000 entities/s on a schedule",
+        ),
+        ({"stage": [{"to_entities_per_s": None, "to_operations_per_s": None}]}, None),
+        (
+            {"search": {"start_per_s": 200, "max_per_s": 20000}},
+            "in steps from 200 to 20,000 entities/s",
+        ),
+    ],
+)
+def test_a_schedule_is_named(profile: dict[str, Any], expected: str | None) -> None:
+    """A rate, stages or a search are named with their rates; a closed loop has no schedule."""
+    assert scheduled_words(profile) == expected
+    if expected is not None:
+        assert expected in " ".join(text(changed(profile=profile)).split())
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        '### What the documents advise\n\n- Use a finer PartitionKey. (The checklist, "Keys")',
+        "### Why\n\n- 3,840 attempts were throttled.\n- CPU was 43%.",
+        "| 2 | throttled | 400 | 300 | 30% | n/a | 10 s | 1,000 |",
+        "| first time | 12 s into the load |",
+        "| gone | nothing succeeded for 3 s from second 21 on",
+        "| lost | 2 of 2,100 acknowledged writes |",
+        "| such as | p0 r1 |",
+    ],
+)
+def test_the_page_of_a_job_has_the_same_parts(expected: str) -> None:
+    """The Markdown has reasons, advice, search, throttling and audit, in the same words."""
+    parts = {"search": SEARCH, "throttling": MOVED, "audit": AUDIT}
+    assert expected in markdown(with_reasons().model_copy(update=parts))
+
+
 strange_parts = st.lists(STRANGE_KEYS, max_size=14, unique=True)
 
 
@@ -269,16 +602,36 @@ def test_whatever_the_keys_are_no_line_is_too_wide(
     """Any keys and names fit, keep their figures whole, and send nothing to the terminal."""
     record = spread(*keys).model_copy(
         update={
-            "verdict": RECORD.verdict.model_copy(update={"sentence": sentence}),
+            "verdict": RECORD.verdict.model_copy(
+                update={
+                    "sentence": sentence,
+                    "evidence": (sentence,),
+                    "advice": (AdvicePart(text=sentence, document=sentence, section=sentence),),
+                }
+            ),
             "profile": {"name": sentence, "question": sentence},
+            "conditions": (
+                RECORD.conditions[0].model_copy(update={"text": sentence * 9, "note": sentence}),
+            ),
+            "operations": tuple(
+                part.model_copy(update={"kind": f"{sentence}{part.kind}", "type": "query"})
+                for part in RECORD.operations
+            ),
+            "prediction": EXPECTED.model_copy(update={"hottest": sentence}),
+            "throttling": MOVED,
+            "search": SEARCH,
+            "audit": AUDIT.model_copy(update={"examples": (sentence,)}),
+            "pointers": (PointersPart(table=sentence, to="", rows=1, dangling=1, unnamed=1),),
         }
     )
     report = summary(record, width=width, colour=False, ascii_only=ascii_only)
     assert all(cell_len(line) <= width for line in report.splitlines())
     assert report.isascii() or not ascii_only
     assert report.replace("\n", "").isprintable()
-    figures = [line for line in report.splitlines() if re.search(r" 4\.77 +606$", line)]
-    assert len(figures) == min(10, len(keys))
+    lines = report.splitlines()
+    assert len([line for line in lines if re.search(r" 4\.77 +606$", line)]) == min(10, len(keys))
+    # The figures of the operations are whole, too.
+    assert any(re.search(r" 4\.45 +11\.4 +602 +1,744$", line) for line in lines)
 
 
 @settings(max_examples=30, deadline=None)
@@ -290,102 +643,6 @@ def test_chart_fits_any_length_of_a_run(length: int, width: int) -> None:
     report = text(changed(series=series), width)
     assert all(cell_len(line) <= width for line in report.splitlines())
     assert ("entities/s over time" in report) is (length > 0)
-
-
-START = 1_700_000_000
-
-
-def snapshot_of(*attempts: Attempt) -> Snapshot:
-    """A snapshot of ten operations of 100 entities, one a second, each with these attempts."""
-    ledger = Ledger()
-    ledger.open_window(START, START + 10)
-    for second in range(10):
-        ledger.add(
-            Result(
-                operation=Operation(kind=Kind.UPSERT_MERGE, partition_key="p0", row_key="r"),
-                outcome=Outcome.SUCCESS,
-                sent_s=START + second,
-                done_s=START + second + 0.004,
-                attempts=attempts,
-                entities=1000,
-            )
-        )
-    return ledger.snapshot(start=START, end=START + 10, latencies=False)
-
-
-BUSY = Attempt(
-    status=503, sent_s=START, latency_s=0.1, error_code="ServerBusy", scope=Scope.PARTITION
-)
-OK = Attempt(status=204, sent_s=START, latency_s=0.004)
-
-
-def test_live_line_says_how_the_run_goes() -> None:
-    """One line: time, rate of the wanted one, hottest partition, throttling, latency, load."""
-    line = live_line(
-        snapshot_of(BUSY, OK),
-        earlier=snapshot_of(OK),
-        elapsed_s=75.4,
-        users=20,
-        workers=2,
-        in_flight=18,
-        cpu_percent=45.2,
-        wanted_per_s=1500.0,
-        targets=PUBLISHED,
-    )
-    assert line == (
-        " 1:15 | 1,000 of 1,500 entities/s | hottest p0 1,000/s, 50% of target | throttled +10 | "
-        "p50 4.00 p99 4.00 ms | 18 in flight of 20 users | 2 workers, CPU 45%"
-    )
-
-
-def test_live_line_without_cap_target_or_latency() -> None:
-    """What is not known yet is left out."""
-    line = live_line(
-        Ledger().snapshot(start=0, end=0),
-        earlier=None,
-        elapsed_s=0.0,
-        users=1,
-        workers=1,
-        in_flight=0,
-        cpu_percent=0.0,
-        wanted_per_s=None,
-        targets=None,
-    )
-    assert line == (
-        " 0:00 | 0 entities/s | throttled +0 | 0 in flight of 1 user | 1 worker, CPU 0%"
-    )
-
-
-@pytest.mark.parametrize(
-    ("done", "elapsed_s", "expected"),
-    [
-        (0, 0.0, "0%  0 of 2,000  0/s"),
-        (500, 0.5, "25%  500 of 2,000  1,000/s  0:01 left"),
-        (2000, 62.0, "100%  2,000 of 2,000  32/s  done in 1:02"),
-    ],
-)
-def test_progress_line(done: int, elapsed_s: float, expected: str) -> None:
-    """Progress shows share, count, rate and time left."""
-    assert expected in progress_line(done, 2000, elapsed_s)
-
-
-@given(st.integers(0, 10**7), st.floats(0, 10**5), st.booleans())
-def test_progress_lines_are_of_one_width(done: int, elapsed_s: float, ascii_only: bool) -> None:
-    """A line covers the one it is written over, whatever it says."""
-    line = progress_line(done, 10**7, elapsed_s, ascii_only=ascii_only)
-    assert len(line) == 79
-    assert line.isascii() or not ascii_only
-
-
-def test_nothing_to_load_is_done() -> None:
-    """Loading of no entities is complete at once."""
-    assert "100%" in progress_line(0, 0, 0.0)
-
-
-def test_steps_are_those_of_the_documented_procedure() -> None:
-    """The four steps are numbered and named, with what is special to the run."""
-    assert step(1, "stress1") == "[1/4] Create a test table: stress1"
-    assert [step(n)[:6] for n in (1, 2, 3, 4)] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from harness.endpoint.translate import (
     value_of,
 )
 from harness.model.entity import Int64
-from harness.model.operation import Kind, Operation
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
 
 
 def query(partition: str = "p", **rest: str | None) -> Operation:
@@ -52,16 +52,28 @@ def test_int64_comes_back_as_int64() -> None:
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (query(""), ""),
+        (query(WHOLE_TABLE), ""),
         (query(), "PartitionKey eq 'p'"),
         (query("it's"), "PartitionKey eq 'it''s'"),
         (
             query(row_from="a'", row_before="b"),
             "PartitionKey eq 'p' and RowKey ge 'a''' and RowKey lt 'b'",
         ),
-        (query("", filter="A eq 1 or B eq 2"), "A eq 1 or B eq 2"),
+        (query(WHOLE_TABLE, filter="A eq 1 or B eq 2"), "A eq 1 or B eq 2"),
+        (query(""), "PartitionKey eq ''"),
         (query(filter="A eq 1 or B eq 2"), "PartitionKey eq 'p' and (A eq 1 or B eq 2)"),
         (query(row_from=""), "PartitionKey eq 'p' and RowKey ge ''"),
+        (query(WHOLE_TABLE, partition_from="a'"), "PartitionKey ge 'a'''"),
+        (query(WHOLE_TABLE, partition_before=""), "PartitionKey lt ''"),
+        (
+            query(WHOLE_TABLE, partition_from="a", partition_before="b'c", filter="A or B"),
+            "PartitionKey ge 'a' and PartitionKey lt 'b''c' and (A or B)",
+        ),
+        (
+            query(WHOLE_TABLE, partition_from="a", row_from="r", row_before="s"),
+            "PartitionKey ge 'a' and RowKey ge 'r' and RowKey lt 's'",
+        ),
+        (query(WHOLE_TABLE, filter=""), ""),
     ],
 )
 def test_a_query_becomes_a_filter(operation: Operation, expected: str) -> None:

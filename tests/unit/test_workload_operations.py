@@ -1,8 +1,9 @@
-"""What is sent: keys, entities to the byte, operations of a mix."""
+"""What is sent: operations of a mix, one seed for one list, entities to the byte."""
 
 from __future__ import annotations
 
 import collections
+import itertools
 import random
 from collections.abc import Mapping
 
@@ -10,40 +11,51 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from harness.model.entity import characters, entity_problems, key_problem, stored_size
-from harness.model.operation import Kind, Operation
-from harness.workload.entities import RUN_PROPERTY, EntityFactory, wire_bytes
-from harness.workload.keys import NumberedKeys, Picker, Uniform, Zipfian
-from harness.workload.workload import Mix, Workload
+from harness.model.entity import characters, entity_problems, stored_size
+from harness.model.operation import PART_KINDS, Kind, Operation
+from harness.workload.entities import (
+    GROUP_PROPERTY,
+    GROUPS,
+    NUMBER_PROPERTY,
+    RUN_PROPERTY,
+    EntityFactory,
+    wire_bytes,
+)
+from harness.workload.imagined import operations
+from harness.workload.keys import Rows
+from harness.workload.mix import Action, Mix
+from harness.workload.pickers import Latest, Uniform
+from harness.workload.schemes import SCHEMES
+from harness.workload.workload import Workload
 
-KINDS: list[Kind] = [kind for kind in Kind if kind is not Kind.QUERY]
 key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\#?"))
 
 
 def workload(
-    mix: Mapping[Kind, float] | None = None,
+    mix: Mapping[Action, float] | None = None,
     *,
+    scheme: str = "spread",
     partitions: int = 3,
     rows: int = 20,
     size: int = 5,
     worker: int = 0,
-    transaction_kind: Kind = Kind.UPSERT_MERGE,
+    kinds: tuple[Kind, ...] = (Kind.UPSERT_MERGE,),
+    latest: bool = False,
 ) -> Workload:
     return Workload(
-        keys=NumberedKeys(count=partitions),
-        picker=Uniform(partitions),
-        rows_per_partition=rows,
-        mix=Mix(dict.fromkeys(KINDS, 1.0) if mix is None else mix),
+        scheme=SCHEMES[scheme](Rows(partitions, rows)),
+        picker=Latest(partitions, 0.99) if latest else Uniform(partitions),
+        mix=Mix(dict.fromkeys(Action, 1.0) if mix is None else mix),
         entities=EntityFactory(1024, "run1"),
         transaction_size=size,
-        transaction_kind=transaction_kind,
+        transaction_kinds=kinds,
         worker=worker,
     )
 
 
 def drawn(of: Workload, count: int, seed: int = 1) -> list[Operation]:
-    rng = random.Random(seed)
-    return [of.next(rng) for _ in range(count)]
+    """Operations of a run in which everything that is asked for is done at once."""
+    return list(itertools.islice(operations(of, random.Random(seed)), count))
 
 
 def writes(operations: list[Operation]) -> list[Operation]:
@@ -51,10 +63,24 @@ def writes(operations: list[Operation]) -> list[Operation]:
     return [one for operation in operations for one in (operation.parts or (operation,))]
 
 
-@given(st.integers(0, 2**32))
-def test_the_same_seed_gives_the_same_operations(seed: int) -> None:
-    """Nothing but the arguments and the random source decides what is sent."""
-    assert drawn(workload(), 30, seed) == drawn(workload(), 30, seed)
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(sorted(SCHEMES)), st.booleans())
+def test_the_same_seed_gives_the_same_operations(seed: int, scheme: str, latest: bool) -> None:
+    """Nothing but the arguments, the random source and the outcomes decides what is sent."""
+    cls = SCHEMES[scheme]
+    mix = dict.fromkeys(Action, 1.0)
+    if cls.one_row:
+        mix[Action.TRANSACTION] = 0.0
+    partitions, rows = (1 if scheme == "single" else 3), (1 if cls.one_row else 20)
+    kinds = (Kind.INSERT, Kind.DELETE)
+
+    def made() -> list[Operation]:
+        of = workload(
+            mix, scheme=scheme, partitions=partitions, rows=rows, kinds=kinds, latest=latest
+        )
+        return drawn(of, 40, seed)
+
+    assert made() == made()
 
 
 @settings(max_examples=50, deadline=None)
@@ -62,62 +88,111 @@ def test_the_same_seed_gives_the_same_operations(seed: int) -> None:
     st.integers(0, 2**32),
     st.integers(1, 100),
     st.integers(0, 30),
-    st.sampled_from([Kind.INSERT, Kind.UPSERT_MERGE, Kind.UPDATE_REPLACE]),
+    st.lists(st.sampled_from(sorted(PART_KINDS)), min_size=1, max_size=5),
 )
-def test_a_transaction_names_each_row_once(seed: int, size: int, spare: int, kind: Kind) -> None:
+def test_a_transaction_names_each_row_once(
+    seed: int, size: int, spare: int, kinds: list[Kind]
+) -> None:
     """Parts of a transaction are distinct rows of one partition, also with just enough rows."""
-    of = workload({Kind.TRANSACTION: 1}, rows=size + spare, size=size, transaction_kind=kind)
+    of = workload({Action.TRANSACTION: 1}, rows=size + spare, size=size, kinds=tuple(kinds))
     for operation in drawn(of, 5, seed):
         assert len(operation.parts) == size
         assert len({part.row_key for part in operation.parts}) == size
-        assert {part.partition_key for part in operation.parts} == {operation.partition_key}
-        assert {part.kind for part in operation.parts} == {kind}
+        assert {part.partition for part in operation.parts} == {operation.partition}
+        in_turn = [kinds[place % len(kinds)] for place in range(size)]
+        for part, kind in zip(operation.parts, in_turn, strict=True):
+            # Without a row that can be deleted, a delete is an insert.
+            assert part.kind is kind or (kind is Kind.DELETE and part.kind is Kind.INSERT)
 
 
 def test_inserts_are_disjoint_over_workers_and_from_what_was_loaded() -> None:
     """No two workers insert the same row, nor one that was loaded, alone or in transactions."""
-    mix = {Kind.INSERT: 1.0, Kind.TRANSACTION: 1.0}
+    mix = {Action.INSERT: 1.0, Action.TRANSACTION: 1.0, Action.KEY_CHANGE: 0.5}
     rows: list[str] = []
     for worker in (0, 1, 12, 123):
-        made = workload(mix, worker=worker, transaction_kind=Kind.INSERT)
-        rows += [one.row_key for one in writes(drawn(made, 50))]
+        made = workload(mix, worker=worker, kinds=(Kind.INSERT,))
+        inserts = [one for one in writes(drawn(made, 80)) if one.kind is Kind.INSERT]
+        rows += [one.row_key for one in inserts]
     rows += [one.row_key for one in writes(list(workload().loading()))]
     assert len(rows) == len(set(rows))
+
+
+MOVING = (Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Action.KEY_CHANGE)
 
 
 def test_reads_and_updates_go_to_loaded_rows() -> None:
     """Whatever is not inserted by the run itself was loaded before."""
     loaded = {(one.partition_key, one.row_key) for one in writes(list(workload().loading()))}
-    mix = dict.fromkeys(KINDS, 1.0)
-    mix[Kind.INSERT] = mix[Kind.DELETE] = 0.0
-    touched = writes(drawn(workload(mix), 500))
+    mix = dict.fromkeys(Action, 1.0) | dict.fromkeys(MOVING, 0.0)
+    touched = [one for one in writes(drawn(workload(mix), 500)) if one.kind is not Kind.QUERY]
     assert {(one.partition_key, one.row_key) for one in touched} <= loaded
+
+
+def test_the_newest_rows_are_those_that_were_inserted() -> None:
+    """With a preference for the newest, reads follow the inserts."""
+    mix = {Action.INSERT: 1.0, Action.POINT_QUERY: 1.0}
+    sent = drawn(workload(mix, latest=True), 200)
+    inserted = {one.row_key for one in sent if one.kind is Kind.INSERT}
+    read = [one.row_key for one in sent[50:] if one.kind is Kind.POINT_QUERY]
+    assert read
+    assert set(read) <= inserted
 
 
 def test_a_delete_takes_what_was_inserted_before() -> None:
     """Deletes follow inserts one to one; without an insert a delete becomes one."""
-    operations = drawn(workload({Kind.DELETE: 1.0}), 40)
-    assert [one.kind for one in operations] == [Kind.INSERT, Kind.DELETE] * 20
-    for insert, delete in zip(operations[::2], operations[1::2], strict=True):
+    sent = drawn(workload({Action.DELETE: 1.0}), 40)
+    assert [one.kind for one in sent] == [Kind.INSERT, Kind.DELETE] * 20
+    for insert, delete in zip(sent[::2], sent[1::2], strict=True):
         assert (insert.partition_key, insert.row_key) == (delete.partition_key, delete.row_key)
 
 
 def test_no_row_is_deleted_twice() -> None:
     """Each delete has an insert of its own, whatever the mix."""
-    operations = drawn(workload({Kind.DELETE: 2.0, Kind.INSERT: 1.0}), 300)
-    deleted = [one.row_key for one in operations if one.kind is Kind.DELETE]
+    mix = {Action.DELETE: 2.0, Action.INSERT: 1.0, Action.TRANSACTION: 1.0}
+    sent = writes(drawn(workload(mix, kinds=(Kind.DELETE, Kind.INSERT)), 300))
+    deleted = [one.row_key for one in sent if one.kind is Kind.DELETE]
     assert deleted
     assert len(deleted) == len(set(deleted))
 
 
+def test_an_hour_of_a_data_series_is_one_property() -> None:
+    """Nothing but the value of the hour is merged into the entity, under one of 24 names."""
+    sent = drawn(workload({Action.SERIES_MERGE: 1.0}), 300)
+    assert {(one.kind, one.label) for one in sent} == {(Kind.UPSERT_MERGE, "series_merge")}
+    names = [tuple(one.properties) for one in sent if one.properties]
+    assert {len(one) for one in names} == {1}
+    assert {one[0] for one in names} == {f"Hour{hour:02d}" for hour in range(24)}
+
+
 def test_the_mix_is_kept() -> None:
-    """Kinds come as often as their weights say; a weight of 0 never."""
+    """Actions come as often as their weights say; a weight of 0 never."""
     rng = random.Random(3)
-    mix = Mix({Kind.POINT_QUERY: 50, Kind.UPSERT_MERGE: 40, Kind.TRANSACTION: 10, Kind.DELETE: 0})
+    mix = Mix(
+        {
+            Action.POINT_QUERY: 50,
+            Action.UPSERT_MERGE: 40,
+            Action.TRANSACTION: 10,
+            Action.DELETE: 0,
+        }
+    )
     seen = collections.Counter(mix.draw(rng) for _ in range(20_000))
-    assert seen[Kind.DELETE] == 0
-    assert seen[Kind.POINT_QUERY] / 20_000 == pytest.approx(0.5, abs=0.02)
-    assert seen[Kind.UPSERT_MERGE] / 20_000 == pytest.approx(0.4, abs=0.02)
+    assert mix.actions == (Action.POINT_QUERY, Action.UPSERT_MERGE, Action.TRANSACTION)
+    assert seen[Action.DELETE] == 0
+    assert seen[Action.POINT_QUERY] / 20_000 == pytest.approx(0.5, abs=0.02)
+    assert seen[Action.UPSERT_MERGE] / 20_000 == pytest.approx(0.4, abs=0.02)
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_every_action_is_called_by_its_name(action: Action) -> None:
+    """What a task begins with carries the action's name, or one that tells its first step."""
+    first_steps = {
+        Action.DELETE: "insert",
+        Action.KEY_CHANGE: "insert",
+        Action.CONDITIONAL_UPDATE: "read_for_update",
+        Action.READ_THEN_WRITE: "read_before_write",
+    }
+    first = workload({action: 1.0}).next(random.Random(1))
+    assert first.label == first_steps.get(action, action.value)
 
 
 @pytest.mark.parametrize("rows", [1, 99, 100, 101, 250])
@@ -128,6 +203,18 @@ def test_loading_makes_every_row_once(rows: int) -> None:
     made = [(one.partition_key, one.row_key) for one in writes(loading)]
     assert len(made) == len(set(made)) == 2 * rows
     assert made == sorted(made)
+
+
+def test_loading_makes_every_copy_after_the_rows() -> None:
+    """Copies come one by one, each in its table, as many as rows."""
+    of = workload(scheme="index-table", partitions=2, rows=30)
+    loading = list(of.loading())
+    tables = [one.table for one in writes(loading)]
+    assert tables == [""] * 60 + ["Index"] * 60
+    assert of.loaded_entities == 120
+    assert of.tables == ("", "Index")
+    made = [(one.partition, one.row_key) for one in writes(loading)]
+    assert len(made) == len(set(made))
 
 
 @settings(max_examples=100, deadline=None)
@@ -179,55 +266,10 @@ def test_the_wire_carries_about_half_of_stored_text() -> None:
     assert 0.4 < wire_bytes("p", "r", properties) / 8192 < 0.7
 
 
-@given(st.integers(1, 1000), st.sampled_from(["p", "", "blog-", "🦊"]))
-def test_partition_keys_are_in_number_order(count: int, prefix: str) -> None:
-    """Key order is number order, every key is one that the service takes."""
-    keys = NumberedKeys(count=count, prefix=prefix)
-    names = [keys.partition_key(number) for number in range(count)]
-    assert names == sorted(set(names))
-    assert len(names) == count
-    assert all(key_problem(name) is None for name in names)
-
-
-def test_the_single_value_of_the_procedure() -> None:
-    """One partition has one key."""
-    assert NumberedKeys(count=1).partition_key(0) == "p0"
-
-
-def shares(picker: Picker, draws: int, seed: int = 5) -> dict[int, float]:
-    rng = random.Random(seed)
-    seen = collections.Counter(picker.draw(rng) for _ in range(draws))
-    return {number: count / draws for number, count in seen.items()}
-
-
-@pytest.mark.parametrize("theta", [0.0, 0.5, 0.99, 1.5])
-def test_zipfian_draws_follow_the_theory(theta: float) -> None:
-    """Number k comes with probability 1/(k+1)^theta over the sum of all: chi-square of 20 cells."""
-    count, draws = 20, 50_000
-    weights = [1 / (k + 1) ** theta for k in range(count)]
-    seen = shares(Zipfian(count, theta), draws)
-    chi = sum(
-        (seen.get(k, 0.0) - w / sum(weights)) ** 2 / (w / sum(weights)) * draws
-        for k, w in enumerate(weights)
-    )
-    # 19 degrees of freedom: 43.8 is exceeded once in a thousand; the seed is fixed.
-    assert chi < 43.8
-
-
-def test_uniform_draws_are_even() -> None:
-    """Every number comes equally often: chi-square of 20 cells."""
-    draws = 50_000
-    seen = shares(Uniform(20), draws)
-    assert sum((seen.get(k, 0.0) - 0.05) ** 2 / 0.05 * draws for k in range(20)) < 43.8
-
-
-@given(st.integers(1, 500), st.floats(0, 5), st.floats(0, 1, exclude_max=True))
-def test_draws_are_numbers_of_the_scheme(count: int, theta: float, chance: float) -> None:
-    """Whatever chance says, the number exists."""
-
-    class Fixed(random.Random):
-        def random(self) -> float:
-            return chance
-
-    assert 0 <= Zipfian(count, theta).draw(Fixed()) < count
-    assert 0 <= Uniform(count).draw(Fixed()) < count
+def test_numbers_and_groups_tell_which_entity_it_is() -> None:
+    """A filter on either returns a known share: they follow from the entity's number alone."""
+    factory = EntityFactory(1024, "run1")
+    made = [factory.properties("p", f"r{number:04d}", 1, number) for number in range(2 * GROUPS)]
+    assert [one[NUMBER_PROPERTY] for one in made] == list(range(2 * GROUPS))
+    groups = collections.Counter(one[GROUP_PROPERTY] for one in made)
+    assert groups == dict.fromkeys(range(GROUPS), 2)

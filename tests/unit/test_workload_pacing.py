@@ -136,6 +136,32 @@ def test_shares_keep_the_cap_together() -> None:
     assert len(left) == pytest.approx(1000, rel=0.02)
 
 
+def test_a_cap_that_is_told_anew_holds_at_once() -> None:
+    """Other workers, or another cap: the next operation is spaced by it, and nothing is owed."""
+    pacer = ClosedLoop(10.0).share(0, 2)
+    assert pacer.next(0.0, 0) == Due(0.0, scheduled=False)
+    pacer.reshare(1, from_s=5.0)
+    assert pacer.entities_per_s == 10.0
+    assert pacer.next(0.0, 1) == Due(pytest.approx(0.1), scheduled=False)
+    pacer.reshare(4, from_s=5.0)
+    pacer.hold(from_s=6.0, per_s=8.0)
+    assert pacer.entities_per_s == 2.0
+    assert pacer.next(0.0, 2) == Due(pytest.approx(0.6), scheduled=False)
+    assert pacer.behind(100.0, 3) == 0.0
+
+
+def test_a_cap_can_come_later() -> None:
+    """Where as many were sent as came, a cap spaces out what follows; none is refused."""
+    pacer = ClosedLoop()
+    pacer.next(1.0, 0)
+    pacer.hold(from_s=1.0, per_s=4.0)
+    assert pacer.next(1.0, 1) == Due(1.25, scheduled=False)
+    with pytest.raises(ValueError, match="cannot be held"):
+        pacer.hold(from_s=2.0, per_s=0.0)
+    with pytest.raises(ValueError, match="workers"):
+        pacer.reshare(0, from_s=2.0)
+
+
 def failed(status: int = 503, fault: Fault | None = None, retry_after_s: float = 0.0) -> Attempt:
     return Attempt(
         status=0 if fault else status,

@@ -1,0 +1,144 @@
+"""``harness compare``: runs side by side, and regressions for a CI job."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.measure.record import RecordError, RunRecord
+from harness.model.errors import SetupError
+from harness.report.compare import Comparison, Subject, compare
+from harness.report.compare_export import comparison_json, comparison_markdown
+from harness.report.compare_page import side_by_side
+from harness.report.page import Page
+from harness.report.regression import Regression, parse_regression
+
+_RECORD = "run.json"
+_WIDTHS = (60, 140)
+_EVERYBODYS = frozenset(("seed",))
+"""Settings in which repeats may differ."""
+
+
+class Compare:
+    """Hold runs side by side."""
+
+    name = "compare"
+    help = "runs side by side: which is better on what; --fail-if for regressions"
+    description = (
+        "Holds runs side by side: rates, share of the targets, throttling, latencies, how even the "
+        "load was, what it cost, and the verdict. A RUN is a run.json, the folder of a run, or a "
+        "folder with the folders of several runs, which are taken for repeats of one. The first is "
+        "the reference. Exit code 1: a regression holds; 3: it cannot be told; 2: bad input."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Which runs, what is a regression, and how to say it."""
+        parser.add_argument("runs", nargs="+", metavar="RUN", help="two or more, the oldest first")
+        parser.add_argument(
+            "--fail-if",
+            action="append",
+            default=[],
+            metavar="TEXT",
+            help="a regression of the last against the first, such as 'entities_per_s < 95%%', "
+            "'p99(service) > first + 20ms' or 'throttled_ratio > first + 1%%'; may be repeated",
+        )
+        parser.add_argument(
+            "--format", choices=("text", "markdown", "json"), default="text", help="(%(default)s)"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Parse what was asked, read the runs, say what was found."""
+        regressions = _regressions(args.fail_if)
+        if not 2 <= len(args.runs) <= len(string.ascii_uppercase):
+            raise SetupError(f"two to 26 runs can be compared, not {len(args.runs)}")
+        subjects = [
+            Subject(letter=letter, source=source, records=_records(Path(source)))
+            for letter, source in zip(string.ascii_uppercase, args.runs, strict=False)
+        ]
+        comparison = compare(subjects, regressions)
+        print(_written(comparison, args.format), end="")
+        return comparison.exit_code
+
+
+def _regressions(texts: list[str]) -> list[Regression]:
+    """Every regression asked for, or every mistake in them at once."""
+    parsed, mistakes = [], []
+    for text in texts:
+        try:
+            parsed.append(parse_regression(text))
+        except ValueError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise SetupError("\n  ".join(["--fail-if:", *mistakes]))
+    return parsed
+
+
+def _records(path: Path) -> tuple[RunRecord, ...]:
+    """The run at ``path``, or the repeats in it, oldest first."""
+    if not path.is_dir():
+        return (_record(path),)
+    if (path / _RECORD).is_file():
+        return (_record(path / _RECORD),)
+    files = sorted(path.glob(f"*/{_RECORD}"))
+    if not files:
+        raise SetupError(f"{path} holds no {_RECORD}, and no folder in it does")
+    records = sorted(
+        (_record(file) for file in files), key=lambda record: (record.started_at, record.run_id)
+    )
+    for record in records[1:]:
+        if (difference := _difference(records[0], record)) is not None:
+            raise SetupError(
+                f"the runs in {path} are no repeats of one: {records[0].run_id} and "
+                f"{record.run_id} differ in {difference}. Name the runs themselves"
+            )
+    return tuple(records)
+
+
+def _record(path: Path) -> RunRecord:
+    try:
+        return RunRecord.from_json(path.read_bytes())
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read ({error.strerror or error})") from error
+    except RecordError as error:
+        raise SetupError(f"{path}: {error}") from error
+
+
+def _difference(one: RunRecord, other: RunRecord) -> str | None:
+    """The first setting in which two runs differ, or None where they are repeats."""
+    if one.endpoint.kind != other.endpoint.kind:
+        return f"the endpoint: {one.endpoint.kind} and {other.endpoint.kind}"
+    mine, theirs = _settings(one.profile), _settings(other.profile)
+    for name in sorted({*mine, *theirs} - _EVERYBODYS):
+        if mine.get(name) != theirs.get(name):
+            return f"{name}: {mine.get(name)} and {theirs.get(name)}"
+    return None
+
+
+def _settings(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every setting of a profile by its full name."""
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat |= _settings(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _written(comparison: Comparison, form: str) -> str:
+    if form == "json":
+        return comparison_json(comparison)
+    if form == "markdown":
+        return comparison_markdown(comparison)
+    least, most = _WIDTHS
+    page = Page(
+        width=min(max(shutil.get_terminal_size((100, 24)).columns, least), most),
+        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8",
+    )
+    return side_by_side(comparison, page) + "\n"

@@ -1,0 +1,49 @@
+"""What subcommands about profiles share: which profile, and the page they write on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+from harness.profile.load import NamedProfile, resolve, shipped_directory
+from harness.report.page import Page
+
+_WIDTHS = (60, 110)
+
+
+def profile_options(parser: argparse.ArgumentParser) -> None:
+    """Which profile, with which values overridden."""
+    parser.add_argument("profile", metavar="PROFILE", help="a shipped one's name, or a file's path")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        dest="overrides",
+        help="override a value, such as keys.partitions=20; may be repeated",
+    )
+
+
+def profile_of(args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> NamedProfile:
+    """The profile that the options name.
+
+    Args:
+        args: What `profile_options` parsed.
+        overrides: Further values, as of ``--set``.
+
+    Raises:
+        SetupError: there is none, or it is wrong; every mistake is named.
+    """
+    return resolve(args.profile, (*args.overrides, *overrides), directory=shipped_directory())
+
+
+def terminal_page() -> Page:
+    """Standard output as it is: its width, whether it shows colours and more than ASCII."""
+    least, most = _WIDTHS
+    return Page(
+        width=min(max(shutil.get_terminal_size((100, 24)).columns, least), most),
+        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8",
+    )

@@ -1,0 +1,63 @@
+"""The session on the wire: bytes out, bytes in, and nothing in between that need not be."""
+
+from __future__ import annotations
+
+from harness.endpoint.channel import Channel
+from harness.endpoint.exchange import Exchange
+from harness.endpoint.persistence import PersistentSession
+from harness.endpoint.session import SessionOptions
+from harness.endpoint.translate import Token
+from harness.endpoint.wire import answers
+from harness.endpoint.wire.entities import Found
+from harness.endpoint.wire.requests import RequestWriter
+from harness.model.operation import Kind, Operation
+
+
+class WireSession(PersistentSession):
+    """Sends operations by requests of its own over a pool of gevent connections.
+
+    Args:
+        options: What it is opened with.
+
+    Raises:
+        SetupError: the environment names a bundle of certificates that cannot be read.
+    """
+
+    def __init__(self, options: SessionOptions) -> None:
+        super().__init__(options)
+        self._requests = RequestWriter(options.endpoint, options.table)
+        self._channel = Channel(
+            url=options.endpoint.url,
+            connections=options.connections,
+            connect_timeout_s=options.connect_timeout_s,
+            read_timeout_s=options.read_timeout_s,
+            clock=options.clock,
+        )
+
+    @property
+    def connections_in_use(self) -> int:
+        """Connections that carry a request at this moment."""
+        return self._channel.connections_in_use
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._channel.close()
+
+    def _send(self, operation: Operation, exchange: Exchange) -> Found | None:
+        request_id = exchange.client_request_id
+        if operation.kind is Kind.TRANSACTION:
+            message = self._requests.transaction(operation, request_id)
+        else:
+            message = self._requests.single(operation, request_id)
+        self._channel.send(message, exchange)
+        if operation.kind is Kind.POINT_QUERY:
+            return answers.entity(exchange)
+        answers.written(operation, exchange)
+        return None
+
+    def _page(
+        self, query: Operation, token: Token | None, found: int, exchange: Exchange
+    ) -> tuple[list[Found], Token | None]:
+        message = self._requests.page(query, token, found, exchange.client_request_id)
+        self._channel.send(message, exchange)
+        return answers.page(exchange)

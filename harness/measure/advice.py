@@ -1,0 +1,209 @@
+"""What to do about a finding, as the documents advise it, each with its cause in the run.
+
+Advice without a cause in the figures is not given, however good it is in general.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from harness.measure.bottleneck import connections_used_up
+from harness.measure.evidence import SHOWN_GAP_S, Evidence, named
+from harness.measure.latency import BUCKETS_S
+from harness.measure.throttling import Throttling
+from harness.model.operation import Kind
+from harness.model.target import EndpointKind
+
+STRATEGY = "Design a scalable partitioning strategy for Azure Table storage"
+CHECKLIST = "Performance and scalability checklist for Table storage"
+STORES = "Data partitioning strategies"
+COSMOS = "Partitioning and horizontal scaling in Azure Cosmos DB"
+README = "README.md"
+
+BURST_S = 30
+"""Throttling that begins so soon found a table whose load had no time to be balanced."""
+UNEVEN_FROM = 2.0
+"""A partition with so many times its fair share of the load is used far more than others."""
+SINGLE_FROM = 0.5
+"""Share of writes outside of transactions from which gathering them is worth a word."""
+FAR_S = 0.025
+"""Where nothing is answered sooner, the client is likely not in the account's region."""
+_RETRY_FAULTS = {
+    "none": "gives up what was refused",
+    "fixed": "sends what was refused together again and again",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One thing to do.
+
+    Attributes:
+        text: What, and its cause.
+        document: Title of the document that advises it.
+        section: Its section.
+    """
+
+    text: str
+    document: str
+    section: str
+
+
+def on_throttling(
+    evidence: Evidence, throttling: Throttling, *, by_account: bool
+) -> Iterator[Advice]:
+    """What helps where a partition or the account refused attempts."""
+    cosmos = evidence.kind is EndpointKind.COSMOS
+    if cosmos:
+        yield Advice(
+            text="choose a partition key with many values over which requests spread evenly: "
+            "every physical partition has an equal part of the provisioned throughput, and a hot "
+            "one cannot borrow from the others",
+            document=COSMOS,
+            section="Physical partitions",
+        )
+    elif by_account:
+        yield from on_account()
+    else:
+        yield from on_keys(evidence)
+    yield from _on_single_writes(evidence)
+    if (fault := _RETRY_FAULTS.get(evidence.retry)) is not None:
+        yield Advice(
+            text=f"retry with an exponential back-off: strategy {evidence.retry!r} {fault}",
+            document=STRATEGY,
+            section="Retry strategy",
+        )
+    early = throttling.first_s is not None and throttling.first_s <= BURST_S
+    if early and _under_targets(evidence):
+        yield Advice(
+            text=f"raise the load more slowly: throttling began {throttling.first_s} s into it "
+            "at rates below the targets, before the service had time to balance the table",
+            document=CHECKLIST,
+            section="Targets for data operations",
+        )
+    gap = throttling.longest_gap
+    if not cosmos and gap is not None and gap.length_s >= SHOWN_GAP_S:
+        yield Advice(
+            text=f"let retries outlast {gap.length_s} s: a partition is away for some seconds "
+            "while it is moved to another server",
+            document=STRATEGY,
+            section="Load balancing",
+        )
+
+
+def on_keys(evidence: Evidence) -> Iterator[Advice]:
+    """What helps where one partition takes more than it can or should."""
+    if evidence.growing_keys:
+        yield Advice(
+            text="put a hash of the key before it: keys that grow or shrink send every new entity "
+            "to the same end of the table, which one server serves",
+            document=STORES,
+            section="Partitioning Azure Table storage",
+        )
+        return
+    yield Advice(
+        text="use a finer PartitionKey, so that more servers can share the load: one partition is "
+        "always served by one",
+        document=STRATEGY,
+        section="Table partition stress testing",
+    )
+    hottest, partitions = evidence.snapshot.hottest, evidence.snapshot.partitions
+    if hottest is None or not evidence.achieved_per_s:
+        return
+    share = hottest.entities_per_s.mean / evidence.achieved_per_s
+    if len(partitions) > 1 and share * len(partitions) >= UNEVEN_FROM:
+        yield Advice(
+            text=f"divide what is used most: {named(hottest)} took {share:.0%} of the load of at "
+            f"least {len(partitions):,} partitions",
+            document=CHECKLIST,
+            section="High-traffic data",
+        )
+
+
+def on_account() -> Iterator[Advice]:
+    """What helps where the account takes more than it can or should."""
+    yield Advice(
+        text="do with fewer requests, or spread the data over several storage accounts",
+        document=CHECKLIST,
+        section="Capacity and transaction targets",
+    )
+
+
+def on_generator(evidence: Evidence) -> Iterator[Advice]:
+    """What helps where the generator was the limit."""
+    if connections_used_up(evidence):
+        yield Advice(
+            text=f"raise session.connections: all {evidence.connections:,} were in use and "
+            f"{evidence.users:,} users wanted one",
+            document=CHECKLIST,
+            section="Increase default connection limit",
+        )
+        return
+    yield Advice(
+        text="use more worker processes (--processes) or machines, or a smaller load: a client "
+        "beyond its capabilities measures itself",
+        document=CHECKLIST,
+        section="Unbounded parallelism",
+    )
+    if evidence.leaner_session is not None:
+        yield Advice(
+            text=f"use session {evidence.leaner_session!r}, which costs less CPU an operation",
+            document=README,
+            section="Sessions",
+        )
+
+
+def on_users(evidence: Evidence) -> Iterator[Advice]:
+    """What helps where there were too few users for the wanted rate."""
+    if evidence.wanted_per_s is None or not evidence.achieved_per_s:
+        return
+    needed = evidence.on_the_way * evidence.wanted_per_s / evidence.achieved_per_s
+    yield Advice(
+        text=f"raise load.users from {evidence.users:,} to more than {needed:,.0f}: so many wait "
+        "for answers at the wanted rate, by Little's law",
+        document=README,
+        section="Profiles",
+    )
+
+
+def on_endpoint(evidence: Evidence) -> Iterator[Advice]:
+    """What helps where the endpoint answered too slowly."""
+    service = evidence.snapshot.service
+    if evidence.kind.emulated:
+        yield Advice(
+            text="take the rate to an account: what limits here is the capacity of an emulator",
+            document=README,
+            section="Against your own account",
+        )
+    elif service is not None and not service.buckets[BUCKETS_S.index(FAR_S)]:
+        yield Advice(
+            text=f"send from the account's region: no answer came within {FAR_S * 1000:.0f} ms",
+            document=CHECKLIST,
+            section="Location",
+        )
+    yield from _on_single_writes(evidence)
+
+
+def _on_single_writes(evidence: Evidence) -> Iterator[Advice]:
+    writes = [view for view in evidence.snapshot.kinds if not view.kind.reads]
+    total = sum(view.operations for view in writes)
+    single = sum(view.operations for view in writes if view.kind is not Kind.TRANSACTION)
+    if evidence.kind is EndpointKind.COSMOS or evidence.snapshot.folded is not None:
+        # Cosmos DB bills by work done; folded partitions have few writes each to gather.
+        return
+    if total and single >= SINGLE_FROM * total:
+        yield Advice(
+            text=f"gather writes of one partition into transactions, up to 100 in one request: "
+            f"{single:,} of {total:,} writing operations were single",
+            document=CHECKLIST,
+            section="Batching",
+        )
+
+
+def _under_targets(evidence: Evidence) -> bool:
+    hottest, targets = evidence.snapshot.hottest, evidence.targets
+    if targets is None or hottest is None:
+        return False
+    account = evidence.snapshot.entities_per_s.best_1s
+    return hottest.entities_per_s.best_1s <= targets.partition and account <= targets.account

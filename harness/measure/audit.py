@@ -1,0 +1,289 @@
+"""Was anything lost? What is stored after a run beside what one worker knows that it wrote.
+
+A write is called lost only where no order of all writes explains what is stored: it was
+acknowledged, every write whose trace is seen had ended before it was sent, and nobody else may
+have undone it. That holds whatever else the service lost, so that no lost write makes another one
+look lost. What cannot be told is not claimed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from harness.measure.findings import AuditPart
+from harness.measure.journal import MARK_PROPERTY
+from harness.measure.writes import Certainty, Effect, Row, Write, hashes, same
+from harness.model.entity import ETAG
+
+MOST_EXAMPLES = 10
+_OF_THE_SERVICE = frozenset(("PartitionKey", "RowKey", "Timestamp", ETAG))
+
+
+class Verdict(enum.StrEnum):
+    """What became of one write. The first three are of acknowledged ones."""
+
+    KEPT = "kept"
+    LOST = "lost"
+    COVERED = "covered"
+    APPLIED = "applied"
+    NOT_APPLIED = "not_applied"
+    UNDECIDED = "undecided"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Others:
+    """What other workers may have done to a row.
+
+    Attributes:
+        wrote: Whether they may have written it at all.
+        deleted: Whether they may have deleted it.
+    """
+
+    wrote: bool = False
+    deleted: bool = False
+
+
+NOBODY = Others()
+ANYBODY = Others(wrote=True, deleted=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A row as it is stored now.
+
+    Attributes:
+        values: Hashes of its properties.
+        there: Whether there is such a row.
+        foreign: Whether another worker wrote it last.
+        last: The write that did, where it is one that the journal still has.
+        last_end_s: When whatever did had ended.
+        last_number: Its number, where it is one that the journal has not any more.
+    """
+
+    values: Mapping[str, int]
+    there: bool = True
+    foreign: bool = False
+    last: Write | None = None
+    last_end_s: float = -math.inf
+    last_number: int = 0
+
+
+def verdicts(
+    row: Row, stored: Mapping[str, object] | None, *, mine: str, others: Others = NOBODY
+) -> list[tuple[Write, Verdict]]:
+    """What became of the writes of one row.
+
+    Args:
+        row: What its worker knows of it.
+        stored: The entity as it was read after the run; None where there is none.
+        mine: What the marks of this worker begin with.
+        others: What other workers may have done to it.
+    """
+    seen = _see(row, stored, mine)
+    return [(write, _verdict(write, row, seen, others)) for write in row.writes]
+
+
+def _see(row: Row, stored: Mapping[str, object] | None, mine: str) -> _Seen:
+    if stored is None:
+        return _Seen(values={}, there=False)
+    own = {name: value for name, value in stored.items() if name not in _OF_THE_SERVICE}
+    values, mark = hashes(own), own.get(MARK_PROPERTY)
+    if mark is None:
+        # As it was loaded: nothing that the load wrote is newer.
+        return _Seen(values=values)
+    number = str(mark).removeprefix(mine)
+    if not number.isdecimal():
+        return _Seen(values=values, foreign=True)
+    last = next((write for write in row.writes if write.number == int(number)), None)
+    if last is None:
+        return _Seen(values=values, last_end_s=row.covered_s, last_number=int(number))
+    return _Seen(values=values, last=last, last_end_s=last.end_s)
+
+
+def _verdict(write: Write, row: Row, seen: _Seen, others: Others) -> Verdict:
+    refuted = _refuted(write, row, seen, others)
+    if not write.acknowledged:
+        if refuted:
+            return Verdict.NOT_APPLIED
+        done = write is seen.last or _emptied(write, row, seen, others)
+        return Verdict.APPLIED if done else Verdict.UNDECIDED
+    if refuted and write.certainty is not Certainty.OPEN:
+        return Verdict.LOST
+    return Verdict.KEPT if _shows(write, seen) else Verdict.COVERED
+
+
+def _refuted(write: Write, row: Row, seen: _Seen, others: Others) -> bool:
+    """Whether the row cannot be as it is if ``write`` was done.
+
+    Whatever wrote a property last was done at the same time as ``write`` or later, if ``write``
+    was done and sets it; so it had not ended before ``write`` was sent.
+    """
+    if not seen.there:
+        return _gone(write, row, others)
+    if seen.foreign or write.certainty is Certainty.THERE or write.number < seen.last_number:
+        # The last is a case of a write that was refused and is there all the same.
+        return False
+    if write is seen.last:
+        return not _holds(write, seen)
+    if write.sent_s > seen.last_end_s:
+        return True
+    left_over = seen.last is not None and seen.last.effect is Effect.MERGE
+    if not left_over or others.wrote or row.covered_s >= write.sent_s:
+        return False
+    # A merge leaves everything else as it was.
+    names = write.names if write.effect is Effect.MERGE else {*write.names, *seen.values}
+    later = [other for other in row.writes if other.end_s >= write.sent_s]
+    return not all(any(_explains(other, name, seen) for other in later) for name in names)
+
+
+def _gone(write: Write, row: Row, others: Others) -> bool:
+    """Whether the row would be there if ``write`` was done."""
+    if write.effect is Effect.DELETE or others.deleted:
+        return False
+    if row.deleted and row.covered_s >= write.sent_s:
+        return False
+    return not any(
+        other.effect is Effect.DELETE and other.end_s >= write.sent_s for other in row.writes
+    )
+
+
+def _explains(write: Write, name: str, seen: _Seen) -> bool:
+    """Whether the property can be as it is because ``write`` set it, or took it away, last."""
+    value = seen.values.get(name)
+    if name in write.names:
+        return same(write.values[write.names.index(name)], value)
+    return write.effect is not Effect.MERGE and value is None
+
+
+def _holds(write: Write, seen: _Seen) -> bool:
+    """Whether the row has what ``write`` set, its mark aside."""
+    return all(_explains(write, name, seen) for name in write.names if name != MARK_PROPERTY)
+
+
+def _shows(write: Write, seen: _Seen) -> bool:
+    """Whether what ``write`` did can be seen now."""
+    if write.effect is Effect.DELETE:
+        return not seen.there
+    if write is seen.last:
+        return True
+    after_it = seen.last is not None and seen.last.effect is Effect.MERGE
+    return after_it and len(write.names) > 1 and _holds(write, seen)
+
+
+def _emptied(write: Write, row: Row, seen: _Seen, others: Others) -> bool:
+    """Whether nothing but this delete explains that there is no row any more."""
+    if seen.there or write.effect is not Effect.DELETE or others.deleted or row.deleted:
+        return False
+    if any(other.effect is Effect.DELETE for other in row.writes if other is not write):
+        return False
+    return row.covered > 0 or any(
+        other.certainty is Certainty.DONE and other.end_s < write.sent_s for other in row.writes
+    )
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """Counts of what was found.
+
+    Attributes:
+        rows: Rows that were looked up.
+        unread: Rows that could not be read.
+        counts: Writes of the rows that were, by what became of them.
+        examples: Some that were lost, a sentence each.
+    """
+
+    rows: int = 0
+    unread: int = 0
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)
+    examples: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def lost(self) -> int:
+        """Acknowledged writes that are not there."""
+        return self.counts.get(Verdict.LOST, 0)
+
+    def add(
+        self, row: Row, stored: Mapping[str, object] | None, *, mine: str, others: Others = NOBODY
+    ) -> None:
+        """Count one row; the arguments are those of `verdicts`."""
+        self.rows += 1
+        self._count(Verdict.COVERED, row.covered)
+        for write, verdict in verdicts(row, stored, mine=mine, others=others):
+            self._count(verdict, 1)
+            if verdict is Verdict.LOST and len(self.examples) < MOST_EXAMPLES:
+                self.examples.append(_sentence(row, write, stored))
+
+    def merge(self, other: Tally) -> None:
+        """Add what another worker found."""
+        self.rows += other.rows
+        self.unread += other.unread
+        for verdict, count in other.counts.items():
+            self._count(verdict, count)
+        self.examples = (self.examples + other.examples)[:MOST_EXAMPLES]
+
+    def _count(self, verdict: str, count: int) -> None:
+        self.counts[verdict] = self.counts.get(verdict, 0) + count
+
+    def to_message(self) -> dict[str, Any]:
+        """The counts in the types that Locust can send."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_message(cls, content: dict[str, Any]) -> Self:
+        """What `to_message` gave."""
+        return cls(**content)
+
+
+def audit_part(
+    tallies: Iterable[Tally], *, written: int, exact: bool, given_up: int, cut_short: str
+) -> AuditPart:
+    """What all workers found, for the record.
+
+    Args:
+        tallies: Of each worker.
+        written: Rows that they wrote.
+        exact: False where that is an estimate.
+        given_up: Rows of which too much was written.
+        cut_short: Why not all rows that were to be looked up were; empty where they were.
+    """
+    total = Tally()
+    for tally in tallies:
+        total.merge(tally)
+    found = {verdict.value: total.counts.get(verdict, 0) for verdict in Verdict}
+    return AuditPart(
+        written=written,
+        exact=exact,
+        rows=total.rows,
+        unread=total.unread,
+        given_up=given_up,
+        acknowledged=found["kept"] + found["lost"] + found["covered"],
+        unacknowledged=found["applied"] + found["not_applied"] + found["undecided"],
+        cut_short=cut_short,
+        examples=tuple(total.examples),
+        **found,
+    )
+
+
+def lost_writes(part: AuditPart | None) -> int | None:
+    """Acknowledged writes that are not there; None where nothing is known of any."""
+    if part is None or (part.written and not part.rows):
+        return None
+    return part.lost
+
+
+def _sentence(row: Row, write: Write, stored: Mapping[str, object] | None) -> str:
+    table, partition_key, row_key = row.key
+    sent = dt.datetime.fromtimestamp(write.sent_s, tz=dt.UTC)
+    where = f"{partition_key!r}, {row_key!r}" + (f" of table {table}" if table else "")
+    if stored is None:
+        now = "there is no such row"
+    elif write.effect is Effect.DELETE:
+        now = "the row is still there"
+    else:
+        now = "the row has not what it wrote"
+    return f"{write.kind.value} of {where}, sent {sent:%H:%M:%S.%f} UTC, acknowledged: {now}"

@@ -1,0 +1,211 @@
+"""What one worker wrote, row by row, as far as the end of the run can still show it.
+
+Every write of an audited run stores a mark: who wrote it, and its number. So a row tells who wrote
+it last.
+
+Bounded: of more rows than are wanted those are kept whose hash is smallest. That is a sample which
+does not depend on what became of a row, and every worker of a run keeps the same rows.
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import hashlib
+from typing import Any, Self
+
+from harness.measure.writes import Certainty, Row, RowKey, Write, certainty_of
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Result
+
+MARK_PROPERTY = "StressWrite"
+"""Every entity that an audited run writes says in this property who wrote it last, and when in the
+order of that worker's writes."""
+PLACES = 2**64
+"""Rows have places from 0 to one less than this, by their hash."""
+MOST_WRITES_A_ROW = 200
+"""A row with more that may still show is given up: each of them is gone through every time."""
+_PLACE_BYTES = 8
+_MOST_SHAPES = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Noted:
+    """A write that is noted and to be sent.
+
+    Attributes:
+        operation: The operation with its mark: this is what has to be sent.
+        writes: Its rows, as far as they are kept.
+    """
+
+    operation: Operation
+    writes: tuple[tuple[Row, Write], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Which rows a worker wrote, in few bytes, for those who compare them with others' rows.
+
+    Attributes:
+        below: Rows from this place on were not kept.
+        places: Places of the rows that were, as unsigned 64-bit integers.
+        deleted: Places of those that it deleted, or may have.
+        given_up: How many of the rows were given up.
+    """
+
+    below: int
+    places: bytes
+    deleted: bytes
+    given_up: int
+
+    @property
+    def estimate(self) -> int:
+        """How many rows it wrote; exact where all were kept."""
+        return round(len(self.places) // _PLACE_BYTES * PLACES / self.below)
+
+    def to_message(self) -> dict[str, Any]:
+        """The places in the types that Locust can send, which knows no integer of 64 bits."""
+        return {**dataclasses.asdict(self), "below": str(self.below)}
+
+    @classmethod
+    def from_message(cls, content: dict[str, Any]) -> Self:
+        """What `to_message` gave."""
+        return cls(**{**content, "below": int(content["below"])})
+
+
+def places_in(packed: bytes) -> array.array[int]:
+    """Places as `Written` has them."""
+    return array.array("Q", packed)
+
+
+class Journal:
+    """The writes of one worker.
+
+    Args:
+        worker: Number of the worker among all of the run.
+        seed: The same for all workers of a run: decides which rows are kept.
+        most_rows: At most so many are.
+
+    Attributes:
+        mine: What the marks of this worker begin with.
+    """
+
+    def __init__(self, worker: int, seed: str, most_rows: int) -> None:
+        self.mine = f"{worker}-"
+        self._seed = hashlib.sha256(seed.encode()).digest()
+        self._most_rows = most_rows
+        self._below = PLACES
+        self._number = 0
+        # None is a row that was given up.
+        self._rows: dict[RowKey, Row | None] = {}
+        self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def __len__(self) -> int:
+        """Rows that are kept."""
+        return len(self._rows)
+
+    def sent(self, operation: Operation, now_s: float) -> Noted:
+        """Note a write that is about to be sent.
+
+        Args:
+            operation: A single write or a transaction of some.
+            now_s: Not later than its sending, by the clock that its result has.
+        """
+        self._number += 1
+        marked = _marked(operation, f"{self.mine}{self._number}")
+        writes = []
+        for part in marked.parts or (marked,):
+            row = self._row((part.table, part.partition_key, part.row_key))
+            if row is not None:
+                write = Write(self._number, part, self._names_of(part), now_s)
+                row.writes.append(write)
+                writes.append((row, write))
+        return Noted(marked, tuple(writes))
+
+    def done(self, noted: Noted, result: Result) -> None:
+        """Note what became of it."""
+        certainty = certainty_of(result)
+        if certainty is None:
+            self.unsent(noted)
+            return
+        ambiguous = any(attempt.ambiguous for attempt in result.attempts)
+        for row, write in noted.writes:
+            write.certainty = certainty
+            write.acknowledged = result.outcome.succeeded
+            write.sent_s = max(write.sent_s, result.sent_s)
+            if not ambiguous and certainty is not Certainty.OPEN:
+                write.end_s = result.done_s
+            if certainty is Certainty.DONE:
+                row.settle(write)
+
+    def unsent(self, noted: Noted) -> None:
+        """It was certainly not done."""
+        for row, write in noted.writes:
+            row.writes.remove(write)
+            if not row.written and self._rows.get(row.key) is row:
+                del self._rows[row.key]
+
+    def written(self) -> Written:
+        """Which rows were written. Those that were given up are taken for deleted."""
+        places, deleted = array.array("Q"), array.array("Q")
+        for key, row in self._rows.items():
+            place = self._place(key) if row is None else row.place
+            places.append(place)
+            if row is None or row.may_be_deleted:
+                deleted.append(place)
+        return Written(
+            below=self._below,
+            places=places.tobytes(),
+            deleted=deleted.tobytes(),
+            given_up=sum(row is None for row in self._rows.values()),
+        )
+
+    def rows(self, below: int) -> list[Row]:
+        """The rows with places below this one, in the order of their places."""
+        rows = (row for row in self._rows.values() if row is not None and row.place < below)
+        return sorted(rows, key=lambda row: row.place)
+
+    def _row(self, key: RowKey) -> Row | None:
+        """What is known of a row; None where it is not kept."""
+        row = self._rows.get(key)
+        if row is not None:
+            if len(row.writes) < MOST_WRITES_A_ROW:
+                return row
+            self._rows[key] = None
+            return None
+        if key in self._rows or (place := self._place(key)) >= self._below:
+            return None
+        row = self._rows[key] = Row(key, place)
+        if len(self._rows) > self._most_rows:
+            self._thin_out()
+        return row
+
+    def _names_of(self, part: Operation) -> tuple[str, ...]:
+        """The names of its properties: one tuple for all writes that have the same ones."""
+        names = tuple(part.properties or ())
+        if len(self._shapes) < _MOST_SHAPES:
+            return self._shapes.setdefault(names, names)
+        return self._shapes.get(names, names)
+
+    def _place(self, key: RowKey) -> int:
+        # No key contains U+0000.
+        text = "\0".join(key).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=8, key=self._seed).digest()
+        return int.from_bytes(digest, "big")
+
+    def _thin_out(self) -> None:
+        places = {
+            key: self._place(key) if row is None else row.place for key, row in self._rows.items()
+        }
+        self._below = sorted(places.values())[len(places) // 2]
+        self._rows = {key: row for key, row in self._rows.items() if places[key] < self._below}
+
+
+def _marked(operation: Operation, mark: str) -> Operation:
+    if operation.parts:
+        parts = tuple(_marked(part, mark) for part in operation.parts)
+        return dataclasses.replace(operation, parts=parts)
+    if operation.kind is Kind.DELETE:
+        return operation
+    properties = {**(operation.properties or {}), MARK_PROPERTY: mark}
+    return dataclasses.replace(operation, properties=properties)

@@ -1,0 +1,48 @@
+"""The verdict of a run that searched for the highest sustainable rate: what its search found.
+
+The steps above the limit are throttled or slow on purpose, so that the run as a whole says nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from harness.measure.findings import SearchPart
+from harness.measure.snapshot import Snapshot, throttled_of
+from harness.measure.verdict import Verdict, VerdictResult
+from harness.model.outcome import Scope
+from harness.model.target import Targets
+
+_LIMITS = {
+    "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),
+    "latency": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
+    "not-held": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
+    "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),
+}
+
+
+def judge_search(
+    verdict: Verdict, search: SearchPart, snapshot: Snapshot, targets: Targets | None
+) -> Verdict:
+    """The verdict, told by the search.
+
+    Args:
+        verdict: Of the run as a whole; its evidence and advice are kept.
+        search: What was found.
+        snapshot: The whole search.
+        targets: What a rate that was not limited is held against.
+    """
+    if search.limited_by == "throttled":
+        attempts = snapshot.attempts
+        account = throttled_of(attempts, Scope.ACCOUNT) > throttled_of(attempts, Scope.PARTITION)
+        result, limited_by = VerdictResult.THROTTLED, "account" if account else "partition"
+    elif search.limited_by == "maximum":
+        over = targets is not None and (search.rate_per_s or 0.0) > targets.partition
+        one = len(snapshot.partitions) == 1
+        result = VerdictResult.OVER_TARGET if over and one else VerdictResult.WITHIN_TARGET
+        limited_by = "load"
+    else:
+        result, limited_by = _LIMITS[search.limited_by]
+    return dataclasses.replace(
+        verdict, result=result, limited_by=limited_by, sentence=search.sentence
+    )

@@ -1,0 +1,1 @@
+"""The practices that a profile is held against, by what they are about."""

@@ -1,0 +1,98 @@
+"""The conditions of a run as a JUnit test suite, which CI systems list and keep.
+
+One test case a condition and one for the laws of counting. A condition that was not measured is an
+error, and so is every condition of a run that allows no conclusion, whatever it measured: a suite
+is never green where the run's exit code is 3.
+
+Source: the elements and attributes that Jenkins' and GitLab's readers of JUnit XML share.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from xml.etree import ElementTree as ET
+
+from harness.measure.findings import ConditionPart
+from harness.measure.record import RunRecord
+from harness.report.reading import alarms, measured
+from harness.report.words import printable
+
+_INCONCLUSIVE = 3
+
+
+def junit(record: RunRecord) -> str:
+    """``junit.xml`` of ``record``.
+
+    Characters that XML cannot hold are written as ``\\u`` escapes.
+    """
+    name = printable(str(record.profile.get("name", "run")))
+    suites = ET.Element("testsuites")
+    suite = ET.SubElement(suites, "testsuite", name=f"stress {name}")
+    suite.set("timestamp", record.started_at.removesuffix("Z"))
+    suite.set("time", f"{_seconds(record):.3f}")
+    properties = ET.SubElement(suite, "properties")
+    for key, value in _properties(record).items():
+        ET.SubElement(properties, "property", name=key, value=printable(value))
+    _invariants(_case(suite, name, "laws of counting"), record)
+    for part in record.conditions:
+        _condition(_case(suite, name, part.text), record, part)
+    output = ET.SubElement(suite, "system-out")
+    output.text = printable(record.verdict.sentence)
+    for attribute, tag in (("failures", "failure"), ("errors", "error")):
+        suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
+    suite.set("tests", str(len(suite.findall("testcase"))))
+    suite.set("skipped", "0")
+    ET.indent(suites)
+    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _properties(record: RunRecord) -> dict[str, str]:
+    return {
+        "run_id": record.run_id,
+        "profile": str(record.profile.get("name", "run")),
+        "endpoint": record.endpoint.described,
+        "host": record.endpoint.host,
+        "session": record.session,
+        "verdict": record.verdict.result,
+        "limited_by": record.verdict.limited_by,
+        "exit_code": str(record.exit_code),
+        "harness_version": record.harness_version,
+    }
+
+
+def _case(suite: ET.Element, profile: str, name: str) -> ET.Element:
+    return ET.SubElement(
+        suite, "testcase", classname=f"stress.{profile}", name=printable(name), time="0"
+    )
+
+
+def _invariants(case: ET.Element, record: RunRecord) -> None:
+    found = [printable(sentence.strip()) for sentence in alarms(record)]
+    if not found:
+        return
+    # A missing report is no breach, but leaves the laws unproven.
+    tag = "failure" if record.invariants or record.outcomes.get("defect", 0) else "error"
+    ET.SubElement(case, tag, message=found[0], type="invariants").text = "\n".join(found)
+
+
+def _condition(case: ET.Element, record: RunRecord, part: ConditionPart) -> None:
+    message = f"{part.text}: {measured(part)}"
+    if part.passed is None:
+        _add(case, "error", "not measured", message)
+    elif record.exit_code == _INCONCLUSIVE:
+        _add(case, "error", "inconclusive", f"{message}. {record.verdict.sentence}")
+    elif not part.passed:
+        _add(case, "failure", "condition", message)
+
+
+def _add(case: ET.Element, tag: str, kind: str, message: str) -> None:
+    shown = printable(message)
+    ET.SubElement(case, tag, message=shown, type=kind).text = shown
+
+
+def _seconds(record: RunRecord) -> float:
+    """How long the run took, from its first step to its last."""
+    started, ended = (
+        dt.datetime.fromisoformat(moment) for moment in (record.started_at, record.ended_at)
+    )
+    return max(0.0, (ended - started).total_seconds())

@@ -1,0 +1,125 @@
+"""What a run would do and cost, for a terminal."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from harness.profile.planning import Cost, Phase, Plan
+from harness.report.page import Cell, Page, grid, table_of
+from harness.report.words import counted, data_size, duration, number, percent
+
+_TABLE_NAME = "stress + UTC time + 8 hex digits"
+_NO_RATE = "as many as are answered: no rate is wanted"
+
+
+def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
+    """The tables, the time, the operations, the billable transactions and the bytes of a run."""
+    return page.render(
+        Group(
+            Text(page.show(name), style="bold").append(
+                f" against {plan.endpoint.described}; nothing is sent", style="default"
+            ),
+            Text(page.show(question), style="italic"),
+            page.section("tables", grid(_tables(plan))),
+            page.section("time", grid(_time(plan))),
+            page.section("operations under load", *_operations(plan)),
+            page.section("billable transactions", grid(_transactions(plan))),
+            Text(),
+            Text("No price: prices differ by region and redundancy, and change.", style="dim"),
+        )
+    )
+
+
+def _tables(plan: Plan) -> list[tuple[Cell, ...]]:
+    names = [f"...{ending}" for ending in plan.tables if ending]
+    named = f"{_TABLE_NAME}{', ending in ' + ', '.join(names) if names else ''}"
+    return [
+        (Text("made", style="dim"), f"{counted(len(plan.tables), 'table')}: {named}"),
+        (
+            Text("loaded", style="dim"),
+            f"{counted(plan.loaded_entities, 'entity', 'entities')} by "
+            f"{counted(plan.loading_requests, 'request')}, about "
+            f"{data_size(round(plan.loading_bytes))} sent",
+        ),
+    ]
+
+
+def _time(plan: Plan) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = [
+        (Text(phase.name, style="dim"), _length(phase)) for phase in plan.phases
+    ]
+    known = sum(phase.seconds or 0.0 for phase in plan.phases)
+    more = "" if all(phase.seconds is not None for phase in plan.phases) else ", and the loading"
+    rows.append((Text("together", style="dim"), f"{duration(math.ceil(known))} at least{more}"))
+    return rows
+
+
+def _length(phase: Phase) -> str:
+    if phase.seconds is None:
+        return "as fast as it goes"
+    return f"{duration(math.ceil(phase.seconds))}{' at most' if phase.at_most else ''}"
+
+
+def _operations(plan: Plan) -> list[RenderableType]:
+    rows = [
+        (
+            planned.label,
+            "GET" if planned.kind.reads else "PUT",
+            percent(planned.share),
+            number(planned.entities),
+            number(planned.requests),
+            "" if plan.operations is None else number(planned.share * plan.operations),
+        )
+        for planned in plan.kinds
+    ]
+    headers = ("operation", "", "share", "entities\neach", "requests\neach", "expected")
+    shown: list[RenderableType] = [table_of(headers, rows), Text()]
+    reads, writes = plan.cost(reads=True), plan.cost(reads=False)
+    if reads is None or writes is None:
+        return [*shown, Text(f"Expected: {_NO_RATE}.")]
+    return [
+        *shown,
+        table_of(
+            ("", "operations", "entities", "entities/s", "billable", "sent", "received"),
+            [_cost("GET (reads)", reads), _cost("PUT (writes)", writes)],
+        ),
+        Text(
+            "Expected if the wanted rate is held and nothing is sent again; bytes are rough.",
+            style="dim",
+        ),
+    ]
+
+
+def _cost(name: str, cost: Cost) -> tuple[str, ...]:
+    return (
+        name,
+        number(cost.operations),
+        number(cost.entities),
+        number(cost.entities_per_s),
+        number(cost.requests),
+        data_size(round(cost.sent_bytes)),
+        data_size(round(cost.received_bytes)),
+    )
+
+
+def _transactions(plan: Plan) -> list[tuple[Cell, ...]]:
+    reads, writes = plan.cost(reads=True), plan.cost(reads=False)
+    expected = _NO_RATE
+    if reads is not None and writes is not None:
+        expected = (
+            f"{number(plan.expected_transactions or 0.0)}: {number(reads.requests)} reads, "
+            f"{number(writes.requests)} writes, {plan.loading_requests:,} to load, "
+            f"{plan.table_requests:,} for the tables"
+        )
+    most = "any number: neither the rate nor the cost is limited"
+    if not math.isinf(plan.most_transactions):
+        most = f"{number(plan.most_transactions)}, every retry included"
+        if plan.budget == plan.most_transactions:
+            most = f"{plan.budget:,}, which is limits.billable_transactions and ends the run"
+    return [
+        (Text("expected", style="dim"), expected),
+        (Text("at most", style="dim"), most),
+    ]

@@ -1,0 +1,320 @@
+"""What a worker sends of a run: paced, counted, and reported every second.
+
+A local run has this part and the master's in one process; both talk by the same messages.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+import gevent
+import gevent.event
+import gevent.lock
+from gevent import GreenletExit
+from locust.env import Environment
+from locust.exception import StopUser
+from locust.runners import LocalRunner
+
+from harness.endpoint.clock import Clock, monotonic_utc
+from harness.endpoint.connection import behind_gateway, endpoint_from
+from harness.endpoint.session import SessionOptions, TableSession
+from harness.endpoint.sessions import open_session
+from harness.measure.generator import CpuSample
+from harness.measure.ledger import Ledger
+from harness.model.errors import SetupError
+from harness.model.operation import Operation
+from harness.model.outcome import Result, Scope
+from harness.profile.build import retry_of, source_of
+from harness.profile.pace import counts_operations, pacer_of
+from harness.profile.scenarios import fingerprint
+from harness.swarm.cpu import sample_forever
+from harness.swarm.looking_up import AuditedSession, Auditor
+from harness.swarm.plan import RunPlan, Share
+from harness.workload.budget import Budget
+from harness.workload.pacing import STOP, Pacer
+
+REPORT_MESSAGE = "aztables-report"
+THROTTLED_MESSAGE = "aztables-account-throttled"
+
+REPORT_EVERY_S = 1.0
+_LONGEST_SLEEP_S = 60.0
+
+
+class WorkerRun:
+    """One run in one worker process.
+
+    Attributes:
+        plan: What the master decided.
+        workload: Makes the operations; shared by all users of the process.
+        rng: Its random source.
+    """
+
+    def __init__(self, environment: Environment, plan: RunPlan, worker: int, source: str) -> None:
+        self.plan = plan
+        self.clock: Clock = monotonic_utc()
+        endpoint = endpoint_from(environment.host or "", {} if plan.embedded else os.environ)
+        if plan.throttled:
+            endpoint = behind_gateway(endpoint)
+        if endpoint.fingerprint != plan.fingerprint:
+            raise SetupError(
+                f"this worker would talk to account {endpoint.account!r} at {endpoint.host}, the "
+                "master to another; give both the same host and credentials"
+            )
+        profile = plan.profile
+        self.rng = random.Random(f"{profile.seed}/{worker}")
+        if fingerprint(profile.scenario) != plan.scenario_hash:
+            raise SetupError(
+                f"this worker has another {profile.scenario} than the master; give both the same"
+            )
+        self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
+        self.ledger = Ledger(source)
+        self.budget = Budget()
+        options = SessionOptions(
+            endpoint=endpoint,
+            table=plan.table,
+            run_id=plan.run_id,
+            retry=retry_of(profile),
+            budget=self.budget,
+            clock=self.clock,
+            # Its own source, so that retries do not change the list of operations.
+            rng=random.Random(f"{profile.seed}/{worker}/retry"),
+            connections=profile.session.connections,
+            connect_timeout_s=profile.session.connect_timeout_s,
+            read_timeout_s=profile.session.read_timeout_s,
+        )
+        self.session: TableSession = open_session(plan.session, options)
+        self.fire_request = environment.events.request.fire
+        self._send_message = environment.runner.send_message
+        self.auditor: Auditor | None = None
+        if profile.audit.enabled:
+            self.auditor = Auditor(plan, worker, options, self._send_message)
+            self.session = AuditedSession(self.session, self.auditor)
+        # Within one process a delta is handed over as it is.
+        self._encoded = not isinstance(environment.runner, LocalRunner)
+        # Its own source, so that random arrivals do not change the list of operations.
+        arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
+        self._all_workers = pacer_of(profile, endpoint.kind, arrivals)
+        self._one_each = counts_operations(profile)
+        self._give_up_after_s = profile.load.give_up_after_s
+        self._share: Share | None = None
+        self._pacer: Pacer | None = None
+        self._epoch_s = 0.0
+        self._fresh_from_s = 0.0
+        self._shared = gevent.event.Event()
+        self._changed = gevent.event.Event()
+        # One user at a time has a slot and waits for it, so that a new share holds at once.
+        self._turn = gevent.lock.Semaphore(1)
+        self._stopping = False
+        self._stopped_s: float | None = None
+        self._ending: gevent.Greenlet | None = None
+        self._handed_out = 0
+        self._operations = 0
+        self._active = 0
+        self._most_connections = 0
+        self._light = [0, 0.0]
+        self._abandoned = 0
+        self._defects = 0
+        self._lag_s = 0.0
+        self._samples: list[CpuSample] = []
+        self._said_throttled = False
+        self._greenlets = [
+            gevent.spawn(sample_forever, self.clock, self._take_lag, self._samples.append),
+            gevent.spawn(self._report_forever),
+        ]
+
+    def take_share(self, share: Share) -> None:
+        """Follow a new share of the load. What is repeated changes nothing."""
+        if self._stopping:
+            return
+        earlier, self._share = self._share, share
+        pacer = self._pacer
+        if pacer is None or earlier is None:
+            pacer = self._pacer = self._all_workers.share(share.rank, share.count, share.from_s)
+        elif (share.count, share.from_s) != (earlier.count, earlier.from_s):
+            pacer.reshare(share.count, share.from_s)
+        if share.hold is not None and (earlier is None or share.hold != earlier.hold):
+            from_s, per_s = share.hold
+            pacer.hold(max(from_s, share.from_s), per_s)
+            # What a step of a search left unsent would be sent on top of the next one.
+            self._fresh_from_s = from_s
+        self._epoch_s = share.epoch_s
+        self.budget.limit = share.budget
+        if self.auditor is not None:
+            self.auditor.grant(share.budget)
+        if share.window is not None:
+            start, end = share.window
+            self.ledger.open_window(start, end)
+            pacer.end(end - share.epoch_s)
+        self._shared.set()
+        self._changed.set()
+
+    def perform(self, operation: Operation) -> Result:
+        """Wait until ``operation`` may leave, do it, and count what became of it.
+
+        Raises:
+            StopUser: the run is over.
+        """
+        due_s = self._wait_until_due(operation)
+        ledger = self.ledger
+        ledger.note_due()
+        if self.budget.exhausted:
+            ledger.note_dropped()
+            raise StopUser
+        ledger.note_sent()
+        alone = self._active == 0
+        self._active += 1
+        try:
+            result = self.session.execute(operation, due_s)
+            ledger.add(result)
+            if alone and self._active == 1:
+                self._light[0] += 1
+                self._light[1] += result.service_s
+        except GreenletExit:
+            self._abandoned += 1
+            raise
+        except Exception:
+            # No failure of the service comes as an exception.
+            self._abandoned += 1
+            self._defects += 1
+            raise
+        finally:
+            self._active -= 1
+        if not self._said_throttled and _throttled_by_account(result):
+            self._said_throttled = True
+            self._send_message(THROTTLED_MESSAGE, {"run_id": self.plan.run_id})
+        return result
+
+    def made(self, make: Callable[[], Operation | None]) -> Operation | None:
+        """What the workload makes. Where it raises, that is no failure of the service.
+
+        Locust logs what is raised here and goes on; the run is not valid all the same.
+        """
+        try:
+            return make()
+        except Exception:
+            self._defects += 1
+            raise
+
+    def stop(self, at_s: float, grace_s: float) -> gevent.Greenlet:
+        """Send nothing new from ``at_s`` on, let operations finish, then report for the last time.
+
+        Returns what does so; it has ended when the last report has left.
+
+        Args:
+            at_s: UTC seconds.
+            grace_s: How long operations in flight may take.
+        """
+        if self._ending is not None:
+            return self._ending
+        self._stopping = True
+        if self._share is not None and self._share.window is not None:
+            # After the window nothing was due any more.
+            at_s = min(at_s, self._share.window[1])
+        if self._pacer is not None:
+            self._pacer.end(at_s - self._epoch_s)
+        self._stopped_s = at_s
+        self.ledger.close_window(at_s)
+        self._shared.set()
+        self._changed.set()
+        self._ending = gevent.spawn(self._end, grace_s)
+        return self._ending
+
+    def close(self) -> None:
+        """Stop every greenlet and close every connection."""
+        gevent.killall(self._greenlets)
+        if self.auditor is not None:
+            self.auditor.close()
+        self.session.close()
+        self.ledger.close()
+
+    def _wait_until_due(self, operation: Operation) -> float | None:
+        """Wait for a place in the schedule; when that was, or None in a closed loop.
+
+        A place that is too late to be of use is dropped, and the next one taken.
+        """
+        self._shared.wait()
+        units = 1 if self._one_each else operation.entities_asked
+        with self._turn:
+            while True:
+                due_s, late_s = self._next_place()
+                self._handed_out += units
+                self._operations += 1
+                if due_s is None or self._of_use(due_s, late_s):
+                    return due_s
+                self.ledger.note_due()
+                self.ledger.note_dropped()
+
+    def _of_use(self, due_s: float, late_s: float) -> bool:
+        return late_s <= self._give_up_after_s and due_s >= self._epoch_s + self._fresh_from_s
+
+    def _next_place(self) -> tuple[float | None, float]:
+        """When the next operation was due, after waiting for it, and how late it is."""
+        pacer = self._pacer
+        while True:
+            now = self.clock()
+            if pacer is None or self._stopping or self.budget.exhausted:
+                raise StopUser
+            due = pacer.next(now - self._epoch_s, self._handed_out)
+            if due is STOP:
+                raise StopUser
+            at_s = self._epoch_s + due.at_s
+            if at_s <= now:
+                return (at_s if due.scheduled else None), now - at_s
+            # A new share, or the end, is not slept through.
+            self._changed.clear()
+            if not self._changed.wait(min(at_s - now, _LONGEST_SLEEP_S)):
+                self._lag_s = max(self._lag_s, self.clock() - at_s)
+
+    def _waiting(self) -> int:
+        """Operations that are due and not handed out: units, by what one has had on average."""
+        if self._pacer is None or not self._operations:
+            return 0
+        now = self.clock() if self._stopped_s is None else self._stopped_s
+        behind = self._pacer.behind(now - self._epoch_s, self._handed_out)
+        return round(behind * self._operations / self._handed_out)
+
+    def _take_lag(self) -> float:
+        lag_s, self._lag_s = self._lag_s, 0.0
+        return lag_s
+
+    def _report_forever(self) -> None:
+        while True:
+            gevent.sleep(REPORT_EVERY_S)
+            self._report(final=False)
+
+    def _end(self, grace_s: float) -> None:
+        deadline = self.clock() + grace_s
+        while self._active and self.clock() < deadline:
+            gevent.sleep(0.02)
+        gevent.killall(self._greenlets)
+        self.ledger.note_due(self._waiting())
+        self._report(final=True)
+
+    def _report(self, *, final: bool) -> None:
+        self._most_connections = max(self._most_connections, self.session.connections_in_use)
+        samples = list(self._samples)
+        self._samples.clear()
+        delta = self.ledger.drain()
+        self._send_message(
+            REPORT_MESSAGE,
+            {
+                "run_id": self.plan.run_id,
+                "final": final,
+                "delta": delta.encode() if self._encoded else delta,
+                "samples": [[s.second, s.cpu_percent, s.machine_percent, s.lag_s] for s in samples],
+                "in_flight": self._active + self._abandoned,
+                "waiting": self._waiting(),
+                "connections_in_use": self._most_connections,
+                "light": list(self._light),
+                "defects": self._defects,
+                "billable_transactions": self.budget.spent,
+                "exhausted": self.budget.exhausted,
+                "written": self.auditor.written() if final and self.auditor is not None else None,
+            },
+        )
+
+
+def _throttled_by_account(result: Result) -> bool:
+    return any(attempt.scope is Scope.ACCOUNT for attempt in result.attempts)

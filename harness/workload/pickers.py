@@ -1,0 +1,196 @@
+"""Which of the numbered things is touched next.
+
+A picker knows numbers alone. Whether numbers that lie together are keys that lie together is the
+scheme's business, so that one picker makes a hot range of ordered keys and scattered hot keys of
+hashed ones.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import random
+from array import array
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import ClassVar, Protocol
+
+
+class Picker(Protocol):
+    """Draws which of the numbered things is touched next.
+
+    Attributes:
+        newest_first: True where what is drawn is an age: 0 is what was made last.
+    """
+
+    newest_first: ClassVar[bool]
+
+    def draw(self, rng: random.Random) -> int:
+        """A number from 0 to count-1."""
+
+    def share_of_hottest(self) -> float | None:
+        """Share of the draws that go to the thing with the most, where theory tells."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Uniform:
+    """Every number equally often."""
+
+    newest_first: ClassVar[bool] = False
+
+    count: int
+
+    def draw(self, rng: random.Random) -> int:
+        """A number from 0 to count-1."""
+        return int(rng.random() * self.count)
+
+    def share_of_hottest(self) -> float:
+        """That of any number."""
+        return 1 / self.count
+
+
+class Zipfian:
+    """Number k (from 0) with probability proportional to 1 / (k+1)^theta: 0 is the hottest.
+
+    Args:
+        count: How many numbers.
+        theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
+    """
+
+    __slots__ = ("_cumulated", "_last", "_total")
+    newest_first: ClassVar[bool] = False
+
+    def __init__(self, count: int, theta: float) -> None:
+        weights = (1.0 / (number**theta) for number in range(1, count + 1))
+        self._cumulated = array("d", itertools.accumulate(weights))
+        self._total: float = self._cumulated[-1]
+        self._last = count - 1
+
+    def draw(self, rng: random.Random) -> int:
+        """A number from 0 to count-1."""
+        place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
+        return place if place < self._last else self._last
+
+    def share_of_hottest(self) -> float | None:
+        """1 by the sum of 1 / (k+1)^theta over all numbers."""
+        return 1.0 / self._total
+
+
+class Latest(Zipfian):
+    """Ages: the newest is the hottest, older ones are touched as `Zipfian` says.
+
+    Args:
+        count: How many ages.
+        theta: Skew; 0 is uniform.
+    """
+
+    __slots__ = ()
+    newest_first: ClassVar[bool] = True
+
+    def share_of_hottest(self) -> None:
+        """Theory does not tell: what is newest changes with every insert."""
+
+
+class Hotspot:
+    """A share of the draws goes to a share of the numbers, evenly; the rest to the others.
+
+    The hot numbers are the first ones: neighbours, and a hot range where the scheme keeps order.
+
+    Args:
+        count: How many numbers.
+        operations_share: This share of the draws, from 0 to 1, ...
+        keys_share: ... goes to this share of the numbers, at least to one.
+    """
+
+    __slots__ = ("_cold", "_hot", "_hot_draws", "_last")
+    newest_first: ClassVar[bool] = False
+
+    def __init__(self, count: int, operations_share: float, keys_share: float) -> None:
+        self._hot = min(count, max(1, round(count * keys_share)))
+        self._cold = count - self._hot
+        # Without others the hot ones take it all.
+        self._hot_draws = operations_share if self._cold else 1.0
+        self._last = count - 1
+
+    def draw(self, rng: random.Random) -> int:
+        """A number from 0 to count-1."""
+        chance, hot_draws = rng.random(), self._hot_draws
+        if chance < hot_draws:
+            return int(chance / hot_draws * self._hot)
+        place = self._hot + int((chance - hot_draws) / (1.0 - hot_draws) * self._cold)
+        return place if place < self._last else self._last
+
+    def share_of_hottest(self) -> float:
+        """That of any hot number, or of any other where these are touched more."""
+        hot = self._hot_draws / self._hot
+        return max(hot, (1.0 - self._hot_draws) / self._cold) if self._cold else hot
+
+
+class Sequential:
+    """One number after the other, round and round.
+
+    Args:
+        count: How many numbers.
+        start: The first one, taken round: workers with different ones do not walk in step.
+    """
+
+    __slots__ = ("_count", "_next")
+    newest_first: ClassVar[bool] = False
+
+    def __init__(self, count: int, start: int = 0) -> None:
+        self._count = count
+        self._next = start % count
+
+    def draw(self, rng: random.Random) -> int:
+        """A number from 0 to count-1; chance has no part in it."""
+        drawn = self._next
+        self._next = drawn + 1 if drawn + 1 < self._count else 0
+        return drawn
+
+    def share_of_hottest(self) -> float:
+        """That of any number."""
+        return 1 / self._count
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What pickers may need beyond the count.
+
+    Attributes:
+        theta: Skew of `Zipfian` and `Latest`.
+        hot_operations: Share of the draws that a `Hotspot` gets.
+        hot_keys: Share of the numbers that a `Hotspot` is.
+        start: Where `Sequential` starts.
+    """
+
+    theta: float
+    hot_operations: float
+    hot_keys: float
+    start: int
+
+
+PICKERS: Mapping[str, Callable[[int, Shape], Picker]] = MappingProxyType(
+    {
+        "uniform": lambda count, _: Uniform(count),
+        "zipfian": lambda count, shape: Zipfian(count, shape.theta),
+        "hotspot": lambda count, shape: Hotspot(count, shape.hot_operations, shape.hot_keys),
+        "latest": lambda count, shape: Latest(count, shape.theta),
+        "sequential": lambda count, shape: Sequential(count, shape.start),
+    }
+)
+"""All pickers by the name that ``keys.distribution`` may have."""
+
+
+def new_picker(
+    name: str,
+    count: int,
+    *,
+    theta: float,
+    hot_operations: float,
+    hot_keys: float,
+    start: int,
+) -> Picker:
+    """The picker called ``name`` in `PICKERS`, over the numbers from 0 to count-1; see `Shape`."""
+    shape = Shape(theta=theta, hot_operations=hot_operations, hot_keys=hot_keys, start=start)
+    return PICKERS[name](count, shape)

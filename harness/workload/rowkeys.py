@@ -1,0 +1,215 @@
+"""How rows are named. RowKeys sort as text, which decides what a range of them can mean.
+
+Time is simulated and only keeps order: rows are a millisecond apart, from 2024-01-01 on. Numbers
+are padded by `str.zfill`, in a third of the time that a format with a width takes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from harness.workload.keys import Rows
+
+TICKS_AT_EPOCH = 638_396_640_000_000_000
+"""Ticks of 100 ns from the year 1 to 2024-01-01, where simulated time begins."""
+MAX_TICKS = 3_155_378_975_999_999_999
+"""The last tick of the year 9999."""
+_TICKS_LEFT = MAX_TICKS - TICKS_AT_EPOCH
+TICKS_A_ROW = 10_000
+"""Simulated time between two rows: a millisecond. Workers are told apart within it."""
+
+
+class RowKeys(Protocol):
+    """A way to name rows.
+
+    Attributes:
+        order: 1 where RowKeys ascend with the row's number, -1 where they descend, 0 for neither.
+    """
+
+    order: ClassVar[int]
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """RowKey of a loaded row.
+
+        Args:
+            partition: Number of its partition.
+            row: Number of the row in it.
+            number: Number of the row among all loaded ones.
+        """
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """RowKey of the row number ``number`` (from 1) that a worker inserts.
+
+        Args:
+            worker: Number of the worker, below 10,000.
+            number: Number of the row, from 1.
+            loaded: How many rows were loaded.
+        """
+
+
+class SequenceRows:
+    """Zero-padded numbers, behind the number of the partition; new rows sort last."""
+
+    __slots__ = ("_width",)
+    order: ClassVar[int] = 1
+
+    def __init__(self, partitions: int) -> None:
+        self._width = len(str(partitions - 1))
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """Partition and row, both of fixed width."""
+        return f"{str(partition).zfill(self._width)}-{str(row).zfill(8)}"
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """Worker and number, both of fixed width."""
+        return f"w{str(worker).zfill(4)}-{str(number).zfill(10)}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NumberedRows:
+    """Identifiers of things, one sequence over all partitions: ``order-0000000012``.
+
+    Attributes:
+        thing: What a row is.
+    """
+
+    order: ClassVar[int] = 1
+
+    thing: str
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """The number among all rows, of fixed width."""
+        return f"{self.thing}-{str(number).zfill(10)}"
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """The sequence goes on; workers are told apart at its end."""
+        return f"{self.thing}-{str(loaded + number).zfill(10)}-{str(worker).zfill(4)}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimestampRows:
+    """Time in ticks of 100 ns and 19 digits: the newest row sorts last."""
+
+    order: ClassVar[int] = 1
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """Rows come a millisecond apart."""
+        return str(TICKS_AT_EPOCH + number * TICKS_A_ROW).zfill(19)
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """Newer than all that was loaded; workers are ticks of one millisecond apart."""
+        return str(TICKS_AT_EPOCH + (loaded + number) * TICKS_A_ROW + worker).zfill(19)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InvertedTimestampRows:
+    """What is left of time, in ticks of 100 ns and 19 digits: the newest row sorts first."""
+
+    order: ClassVar[int] = -1
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """Rows come a millisecond apart."""
+        return str(_TICKS_LEFT - number * TICKS_A_ROW).zfill(19)
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """Newer than all that was loaded; workers are ticks of one millisecond apart."""
+        return str(_TICKS_LEFT - (loaded + number) * TICKS_A_ROW - worker).zfill(19)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuidRows:
+    """Random-looking identifiers: no order that a query could use."""
+
+    order: ClassVar[int] = 0
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """The GUID of a number."""
+        return guid(scattered(number))
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """The GUID of a number that no loaded row and no other worker has."""
+        return guid(scattered(new_number(worker, number)))
+
+
+_FIRST_WORDS = (
+    "amber brisk calm dusty early faint grand hazy idle jolly keen late mild neat odd plain"
+)
+_LAST_WORDS = "arch barn cove dune elm fern gate hill inn jetty knoll lane mill nook oak path"
+_FIRST = tuple(_FIRST_WORDS.split())
+_LAST = tuple(_LAST_WORDS.split())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SlugRows:
+    """Titles as they are in addresses, ``keen-oak-12``: they tell nothing about time."""
+
+    order: ClassVar[int] = 0
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """Two words and the number of the row."""
+        return f"{_title(number)}-{number}"
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """A higher number than any loaded row has, and the worker's."""
+        return f"{_title(number)}-{loaded + number}-{worker}"
+
+
+def _title(number: int) -> str:
+    mixed = number * 0x9E3779B1 >> 8
+    return f"{_FIRST[mixed & 15]}-{_LAST[mixed >> 4 & 15]}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EmptyRows:
+    """No RowKey: the PartitionKey says it all."""
+
+    order: ClassVar[int] = 0
+
+    def loaded(self, partition: int, row: int, number: int) -> str:
+        """The empty string."""
+        return ""
+
+    def inserted(self, worker: int, number: int, loaded: int) -> str:
+        """The empty string."""
+        return ""
+
+
+ROW_KEYS: Mapping[str, Callable[[Rows], RowKeys]] = MappingProxyType(
+    {
+        "sequence": lambda rows: SequenceRows(rows.partitions),
+        "timestamp": lambda _: TimestampRows(),
+        "inverted-timestamp": lambda _: InvertedTimestampRows(),
+        "guid": lambda _: GuidRows(),
+        "slug": lambda _: SlugRows(),
+    }
+)
+"""What ``keys.row_keys`` may name."""
+
+
+def row_keys_of(name: str, rows: Rows) -> RowKeys:
+    """The way to name rows that is called ``name`` in `ROW_KEYS`."""
+    return ROW_KEYS[name](rows)
+
+
+def scattered(number: int) -> int:
+    """A number of 128 bits that belongs to ``number`` alone: always the same, evenly spread."""
+    # Odd factors and shifted copies of the upper bits can be undone: no two numbers meet.
+    mixed = (number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 & 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+    mixed ^= mixed >> 67
+    mixed = mixed * 0xD1342543DE82EF95DA942042E4DD58B5 & 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+    return mixed ^ mixed >> 61
+
+
+def new_number(worker: int, number: int) -> int:
+    """A number under 2^64 that no loaded thing and no other worker has."""
+    return (worker + 1 << 44) + number
+
+
+def guid(value: int) -> str:
+    """``value`` of 128 bits as a GUID. Several times as fast as `uuid.UUID`."""
+    text = value.to_bytes(16, "big").hex("-", 4)
+    return f"{text[:13]}-{text[13:22]}-{text[22:26]}{text[27:]}"

@@ -1,0 +1,289 @@
+"""A blog: posts by month, and three tables by which they are found otherwise.
+
+The key design for blog posts: Posts has the publish month as PartitionKey, and as RowKey the slug
+or an inverted timestamp, which are the two classes here. PostsByCategory, PostsByTag and
+PostsByAuthor have yyyy-MM-dd-HH-mm-ss + slug as RowKey, and name their post. The service keeps no
+two partitions in step, the application does: post first, then its index rows, one after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import ClassVar
+
+from harness.model.entity import EdmValue
+from harness.model.operation import Operation, Range
+from harness.model.outcome import Result
+from harness.workload.making import entities_of
+from harness.workload.scenario import Pointers, Recent, Scenario, Setting
+from harness.workload.scenarios import times
+from harness.workload.scenarios.times import DAY, Clock, Moment, Spread
+
+CATEGORIES = ("architecture", "cloud", "data", "news", "tools")
+TOPICS = ("tables", "queues", "blobs", "keys", "queries", "retries", "pricing", "testing")
+LEVELS = ("howto", "opinion", "release")
+AUTHORS = ("author-1", "author-2", "author-3", "author-4", "author-5", "author-6", "author-7")
+LATEST = 10
+
+_INDEXES = (
+    ("PostsByCategory", CATEGORIES),
+    ("PostsByTag", TOPICS),
+    ("PostsByTag", LEVELS),
+    ("PostsByAuthor", AUTHORS),
+)
+_LOADED_DAYS = 27
+"""Loaded posts are spread over these first days of a month; new ones come behind them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """A post; its number decides about its category, tags and author."""
+
+    number: int
+    slug: str
+    published: Moment
+
+    @property
+    def listed_by(self) -> Iterator[tuple[str, str]]:
+        """Table and PartitionKey of each of its index rows."""
+        return ((table, names[self.number % len(names)]) for table, names in _INDEXES)
+
+    @property
+    def index_row(self) -> str:
+        """RowKey of its index rows."""
+        return f"{self.published.stamp}-{self.slug}"
+
+
+class Blog(Scenario):
+    """``partitions`` months with ``rows`` posts each, by slug; five entities a post."""
+
+    tables = ("Posts", "PostsByCategory", "PostsByTag", "PostsByAuthor")
+    actions: ClassVar[Mapping[str, float]] = {
+        "get_post": 40,
+        "list_by_date": 10,
+        "list_by_category": 10,
+        "list_by_tag": 10,
+        "list_by_author": 5,
+        "latest_posts": 15,
+        "publish": 6,
+        "unpublish": 4,
+    }
+    pointers = tuple(Pointers(table=table, to="Posts") for table in tables[1:])
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._total = setting.partitions * setting.rows
+        self._loaded_at = Spread(setting.rows, _LOADED_DAYS * DAY)
+        self._last = setting.partitions - 1
+        start = times.month(self._last).after(_LOADED_DAYS * DAY)
+        self._clock = Clock(start, setting.worker)
+        self._moving = self.does("publish", "unpublish")
+        self._published: Recent[Post] = Recent()
+
+    def loading(self) -> Iterator[Operation]:
+        """Every post, then the index tables, each partition by partition."""
+        posts = [
+            self._loaded(month, number)
+            for month in range(self.setting.partitions)
+            for number in range(self.setting.rows)
+        ]
+        yield from self.batched(self._post(post) for post in posts)
+        for table, names in _INDEXES:
+            for number, name in enumerate(names):
+                listed = posts[number :: len(names)]
+                yield from self.batched(self._index_row(post, table, name) for post in listed)
+
+    def get_post(self, rng: random.Random) -> Operation:
+        """A single post by what its address on the web has: month, and slug or ID."""
+        post = self._any(rng)
+        return self.get(post.published.month, self._row_key(post), table="Posts", name="get_post")
+
+    def list_by_date(self, rng: random.Random) -> Operation:
+        """The posts of a week: all of the month are walked, as slugs do not sort by date."""
+        month, week = self.pick(rng), rng.randrange(4)
+        begin = times.month(month).after(week * 7 * DAY)
+        return self.query(
+            begin.month,
+            table="Posts",
+            name="list_by_date",
+            filter=_published(begin, begin.after(7 * DAY)),
+            select=("Title", "Published"),
+            walks=self._month(month),
+        )
+
+    def list_by_category(self, rng: random.Random) -> Operation:
+        """The posts of a month in a category, of which one is read then."""
+        return self._list("list_by_category", "PostsByCategory", CATEGORIES, rng)
+
+    def list_by_tag(self, rng: random.Random) -> Operation:
+        """The posts of a month with a tag, of which one is read then."""
+        return self._list("list_by_tag", "PostsByTag", (*TOPICS, *LEVELS), rng)
+
+    def list_by_author(self, rng: random.Random) -> Operation:
+        """The posts of a month by an author, of which one is read then."""
+        return self._list("list_by_author", "PostsByAuthor", AUTHORS, rng)
+
+    def latest_posts(self, rng: random.Random) -> Operation:
+        """The latest posts: the whole month is read, and sorted by the application."""
+        return self.query(
+            self._clock.now.month,
+            table="Posts",
+            name="latest_posts",
+            select=("Title", "Published"),
+            walks=self._month(self._last),
+        )
+
+    def publish(self, rng: random.Random) -> Operation:
+        """A new post, then each of its index rows."""
+        new = Post(
+            number=rng.randrange(1_000_000),
+            slug=f"post-{self.new_id(after=self._total)}",
+            published=self._clock.next(),
+        )
+        rows = [self._index_row(new, *listed) for listed in new.listed_by]
+        done = partial(self._published.acknowledged, new)
+        return self.in_turn([self._post(new, "publish_post"), *rows], done)
+
+    def unpublish(self, rng: random.Random) -> Operation:
+        """Delete the oldest of the worker's posts, then its index rows; without one, publish."""
+        post = self._published.take()
+        if post is None:
+            return self.publish(rng)
+        deleted = self.delete(
+            post.published.month, self._row_key(post), table="Posts", name="unpublish_post"
+        )
+        rows = [
+            self.delete(name, post.index_row, table=table, name="delete_index_row")
+            for table, name in post.listed_by
+        ]
+        return self.in_turn([deleted, *rows])
+
+    def _row_key(self, post: Post) -> str:
+        return post.slug
+
+    def _any(self, rng: random.Random) -> Post:
+        """A post that is there."""
+        new = self._published.sometimes(rng)
+        return new or self._loaded(self.pick(rng), rng.randrange(self.setting.rows))
+
+    def _loaded(self, month: int, number: int) -> Post:
+        of_all = month * self.setting.rows + number
+        return Post(
+            number=of_all,
+            slug=f"post-{of_all:08d}",
+            published=times.month(month).after(self._loaded_at.at(number)),
+        )
+
+    def _post(self, post: Post, name: str = "") -> Operation:
+        content: dict[str, EdmValue] = {
+            "Title": f"About {post.slug}",
+            "Slug": post.slug,
+            "Published": post.published.utc,
+            "Author": AUTHORS[post.number % len(AUTHORS)],
+        }
+        return self.insert(
+            post.published.month, self._row_key(post), content, table="Posts", name=name
+        )
+
+    def _index_row(self, post: Post, table: str, partition_key: str) -> Operation:
+        # A pointer and what a list shows of a post; it is not filled up.
+        content = {
+            "TargetPartition": post.published.month,
+            "TargetRow": self._row_key(post),
+            "Title": f"About {post.slug}",
+        }
+        return self.insert(
+            partition_key, post.index_row, content, table=table, name="insert_index_row", fill=False
+        )
+
+    def _list(self, action: str, table: str, names: Sequence[str], rng: random.Random) -> Operation:
+        month, name = self.pick(rng), names[rng.randrange(len(names))]
+        family = next(of for at, of in _INDEXES if at == table and name in of)
+        first = month * self.setting.rows
+        listed = range(
+            first + (family.index(name) - first) % len(family),
+            first + self.setting.rows,
+            len(family),
+        )
+        return self.query(
+            name,
+            table=table,
+            name=action,
+            row_from=times.month(month).month,
+            row_before=times.month(month + 1).month,
+            walks=Range(len(listed), self._still(month)),
+            then=self._follow_pointer,
+        )
+
+    def _follow_pointer(self, result: Result) -> Operation | None:
+        """Read the first post of a list. Somebody may have deleted it meanwhile."""
+        listed = entities_of(result)
+        if not listed:
+            return None
+        target = listed[0]["TargetPartition"], listed[0]["TargetRow"]
+        return self.get(*target, table="Posts", name="follow_pointer")
+
+    def _still(self, month: int) -> bool:
+        """Whether nobody writes into this loaded month: new posts come into the last one."""
+        return month < self._last or not self._moving
+
+    def _month(self, month: int) -> Range:
+        new = self._published.written if month == self._last else 0
+        return Range(self.setting.rows + new, self._still(month))
+
+
+class BlogNewestFirst(Blog):
+    """The same with inverted timestamps as RowKeys: the latest posts come first."""
+
+    actions: ClassVar[Mapping[str, float]] = {**Blog.actions, "find_by_slug": 5}
+
+    def find_by_slug(self, rng: random.Random) -> Operation:
+        """A post by its slug, which is no key here: its month is walked."""
+        month = self.pick(rng)
+        post = self._loaded(month, rng.randrange(self.setting.rows))
+        return self.query(
+            post.published.month,
+            table="Posts",
+            name="find_by_slug",
+            filter=f"Slug eq '{post.slug}'",
+            walks=self._month(month),
+        )
+
+    def list_by_date(self, rng: random.Random) -> Operation:
+        """The posts of a week: just these are walked, as RowKeys sort by date."""
+        month, week = self.pick(rng), rng.randrange(4)
+        begin = times.month(month).after(week * 7 * DAY)
+        row_from, row_before = times.newest_first(begin, begin.after(7 * DAY))
+        walked = self._loaded_at.within(week * 7 * DAY, (week + 1) * 7 * DAY)
+        return self.query(
+            begin.month,
+            table="Posts",
+            name="list_by_date",
+            row_from=row_from,
+            row_before=row_before,
+            select=("Title", "Published"),
+            walks=Range(walked, week < 3 or self._still(month)),
+        )
+
+    def latest_posts(self, rng: random.Random) -> Operation:
+        """The latest posts: they stand at the beginning of the month."""
+        return self.query(
+            self._clock.now.month,
+            table="Posts",
+            name="latest_posts",
+            select=("Title", "Published"),
+            top=LATEST,
+            walks=self._month(self._last),
+        )
+
+    def _row_key(self, post: Post) -> str:
+        return post.published.inverted
+
+
+def _published(begin: Moment, end: Moment) -> str:
+    """Filter on the publish date."""
+    first, last = (f"datetime'{moment.utc:%Y-%m-%dT%H:%M:%SZ}'" for moment in (begin, end))
+    return f"Published ge {first} and Published lt {last}"

@@ -1,0 +1,116 @@
+"""An event log: one partition a day, the newest event first.
+
+The key design for blog posts, "Good RowKey examples" and "Pattern C: Event logs", advises the date
+as PartitionKey and an inverted timestamp as RowKey. The performance checklist, "Append Only and
+Prepend Only patterns", names just this as a hot partition: every write goes to today.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from harness.model.entity import EdmValue
+from harness.model.operation import Operation, Range
+from harness.model.outcome import Result
+from harness.workload.scenario import Scenario, Setting
+from harness.workload.scenarios import times
+from harness.workload.scenarios.times import HOUR, Clock, Moment, Spread
+
+LEVELS = ("info", "info", "info", "info", "warning", "info", "info", "info", "info", "error")
+"""Of ten events, one is a warning and one an error."""
+LATEST = 20
+BATCH = 20
+_LOADED_HOURS = 12
+"""Loaded events are of the first half of each day; new ones come behind those of the last."""
+
+
+class EventLog(Scenario):
+    """``partitions`` days with ``rows`` events each."""
+
+    actions: ClassVar[Mapping[str, float]] = {
+        "write_event": 60,
+        "write_batch": 5,
+        "latest_events": 20,
+        "events_of_an_hour": 10,
+        "errors_of_a_day": 3,
+    }
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._today = setting.partitions - 1
+        self._loaded = Spread(setting.rows, _LOADED_HOURS * HOUR)
+        self._clock = Clock(times.day(self._today).after(_LOADED_HOURS * HOUR), setting.worker)
+        self._written = 0
+        self._moving = self.does("write_event", "write_batch")
+
+    def loading(self) -> Iterator[Operation]:
+        """Day by day."""
+        return self.batched(
+            self._event(times.day(day).after(self._loaded.at(number)), number)
+            for day in range(self.setting.partitions)
+            for number in range(self.setting.rows)
+        )
+
+    def write_event(self, rng: random.Random) -> Operation:
+        """One event, into today's partition."""
+        event = self._event(self._clock.next(), self.new_number(), "write_event")
+        return self.in_turn([event], self._count)
+
+    def write_batch(self, rng: random.Random) -> Operation:
+        """What a server collected, by one transaction."""
+        events = [self._event(self._clock.next(), self.new_number()) for _ in range(BATCH)]
+        # A transaction stays in one partition, also where midnight begins another.
+        today = [event for event in events if event.partition == events[0].partition]
+        return self.in_turn([self.transaction(today, name="write_batch")], self._count)
+
+    def latest_events(self, rng: random.Random) -> Operation:
+        """The latest events stand at the beginning of today's partition."""
+        return self.query(
+            self._clock.now.date,
+            name="latest_events",
+            top=LATEST,
+            walks=self._day(self._today),
+        )
+
+    def events_of_an_hour(self, rng: random.Random) -> Operation:
+        """The events of one hour: a range of RowKeys into which nothing comes any more."""
+        hour = rng.randrange(_LOADED_HOURS)
+        begin = times.day(self.pick(rng)).after(hour * HOUR)
+        row_from, row_before = times.newest_first(begin, begin.after(HOUR))
+        walked = self._loaded.within(hour * HOUR, (hour + 1) * HOUR)
+        return self.query(
+            begin.date,
+            name="events_of_an_hour",
+            row_from=row_from,
+            row_before=row_before,
+            walks=Range(walked, True),
+        )
+
+    def errors_of_a_day(self, rng: random.Random) -> Operation:
+        """The errors of a day: all of its events are walked, and one of ten is returned."""
+        number = self.pick(rng)
+        return self.query(
+            times.day(number).date,
+            name="errors_of_a_day",
+            filter="Level eq 'error'",
+            walks=self._day(number),
+        )
+
+    def _count(self, written: Result) -> None:
+        if written.operation.partition_key == times.day(self._today).date:
+            self._written += written.operation.entities_asked
+
+    def _day(self, number: int) -> Range:
+        if number < self._today:
+            return Range(self.setting.rows, True)
+        return Range(self.setting.rows + self._written, not self._moving)
+
+    def _event(self, at: Moment, number: int, name: str = "") -> Operation:
+        content: dict[str, EdmValue] = {
+            "At": at.utc,
+            "Level": LEVELS[number % len(LEVELS)],
+            "Source": "web",
+        }
+        return self.insert(at.date, at.inverted, content, name=name)

@@ -1,0 +1,165 @@
+"""Orders of an online shop, found by customer and by date.
+
+The key design for blog posts, "Good PartitionKey examples": CustomerId, with the OrderId as RowKey.
+The performance checklist, "Denormalization": an order that is wanted by date too is stored a second
+time, in a table with the date as PartitionKey. The application keeps both in step, one after the
+other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import ClassVar
+
+from harness.model.entity import EdmValue
+from harness.model.operation import Kind, Operation, Range
+from harness.workload.scenario import Pointers, Recent, Scenario, Setting
+from harness.workload.scenarios import times
+
+DAYS = 10
+"""Loaded orders are spread over so many days; new ones are all of the day behind them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """An order, and what its keys are made of."""
+
+    customer: str
+    order_id: str
+    day: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """PartitionKey and RowKey in Orders."""
+        return self.customer, self.order_id
+
+    @property
+    def by_date(self) -> tuple[str, str]:
+        """PartitionKey and RowKey in OrdersByDate."""
+        return times.day(self.day).date, f"{self.customer}__{self.order_id}"
+
+
+class Orders(Scenario):
+    """``partitions`` customers with ``rows`` orders each; two entities an order."""
+
+    tables = ("Orders", "OrdersByDate")
+    actions: ClassVar[Mapping[str, float]] = {
+        "read_order": 30,
+        "orders_of_customer": 25,
+        "orders_of_day": 5,
+        "place_order": 25,
+        "ship_order": 10,
+        "cancel_order": 5,
+    }
+    pointers = (Pointers(table="OrdersByDate", to="Orders"),)
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._width = len(str(setting.partitions - 1))
+        self._total = setting.partitions * setting.rows
+        self._moving = self.does("place_order", "cancel_order")
+        self._placed: Recent[Order] = Recent()
+
+    def loading(self) -> Iterator[Operation]:
+        """The orders customer by customer, then their copies day by day."""
+        yield from self.batched(self._order(self._loaded(number)) for number in range(self._total))
+        yield from self.batched(
+            self._copy(self._loaded(number))
+            for day in range(DAYS)
+            for number in range(day, self._total, DAYS)
+        )
+
+    def read_order(self, rng: random.Random) -> Operation:
+        """One order."""
+        return self.get(*self._any(rng).key, table="Orders", name="read_order")
+
+    def orders_of_customer(self, rng: random.Random) -> Operation:
+        """All orders of one customer: a partition."""
+        return self.query(
+            self._customer(self.pick(rng)),
+            table="Orders",
+            name="orders_of_customer",
+            walks=Range(self.setting.rows, not self._moving),
+        )
+
+    def orders_of_day(self, rng: random.Random) -> Operation:
+        """All orders of one day: a partition of the other table, without which it is a scan."""
+        day = rng.randrange(DAYS + 1)
+        return self.query(
+            times.day(day).date,
+            table="OrdersByDate",
+            name="orders_of_day",
+            walks=Range(self._loaded_on(day), day < DAYS or not self._moving),
+        )
+
+    def place_order(self, rng: random.Random) -> Operation:
+        """A new order, then its copy."""
+        new = Order(
+            customer=self._customer(self.pick(rng)),
+            order_id=self.new_id(after=self._total),
+            day=DAYS,
+        )
+        return self.in_turn(
+            [self._order(new, "place_order"), self._copy(new, "insert_copy")],
+            partial(self._placed.acknowledged, new),
+        )
+
+    def ship_order(self, rng: random.Random) -> Operation:
+        """An order changes: twice, which is the price of storing it twice."""
+        order, change = self._any(rng), {"Status": "shipped"}
+        kind = Kind.UPDATE_MERGE
+        return self.in_turn(
+            [
+                self.write(kind, *order.key, change, table="Orders", name="ship_order"),
+                self.write(kind, *order.by_date, change, table="OrdersByDate", name="update_copy"),
+            ]
+        )
+
+    def cancel_order(self, rng: random.Random) -> Operation:
+        """Delete the oldest order that the worker placed, then its copy; without one, place one."""
+        order = self._placed.take()
+        if order is None:
+            return self.place_order(rng)
+        return self.in_turn(
+            [
+                self.delete(*order.key, table="Orders", name="cancel_order"),
+                self.delete(*order.by_date, table="OrdersByDate", name="delete_copy"),
+            ]
+        )
+
+    def _customer(self, number: int) -> str:
+        return f"customer-{number:0{self._width}d}"
+
+    def _any(self, rng: random.Random) -> Order:
+        """An order that is there."""
+        rows = self.setting.rows
+        new = self._placed.sometimes(rng)
+        return new or self._loaded(self.pick(rng) * rows + rng.randrange(rows))
+
+    def _loaded(self, number: int) -> Order:
+        return Order(
+            customer=self._customer(number // self.setting.rows),
+            order_id=f"{number:08d}",
+            day=number % DAYS,
+        )
+
+    def _loaded_on(self, day: int) -> int:
+        return 0 if day == DAYS else len(range(day, self._total, DAYS))
+
+    def _order(self, order: Order, name: str = "") -> Operation:
+        return self.insert(*order.key, _content(order), table="Orders", name=name)
+
+    def _copy(self, order: Order, name: str = "") -> Operation:
+        # All of the order, so that nobody needs to read the other one; and which one that is.
+        partition_key, row_key = order.key
+        pointer = {"TargetPartition": partition_key, "TargetRow": row_key}
+        return self.insert(
+            *order.by_date, {**_content(order), **pointer}, table="OrdersByDate", name=name
+        )
+
+
+def _content(order: Order) -> dict[str, EdmValue]:
+    return {"Status": "placed", "Customer": order.customer, "OrderId": order.order_id}

@@ -1,0 +1,194 @@
+"""PartitionKeys with a day, a month or a year in them, from 2024 on; new rows go to the newest.
+
+Documents disagree about them. Key design for blog posts takes a date for logs and a month for
+posts, and finds them evenly distributed; the performance checklist, "Append Only and Prepend Only
+patterns", names the date as PartitionKey as its example of a hot partition.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import functools
+from collections.abc import Callable
+from typing import ClassVar
+
+from harness.workload.keys import Key, KeyScheme, Rows
+from harness.workload.rowkeys import (
+    InvertedTimestampRows,
+    NumberedRows,
+    RowKeys,
+    SlugRows,
+    TimestampRows,
+)
+
+_YEAR = 2024
+_YEARS = 10_000 - _YEAR
+_FIRST_DAY = dt.date(_YEAR, 1, 1).toordinal()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """A kind of period.
+
+    Attributes:
+        plural: What several of them are called.
+        most: How many there are until the year 9999 ends.
+        label: Text of the period with this number, from 0 on; later ones sort behind.
+    """
+
+    plural: str
+    most: int
+    label: Callable[[int], str]
+
+
+def _day(number: int) -> str:
+    return dt.date.fromordinal(_FIRST_DAY + number).isoformat()
+
+
+def _month(number: int) -> str:
+    return f"{_YEAR + number // 12}-{number % 12 + 1:02d}"
+
+
+def _year(number: int) -> str:
+    return f"{_YEAR + number}"
+
+
+DAYS = Period(plural="days", most=dt.date.max.toordinal() - _FIRST_DAY + 1, label=_day)
+MONTHS = Period(plural="months", most=_YEARS * 12, label=_month)
+YEARS = Period(plural="years", most=_YEARS, label=_year)
+
+
+class Date(KeyScheme):
+    """A partition for each day, 2024-02-04 for example, with the log of the day newest first.
+
+    Advised by key design for blog posts, pattern C (event logs); warned of by the performance
+    checklist, "Append Only and Prepend Only patterns": every insert goes to the last day. A day
+    ends when a worker has inserted as many rows as the last loaded day has.
+    """
+
+    name: ClassVar[str] = "date"
+    own_row_keys: ClassVar[RowKeys | None] = InvertedTimestampRows()
+    period: ClassVar[Period] = DAYS
+    grows = True
+
+    @classmethod
+    def problem(
+        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+    ) -> str | None:
+        """The calendar ends."""
+        if rows.partitions > cls.period.most:
+            return _calendar_ends("keys.partitions", rows.partitions, cls)
+        return super().problem(rows, periods=periods, row_keys=row_keys)
+
+    def partition_key(self, partition: int) -> str:
+        """The period."""
+        return self.period.label(partition)
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        """Whatever was drawn: the newest period, which is the last loaded one at first."""
+        last = self.count - 1
+        at = last + (number - 1) // self.rows.of(last)
+        return super().inserted(min(at, self.period.most - 1), worker, number)
+
+
+class PublishMonth(Date):
+    """A partition for each month, 2025-02 for example, with the posts of the month by their slugs.
+
+    Advised by key design for blog posts (with inverted timestamps instead for the latest first),
+    against the performance checklist's warning of PartitionKeys that follow the current time. A
+    month ends when a worker has inserted as many posts as the last loaded month has.
+    """
+
+    name: ClassVar[str] = "publish-month"
+    own_row_keys: ClassVar[RowKeys | None] = SlugRows()
+    period: ClassVar[Period] = MONTHS
+
+
+class DeviceDate(KeyScheme):
+    """A partition for each day of each device, with its readings by time.
+
+    Advised by key design for blog posts (IoT telemetry), where a device alone has too many rows.
+    New rows go to the newest day of the device that was drawn.
+    """
+
+    name: ClassVar[str] = "device-date"
+    own_row_keys: ClassVar[RowKeys | None] = TimestampRows()
+    thing: ClassVar[str] = "device"
+    period: ClassVar[Period] = DAYS
+
+    @property
+    def grows(self) -> bool:
+        """Where there is more than one period of each thing."""
+        return self.periods > 1
+
+    @functools.cached_property
+    def _things(self) -> int:
+        return self.count // self.periods
+
+    @functools.cached_property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(self.period.label(period) for period in range(self.periods))
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(str(self._things - 1))
+
+    @classmethod
+    def problem(
+        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+    ) -> str | None:
+        """Each thing has as many periods as any other, and the calendar ends."""
+        if periods > cls.period.most:
+            return _calendar_ends("keys.periods", periods, cls)
+        if rows.partitions % periods:
+            return (
+                f"keys.partitions ({rows.partitions:,}) has to be a multiple of keys.periods "
+                f"({periods:,}): keys.scheme {cls.name!r} has so many {cls.period.plural} of "
+                f"each {cls.thing}"
+            )
+        return super().problem(rows, row_keys=row_keys)
+
+    def partition_key(self, partition: int) -> str:
+        """The thing, then the period."""
+        thing, period = divmod(partition, self.periods)
+        return f"{self.thing}-{str(thing).zfill(self._width)}__{self._labels[period]}"
+
+    def by_age(self, age: int) -> int:
+        """The newest period of each thing, then the one before it."""
+        older, thing = divmod(min(age, self.count - 1), self._things)
+        return (self._things - thing) * self.periods - 1 - older
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        """The newest period of the thing that was drawn."""
+        newest = partition - partition % self.periods + self.periods - 1
+        return super().inserted(newest, worker, number)
+
+
+class CustomerMonth(DeviceDate):
+    """A partition for each month of each customer, with its orders by their ids.
+
+    Advised by key design for blog posts, where a customer alone has too many rows.
+    """
+
+    name: ClassVar[str] = "customer-month"
+    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("order")
+    thing: ClassVar[str] = "customer"
+    period: ClassVar[Period] = MONTHS
+
+
+class CustomerYear(CustomerMonth):
+    """A partition for each year of each customer, with its orders by their ids.
+
+    Advised by key design for blog posts (e-commerce orders).
+    """
+
+    name: ClassVar[str] = "customer-year"
+    period: ClassVar[Period] = YEARS
+
+
+def _calendar_ends(setting: str, wanted: int, scheme: type[Date] | type[DeviceDate]) -> str:
+    return (
+        f"{setting} ({wanted:,}) is more than the {scheme.period.most:,} "
+        f"{scheme.period.plural} from {_YEAR} to 9999 that keys.scheme {scheme.name!r} has"
+    )

@@ -1,0 +1,141 @@
+"""PartitionKeys that are numbers of fixed width; new rows go to the partition that was drawn."""
+
+from __future__ import annotations
+
+import functools
+from typing import ClassVar
+
+from harness.workload.keys import KeyScheme, Rows
+from harness.workload.rowkeys import InvertedTimestampRows, NumberedRows, RowKeys
+
+
+class Spread(KeyScheme):
+    """A number of values, p00 to p49 where there are 50; rows belong to the value drawn.
+
+    Advised by the partitioning strategy, "Partition sizing" (multiple values), and by the
+    performance checklist, "High-traffic data".
+    """
+
+    name: ClassVar[str] = "spread"
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(str(self.count - 1))
+
+    def partition_key(self, partition: int) -> str:
+        """The prefix, then the number."""
+        return f"{self.prefix}{str(partition).zfill(self._width)}"
+
+
+class Single(Spread):
+    """One value for all entities.
+
+    The target of the stress test in the partitioning strategy, which takes it for small tables
+    (as do the data partitioning strategies); key design for blog posts warns of it (anti-patterns).
+    """
+
+    name: ClassVar[str] = "single"
+
+    @classmethod
+    def problem(
+        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+    ) -> str | None:
+        """It has one partition."""
+        if rows.partitions != 1:
+            return (
+                f"keys.partitions has to be 1: keys.scheme {cls.name!r} has one value, which "
+                f"makes no {rows.partitions:,} partitions; {Spread.name!r} has"
+            )
+        return super().problem(rows, periods=periods, row_keys=row_keys)
+
+
+class _OfThing(Spread):
+    """A partition for each thing, which has a name instead of a prefix."""
+
+    thing: ClassVar[str]
+
+    def partition_key(self, partition: int) -> str:
+        """What it is, then its number."""
+        return f"{self.thing}-{str(partition).zfill(self._width)}"
+
+
+class Tenant(_OfThing):
+    """A partition for each tenant, with the tenant's entities by their ids.
+
+    Advised by key design for blog posts, pattern B (multi-tenant SaaS).
+    """
+
+    name: ClassVar[str] = "tenant"
+    thing: ClassVar[str] = "tenant"
+    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("entity")
+
+
+class Device(_OfThing):
+    """A partition for each device, with its readings newest first.
+
+    Advised by key design for blog posts, pattern A (time-series data).
+    """
+
+    name: ClassVar[str] = "device"
+    thing: ClassVar[str] = "device"
+    own_row_keys: ClassVar[RowKeys | None] = InvertedTimestampRows()
+
+
+class Customer(_OfThing):
+    """A partition for each customer, with the customer's orders by their ids.
+
+    Advised by key design for blog posts (e-commerce orders), which warns of partitions that get
+    very large so: see customer-month and customer-year.
+    """
+
+    name: ClassVar[str] = "customer"
+    thing: ClassVar[str] = "customer"
+    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("order")
+
+
+class Category(_OfThing):
+    """A partition for each category, with its products by their numbers.
+
+    The Product Info table of the data partitioning strategies.
+    """
+
+    name: ClassVar[str] = "category"
+    thing: ClassVar[str] = "category"
+    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("product")
+
+
+_MEMBERS = 10
+
+
+class Composite(KeyScheme):
+    """Two properties joined, the slowest-changing first: ten cities of each country.
+
+    Advised by the partitioning strategy, "Choose the PartitionKey value", and by the data
+    partitioning strategies (more than two key properties: the third one is the RowKey).
+    """
+
+    name: ClassVar[str] = "composite"
+    group: ClassVar[str] = "country"
+    member: ClassVar[str] = "city"
+    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("customer")
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(str((self.count - 1) // _MEMBERS))
+
+    def partition_key(self, partition: int) -> str:
+        """The group's number, then the member's."""
+        group, member = divmod(partition, _MEMBERS)
+        return f"{self.group}-{str(group).zfill(self._width)}__{self.member}-{member}"
+
+
+class RegionCategory(Composite):
+    """A partition for each category of each region, ten a region, with its products.
+
+    Advised by key design for blog posts, where a partition by region alone gets too large.
+    """
+
+    name: ClassVar[str] = "region-category"
+    group: ClassVar[str] = "region"
+    member: ClassVar[str] = "category"
+    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("product")

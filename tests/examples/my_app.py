@@ -1,0 +1,27 @@
+from harness.model.operation import Range
+from harness.workload.scenario import Scenario
+
+
+class MyApp(Scenario):
+    """A library: PartitionKey is the branch, RowKey the number of the book."""
+
+    actions = {"look_up": 70, "list_branch": 5, "add_book": 25}
+
+    def loading(self):
+        return self.batched(
+            self.insert(f"branch-{branch}", f"{book:08d}", {"Title": "A book"})
+            for branch in range(self.setting.partitions)
+            for book in range(self.setting.rows)
+        )
+
+    def look_up(self, rng):
+        return self.get(f"branch-{self.pick(rng)}", f"{rng.randrange(self.setting.rows):08d}")
+
+    def list_branch(self, rng):
+        walks = Range(self.setting.rows, exact=not self.does("add_book"))
+        return self.query(f"branch-{self.pick(rng)}", name="list_branch", walks=walks)
+
+    def add_book(self, rng):
+        key = f"branch-{self.pick(rng)}", self.new_id(after=self.setting.rows)
+        book = self.insert(*key, {"Title": "A new book"}, name="add_book")
+        return self.in_turn([book, self.get(*key, name="read_new_book")])

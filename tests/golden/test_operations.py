@@ -1,0 +1,96 @@
+"""What each shipped profile sends first: seed 1, 50 operations, all of them done at once.
+
+Properties are abbreviated to a digest, long transactions to their ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.model.operation import WHOLE_TABLE, Operation
+from harness.profile.build import source_of
+from harness.profile.fitting import EXAMPLE_RUN_ID
+from harness.profile.load import resolve, shipped_directory, shipped_names
+from harness.workload.imagined import operations
+
+KEPT = Path(__file__).parent / "operations"
+OPERATIONS = 50
+MOST_PARTS = 6
+NAMES = shipped_names(shipped_directory())
+MAKE_IT = "UPDATE_GOLDEN=1 pytest tests/golden/test_operations.py"
+
+
+def digest(content: object) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:8]
+
+
+def part_of(operation: Operation) -> str:
+    """A part of a transaction: what it does to which row, and a digest of what it stores."""
+    stored = f" {digest(operation.properties)}" if operation.properties else ""
+    return f"{operation.kind} {operation.row_key}{stored}"
+
+
+def described(operation: Operation) -> dict[str, Any]:
+    """An operation as golden files hold it: what is not said is left out."""
+    parts = [part_of(part) for part in operation.parts]
+    if len(parts) > MOST_PARTS:
+        left_out = parts[2:-2]
+        parts[2:-2] = [f"... {len(left_out)} more {digest(left_out)}"]
+    told: dict[str, Any] = {
+        "label": operation.label,
+        "kind": str(operation.kind) if operation.kind.value != operation.label else None,
+        "table": operation.table or None,
+        "partition": None if operation.partition_key == WHOLE_TABLE else operation.partition_key,
+        "row": operation.row_key or None,
+        "partition_from": operation.partition_from,
+        "partition_before": operation.partition_before,
+        "row_from": operation.row_from,
+        "row_before": operation.row_before,
+        "filter": operation.filter,
+        "select": list(operation.select) or None,
+        "top": operation.top,
+        "etag": operation.etag,
+        "stores": digest(operation.properties) if operation.properties else None,
+        "parts": parts or None,
+    }
+    if operation.walks is not None:
+        sure = "exact" if operation.walks.exact else "estimated"
+        told["walks"] = f"{operation.walks.entities} {sure}"
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def sent_by(profile: str) -> str:
+    """The first operations of a profile, a line each."""
+    resolved = resolve(profile, directory=shipped_directory())
+    source = source_of(resolved.profile, run_id=EXAMPLE_RUN_ID, worker=0)
+    first = itertools.islice(operations(source, random.Random(1)), OPERATIONS)
+    return "".join(json.dumps(described(one), ensure_ascii=False) + "\n" for one in first)
+
+
+@pytest.mark.parametrize("profile", NAMES)
+def test_what_a_profile_sends_first(profile: str) -> None:
+    """Profile and seed decide the list of operations, now and in later versions."""
+    path = KEPT / f"{profile}.jsonl"
+    text = sent_by(profile)
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        KEPT.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.is_file(), (
+        f"the profile {profile} has no golden file yet: make it with {MAKE_IT}, read it, and add it"
+    )
+    assert text == path.read_text(encoding="utf-8"), (
+        f"the profile {profile} sends something else; if it should: {MAKE_IT}"
+    )
+
+
+def test_every_golden_file_has_its_profile() -> None:
+    """A file whose profile is gone, or was renamed, is deleted with it."""
+    assert {path.stem for path in KEPT.glob("*.jsonl")} <= set(NAMES)

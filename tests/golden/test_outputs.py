@@ -1,0 +1,112 @@
+"""Outputs that other programs read must not change by accident.
+
+`UPDATE_GOLDEN=1 pytest tests/golden` writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.measure.latency import LatencyHistogram
+from harness.measure.record import RunRecord
+from harness.report.compare import Comparison, Subject, compare
+from harness.report.compare_export import comparison_json, comparison_markdown
+from harness.report.compare_page import side_by_side
+from harness.report.hlog import hlog
+from harness.report.junit import junit
+from harness.report.markdown import markdown
+from harness.report.page import Page
+from harness.report.regression import parse_regression
+from harness.report.table_csv import partitions_csv
+
+HERE = Path(__file__).parent
+RECORD = RunRecord.from_json((HERE / "run-v1.json").read_text(encoding="utf-8"))
+
+
+def check(name: str, text: str) -> None:
+    """``text`` is what the golden file holds."""
+    path = HERE / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_summary_for_a_ci_page() -> None:
+    """The Markdown of a kept record is the same text, year after year."""
+    check("summary.md", markdown(RECORD))
+
+
+def test_junit() -> None:
+    """So is its test suite."""
+    check("junit.xml", junit(RECORD))
+
+
+def test_partitions() -> None:
+    """So is its table of partitions."""
+    check("partitions.csv", partitions_csv(RECORD))
+
+
+def test_latencies() -> None:
+    """So is the log of two histograms, but for what compression makes of their content."""
+    fast, slow = LatencyHistogram(3), LatencyHistogram(3)
+    for place in range(1, 101):
+        fast.record(place / 1000)
+        slow.record(place / 100)
+    start, end = RECORD.window_start, RECORD.window_start + RECORD.measured_s
+    text = hlog(start, end, [("point_query.service", fast), ("point_query.response", slow)])
+    lines = [line.partition("HISTF")[0] for line in text.splitlines()]
+    check("latencies.txt", "\n".join(lines) + "\n")
+
+
+def rate(share: float) -> RunRecord:
+    """The kept record at another rate."""
+    part, partition = RECORD.account, RECORD.partitions[0]
+    rates = part.entities_per_s.model_copy(
+        update={"mean": part.entities_per_s.mean * share, "best_1s": 1894.0 * share}
+    )
+    return RECORD.model_copy(
+        update={
+            "run_id": f"20251009T09{int(share * 100) % 60:02d}00Z-1f2e3d4c",
+            "account": part.model_copy(
+                update={"entities_per_s": rates, "ratio": rates.mean / 20_000}
+            ),
+            "partitions": (
+                partition.model_copy(update={"entities_per_s": rates, "ratio": rates.mean / 2_000}),
+            ),
+        }
+    )
+
+
+def comparison() -> Comparison:
+    """One run, its repeats at another rate, and a run that was client-limited."""
+    doubtful = RECORD.verdict.model_copy(update={"result": "client_limited"})
+    subjects = [
+        Subject(letter="A", source="out/a", records=(RECORD,)),
+        Subject(letter="B", source="out/b", records=(rate(1.2), rate(1.22), rate(1.24))),
+        Subject(
+            letter="C",
+            source="out/c/run.json",
+            records=(rate(0.8).model_copy(update={"verdict": doubtful, "throttled_ratio": 0.0}),),
+        ),
+    ]
+    return compare(subjects, [parse_regression("entities_per_s < 95%")])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_comparison(width: int) -> None:
+    """Runs side by side are the same text."""
+    page = Page(width=width, colour=False, ascii_only=width == 80)
+    check(f"compare-{width}.txt", side_by_side(comparison(), page) + "\n")
+
+
+def test_comparison_for_a_ci_page() -> None:
+    """Runs side by side are the same Markdown."""
+    check("compare.md", comparison_markdown(comparison()))
+
+
+def test_comparison_for_programs() -> None:
+    """Runs side by side are the same JSON."""
+    check("compare.json", comparison_json(comparison()))

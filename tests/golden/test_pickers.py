@@ -1,0 +1,28 @@
+"""Draws that must not change by accident; with `UPDATE_GOLDEN=1` they are written anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+from harness.workload.pickers import PICKERS, new_picker
+
+KEPT = Path(__file__).parent / "draws-seed-1.jsonl"
+
+
+def drawn(name: str, count: int) -> str:
+    """The first draws of a picker as a line of the golden file."""
+    picker = new_picker(name, count, theta=0.99, hot_operations=0.8, hot_keys=0.2, start=2 * 7919)
+    rng = random.Random(1)
+    draws = [picker.draw(rng) for _ in range(50)]
+    return json.dumps({"picker": name, "count": count, "draws": draws}) + "\n"
+
+
+def test_the_first_draws_of_seed_1() -> None:
+    """Seed and arguments decide which numbers are drawn, now and in later versions."""
+    text = "".join(drawn(name, count) for name in PICKERS for count in (50, 1_000_000))
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        KEPT.write_text(text, encoding="utf-8")
+    assert text == KEPT.read_text(encoding="utf-8")

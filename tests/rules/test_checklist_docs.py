@@ -1,0 +1,102 @@
+"""docs/checklist.md and the checks say the same."""
+
+from __future__ import annotations
+
+import collections
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.profile.checklist import PRACTICES
+from harness.profile.checks.practice import Document, Practice
+
+PAGE = (Path(__file__).parents[2] / "docs" / "checklist.md").read_text(encoding="utf-8")
+CATEGORIES = {
+    "Scalability targets": 3,
+    "Networking": 3,
+    "Direct Client Access": 1,
+    "Batching": 1,
+    ".NET configuration": 3,
+    "Parallelism": 1,
+    "Tools": 1,
+    "Retries": 2,
+    "Configuration": 2,
+    "Tables and partitions": 1,
+    "Hot partitions": 2,
+    "Query scope": 1,
+    "Query density": 1,
+    "Limiting returned data": 2,
+    "Denormalization": 1,
+    "Insert, update, and delete": 4,
+}
+"""Rows of the performance checklist's own table."""
+LETTERS = {
+    Document.PARTITIONING: "P",
+    Document.CHECKLIST: "C",
+    Document.STRATEGIES: "S",
+    Document.KEYS: "K",
+    Document.BLOG: "B",
+}
+NAME = re.compile(r"`([a-z-]+)`")
+
+
+def rows_below(header: str) -> list[list[str]]:
+    """Cells of the table with this header."""
+    lines = PAGE.split(f"{header}\n", 1)[1].splitlines()[1:]
+    table = lines[: next(place for place, line in enumerate(lines) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+ROWS = rows_below("| category | row, in short | measured by | advised by |")
+CHECKS = rows_below("| check | practice | documents |")
+
+
+def test_the_page_has_a_line_for_each_row_of_the_checklist() -> None:
+    """As many lines of each category, in the document's order, as the checklist has: 29."""
+    assert collections.Counter(row[0] for row in ROWS) == CATEGORIES
+    assert list(dict.fromkeys(row[0] for row in ROWS)) == list(CATEGORIES)
+    assert len(ROWS) == 29
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1])
+def test_a_row_is_measured_or_advised_or_says_why_not(row: list[str]) -> None:
+    """No cell is empty; what is neither measured nor advised says so, and gives a reason."""
+    assert all(row)
+    assert len(row) == 4
+    _, _, measured, advised = row
+    if measured.startswith("not applicable") and not NAME.search(advised):
+        assert measured.startswith("not applicable: ")
+
+
+def test_every_check_stands_in_a_row_of_the_checklist_or_comes_from_another_document() -> None:
+    """A check that the checklist asks for is named in its table; no row names one that is not."""
+    named = {name for row in ROWS for name in NAME.findall(row[3])}
+    known = {practice.name for practice in PRACTICES}
+    assert named <= known
+    assert named == known
+
+
+def test_the_list_of_checks_is_that_of_the_code() -> None:
+    """The same names with the same titles, in the same order."""
+    listed = [(NAME.findall(row[0])[0], row[1]) for row in CHECKS]
+    assert listed == [(practice.name, practice.title) for practice in PRACTICES]
+
+
+@pytest.mark.parametrize(("row", "practice"), list(zip(CHECKS, PRACTICES, strict=True)))
+def test_a_check_cites_what_the_page_says(row: list[str], practice: Practice) -> None:
+    """The letters of the documents that ask for it, and in parentheses of those that do not."""
+
+    def letters(otherwise: bool) -> list[str]:
+        sources = [source for source in practice.sources if source.otherwise is otherwise]
+        return sorted({LETTERS[source.document] for source in sources})
+
+    asking, _, other = row[2].partition(" (")
+    assert asking.split(", ") == letters(False)
+    assert [letter for letter in other.rstrip(")").split(", ") if letter] == letters(True)
+
+
+@pytest.mark.parametrize("document", Document, ids=lambda document: document.name)
+def test_every_document_is_named_by_its_title(document: Document) -> None:
+    """The page resolves each letter to the title that `harness check` cites."""
+    assert document.value in " ".join(PAGE.split())

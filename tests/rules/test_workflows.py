@@ -1,0 +1,105 @@
+"""What CI is told to do can be done: in the workflows, and in the document about CI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness.profile.load import parse, question_of, shipped_directory, shipped_names
+from harness.report.regression import parse_regression
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+DOCUMENT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+_RUN = re.compile(r"^ +(?:- )?run: (\S.*)$", re.MULTILINE)
+_USES = re.compile(r"^ +(?:- )?uses: (\S+)", re.MULTILINE)
+_JOB = re.compile(r"^  [a-z][a-z-]*:\n    runs-on: ", re.MULTILINE)
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands of a workflow's steps, taken apart. A step is one command."""
+    found = [shlex.split(line) for line in _RUN.findall(text)]
+    assert not any(words[0] in ("|", ">") for words in found), "a step is one command"
+    return found
+
+
+def test_there_are_workflows() -> None:
+    """Changes are tested, and a short stress test keeps its outputs."""
+    assert [path.name for path in WORKFLOWS] == ["ci.yml", "stress.yml"]
+    texts = [path.read_text(encoding="utf-8") for path in WORKFLOWS]
+    assert commands(texts[0]) == [[".ci/run"]]
+    assert commands(texts[1])[0][:2] == ["make", "stress"]
+    assert re.search(r"upload-artifact@v\d+\n +with:\n(?: +.*\n)* +path: out/", texts[1])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_every_command_of_a_workflow_exists(path: Path) -> None:
+    """A step is a script of the repository, or makes a target with variables that there are."""
+    for words in commands(path.read_text(encoding="utf-8")):
+        if words[0] != "make":
+            assert os.access(ROOT / words[0], os.X_OK), words
+            continue
+        for word in words[1:]:
+            name, is_variable, _ = word.partition("=")
+            if is_variable:
+                assert re.search(rf"^{name} \?=", MAKEFILE, re.MULTILINE), word
+            else:
+                assert re.search(rf"^{name}:", MAKEFILE, re.MULTILINE), word
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_is_bounded_and_may_change_nothing(path: Path) -> None:
+    """Every job has a time-out, actions a pinned major version, and the token reads alone."""
+    text = path.read_text(encoding="utf-8")
+    jobs = len(_JOB.findall(text))
+    assert jobs >= 1
+    assert len(re.findall(r"^    timeout-minutes: \d+$", text, re.MULTILINE)) == jobs
+    assert "permissions:\n  contents: read\n\n" in text
+    uses = _USES.findall(text)
+    assert uses
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", used) for used in uses), uses
+    assert "\t" not in text
+    assert "http" not in text
+    # What somebody typed into a form is never a part of a command.
+    assert not any("${{" in word for words in commands(text) for word in words)
+
+
+def test_the_profile_of_the_stress_job_exists() -> None:
+    """The default of the form is a shipped profile."""
+    text = (ROOT / ".github" / "workflows" / "stress.yml").read_text(encoding="utf-8")
+    names = {*re.findall(r"default: (\S+)", text), *re.findall(r"\|\| '([^']+)'", text)}
+    assert len(names) == 1
+    assert names <= set(shipped_names(shipped_directory()))
+
+
+def test_the_profile_of_the_document_is_one() -> None:
+    """The conditions that the document shows are conditions, and its profile is valid."""
+    (text,) = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+    profile = parse({"question": question_of(text), **tomllib.loads(text)}, source="docs/ci.md")
+    assert len(profile.conditions) >= 10
+
+
+def test_the_regressions_of_the_document_are_some() -> None:
+    """What the document gives to --fail-if can be parsed."""
+    texts = re.findall(r'--fail-if "([^"]+)"', DOCUMENT)
+    assert len(texts) == 3
+    for text in texts:
+        parse_regression(text)
+
+
+def test_the_document_names_every_output() -> None:
+    """The table of the document has a row for every file that a run leaves."""
+    rows = re.findall(r"^\| `([a-z.]+)` \|", DOCUMENT, re.MULTILINE)
+    assert rows == [
+        *("run.json", "summary.md", "junit.xml", "latencies.hlog", "partitions.csv"),
+        "errors.jsonl",
+    ]

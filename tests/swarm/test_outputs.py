@@ -1,0 +1,128 @@
+"""What a run says and leaves: lines while it goes on, files for CI, the page of a GitHub job."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hdrh.log import HistogramLogReader
+
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress
+
+pytestmark = pytest.mark.azurite
+
+OPEN = (*QUICK, "--set", "load.entities_per_s=150", "--set", "load.run_time_s=7")
+FILES = ["junit.xml", "latencies.hlog", "partitions.csv", "run.json", "summary.md"]
+BEFORE = "what another step wrote\n"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a GitHub job's page; a step has written to it."""
+    path = tmp_path_factory.mktemp("page") / "step_summary.md"
+    path.write_text(BEFORE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(stress: Stress, host: str, page: Path) -> dict[str, LocustProcess]:
+    """An open load in a GitHub job, and one whose page cannot be written to."""
+    started = {
+        "open": stress(*OPEN, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page)}),
+        "no page": stress(*QUICK, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page.parent)}),
+    }
+    for process in started.values():
+        process.wait()
+    return started
+
+
+@pytest.fixture(scope="module")
+def folder(runs: dict[str, LocustProcess]) -> Path:
+    """What the open load left."""
+    process = runs["open"]
+    return process.folder / "out" / process.record.run_id
+
+
+def test_a_run_leaves_its_files_and_names_them(
+    runs: dict[str, LocustProcess], folder: Path
+) -> None:
+    """The folder of a run holds its record and what other programs read; stdout names it."""
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    stdout = runs["open"].stdout
+    assert f"Record: out/{folder.name}/run.json" in stdout
+    assert "Beside it: junit.xml, latencies.hlog, partitions.csv, summary.md" in stdout
+
+
+def test_the_files_are_about_the_run(runs: dict[str, LocustProcess], folder: Path) -> None:
+    """Each file can be read by its own kind of reader, and says what the record says."""
+    record = runs["open"].record
+    cases = [case.get("name") for case in ET.parse(folder / "junit.xml").iter("testcase")]
+    assert cases == ["laws of counting"]
+    with (folder / "partitions.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["entities"]) for row in rows] == [part.entities for part in record.partitions]
+    log = HistogramLogReader(str(folder / "latencies.hlog"), None)
+    counts: dict[str, int] = {}
+    while (histogram := log.get_next_interval_histogram()) is not None:
+        counts[histogram.get_tag()] = histogram.get_total_count()
+    log.input_file.close()
+    for part in record.operations:
+        assert part.service_ms is not None
+        assert counts[f"{part.kind}.service"] == part.service_ms.count
+        assert counts[f"{part.kind}.response"] == part.service_ms.count
+
+
+def test_the_page_of_the_job_has_the_summary(
+    runs: dict[str, LocustProcess], folder: Path, page: Path
+) -> None:
+    """The summary is appended to what other steps wrote; it has the final price."""
+    text = page.read_text(encoding="utf-8")
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+    assert text == f"{BEFORE}{summary}\n"
+    billed = runs["open"].record.counts.billable_transactions
+    assert f"{billed:,} transactions" in summary
+
+
+def test_a_page_that_cannot_be_written_to_fails_no_run(runs: dict[str, LocustProcess]) -> None:
+    """It is complained about; files and exit code are those of any run."""
+    process = runs["no page"]
+    assert "error: GITHUB_STEP_SUMMARY cannot be written to" in process.stderr
+    assert process.process.returncode == 0, process.said
+    left = process.folder / "out" / process.record.run_id
+    assert sorted(path.name for path in left.iterdir()) == FILES
+    assert "Traceback" not in process.said
+
+
+def test_an_open_load_says_how_it_goes(runs: dict[str, LocustProcess]) -> None:
+    """Every few seconds a line: achieved of wanted, of target, both latencies, the backlog."""
+    lines = re.findall(
+        r"^ 0:\d\d \| [\d,.]+ of [\d,.]+ entities/s \| p0 [\d.]+% of target \| throttled 0% \| "
+        r"p99 [\d,.]+, response [\d,.]+ ms \| [\d,]+ waiting(?:, [\d,]+ dropped)? \| 1 worker.*$",
+        runs["open"].stdout,
+        re.MULTILINE,
+    )
+    assert lines, runs["open"].stdout
+
+
+def test_a_closed_loop_says_how_it_goes(runs: dict[str, LocustProcess]) -> None:
+    """Nothing waits where nothing is due: the line has the users that wait for an answer."""
+    lines = re.findall(
+        r"^ 0:\d\d \| [\d,.]+ of 200 entities/s \| p0 [\d.]+% of target \| throttled 0% \| "
+        r"p99 [\d,.]+ ms \| \d in flight of 4 users \| 1 worker.*$",
+        runs["no page"].stdout,
+        re.MULTILINE,
+    )
+    assert lines, runs["no page"].stdout
+
+
+def test_reasons_stand_below_the_verdict(runs: dict[str, LocustProcess]) -> None:
+    """The report ends with what was seen, in the words of the record."""
+    process = runs["open"]
+    flowing = " ".join(process.stdout.split())
+    below = flowing[flowing.index("VERDICT: ") :]
+    assert process.record.verdict.evidence
+    for sentence in process.record.verdict.evidence:
+        assert sentence in below

@@ -1,0 +1,107 @@
+"""What the master tells its workers survives Locust's own messages; and users by stages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from locust.rpc import Message
+
+from harness.profile.load import parse
+from harness.swarm.plan import RunPlan, Share
+from harness.swarm.watching import users_at
+
+
+def sent(content: Any) -> Any:
+    """What arrives of it at a worker."""
+    return Message.unserialize(Message("spawn", content, "master").serialize()).data
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"load": {"operations_per_s": 40.0, "arrivals": "poisson"}},
+        {"load": {"max_entities_per_s": math.inf}},
+        {"stage": ({"for_s": 5, "to_entities_per_s": 50}, {"for_s": 5, "to_entities_per_s": 0})},
+        {"search": {"start_per_s": 7, "p99_ms": math.inf}},
+        {"scenario": "blog", "keys": {"partitions": 5}, "actions": {"read_post": 3}},
+        {"keys": {"partitions": 2, "rows_per_partition": (30, 40)}},
+    ],
+)
+def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
+    """Profile, tables and all, also of a scenario, and what was not set stays unset."""
+    plan = RunPlan(
+        run_id="20260101T000000Z-00000000",
+        profile_name="mine",
+        profile=parse({"question": "Why?", **parts}, source="a test"),
+        table="stress1",
+        tables=("", "Index"),
+        scenario_hash="",
+        own_table=True,
+        session="sdk",
+        fingerprint="f",
+        remote=False,
+        embedded=True,
+        throttled=False,
+    )
+    arrived = RunPlan.from_options(sent(plan.to_options()))
+    assert arrived == plan
+    assert arrived.profile.model_fields_set == plan.profile.model_fields_set
+    assert arrived.table_names == ("stress1", "stress1Index")
+
+
+@pytest.mark.parametrize("hold", [None, (12.5, 60.0)])
+@pytest.mark.parametrize("window", [None, (1_790_000_000.0, 1_790_000_030.0)])
+def test_a_share_arrives_as_it_was_made(
+    hold: tuple[float, float] | None, window: tuple[float, float] | None
+) -> None:
+    """Also where there is no window yet, and while a step of a search is held."""
+    share = Share(
+        run_id="r",
+        rank=1,
+        count=3,
+        budget=None,
+        epoch_s=1_789_999_990.25,
+        from_s=7.5,
+        hold=hold,
+        window=window,
+    )
+    assert Share.from_message(sent(share.to_message())) == share
+
+
+STAGES = [(4.0, 10.0, False), (2.0, 10.0, False), (3.0, 30.0, True), (5.0, 0.0, False)]
+
+
+@pytest.mark.parametrize(
+    ("at_s", "users"),
+    [(-1, 2), (0, 2), (2, 6), (3.99, 9), (4, 10), (6, 30), (8.9, 30), (9, 30), (11.5, 15), (99, 0)],
+)
+def test_users_follow_their_stages(at_s: float, users: int) -> None:
+    """From 2 users up to 10, held, a jump to 30, down to nobody; the last stage stays."""
+    assert users_at(STAGES, 2.0, at_s) == users
+
+
+@given(
+    stages=st.lists(
+        st.tuples(
+            st.floats(min_value=0.1, max_value=100),
+            st.integers(min_value=0, max_value=1000).map(float),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    start=st.integers(min_value=0, max_value=1000),
+    at_s=st.floats(min_value=-10, max_value=1000),
+)
+def test_there_are_never_more_users_than_a_stage_has(
+    stages: list[tuple[float, float, bool]], start: int, at_s: float
+) -> None:
+    """Between the fewest and the most of all stages, and at the end as many as the last has."""
+    levels = [start, *(int(to) for _, to, _ in stages)]
+    assert min(levels) <= users_at(stages, float(start), at_s) <= max(levels)
+    assert users_at(stages, float(start), sum(for_s for for_s, _, _ in stages) + 1) == levels[-1]

@@ -1,0 +1,70 @@
+"""Every shipped profile runs: it loads, sends what it says, and leaves nothing behind.
+
+Some fifty runs of a few seconds, three at once: about three minutes.
+"""
+
+from __future__ import annotations
+
+import gevent
+import gevent.pool
+import pytest
+
+from harness.profile.load import resolve, shipped_directory, shipped_names
+from tests.swarm.locust_process import LocustProcess, Stress
+
+pytestmark = pytest.mark.azurite
+
+NAMES = shipped_names(shipped_directory())
+AT_ONCE = 3
+SHORT = (
+    "--headless",
+    *("-t", "2s", "-u", "4", "-r", "100"),
+    *("--set", "load.settle_s=0"),
+    *("--set", "loading.settle_s=0"),
+    *("--set", "conditions=[]"),
+)
+SMALLER = {
+    # What takes long by its nature, made short.
+    "size-sweep": ("--set", "keys.rows_per_partition=[20, 200, 600]"),
+    "find-limit": ("--set", "search.hold_s=2.0", "--set", "search.most_steps=2"),
+    "find-limit-spread": ("--set", "search.hold_s=2.0", "--set", "search.most_steps=2"),
+}
+DAMAGE = {"rejected", "defect", "forbidden", "undecided", "connection", "timeout"}
+"""Outcomes that no profile may have on an endpoint that works."""
+
+
+@pytest.fixture(scope="module")
+def runs(stress: Stress, host: str) -> dict[str, LocustProcess]:
+    """All of them, a few at once, ended."""
+    done: dict[str, LocustProcess] = {}
+
+    def run(name: str) -> None:
+        process = stress(*SHORT, "--profile", name, "-H", host, *SMALLER.get(name, ()))
+        process.wait()
+        done[name] = process
+
+    with gevent.Timeout(420):
+        gevent.pool.Pool(AT_ONCE).map(run, NAMES)
+    return done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs(name: str, runs: dict[str, LocustProcess]) -> None:
+    """Something is sent, everything is counted, and nothing is refused for being wrong."""
+    process = runs[name]
+    record = process.record
+    assert record.profile["name"] == name
+    assert record.invariants == (), process.said
+    assert process.process.returncode in (0, 3), process.said
+    assert record.counts.operations > 0
+    assert not DAMAGE.intersection(record.outcomes), process.said
+    assert "Not cleaned up" not in process.said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_asks_a_question(name: str) -> None:
+    """The first line of a profile is the question that it answers."""
+    question = resolve(name, directory=shipped_directory()).profile.question
+    assert question.endswith("?"), question
+    assert len(question) <= 110, question

@@ -1,0 +1,223 @@
+"""Workers that join, leave and die in the middle of a scheduled load: the whole rate is followed.
+
+Every operation inserts a row, and a proxy notes when each arrived: RowKeys tell which worker sent
+it. What arrived by an instant is compared with what was due by then.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import gevent.pool
+import pytest
+
+from harness.measure.record import RunRecord
+from tests.swarm.locust_process import ROOT, LocustProcess, Stress, forked, free_port, wait_until
+from tests.swarm.proxy import Proxy
+from tests.swarm.test_workers import workers_of
+
+pytestmark = pytest.mark.azurite
+
+RATE = 60
+RUN_S = 18
+CHANGE_S = 5
+"""So long after the load began the workers change."""
+FOLLOWED_S = 6 + 2
+"""Within two of Locust's report intervals a change is followed, and a slow machine is slower."""
+NAMES = ("joins", "joins with a budget", "leaves", "dies")
+OPEN = (
+    *("--headless", "-u", "8", "-r", "100"),
+    *("--set", "load.settle_s=0", "--set", "loading.settle_s=0"),
+    *("--set", "keys.rows_per_partition=10", "--set", "conditions=[]"),
+    *("--set", "mix.point_query=0", "--set", "mix.upsert_merge=0"),
+    *("--set", "mix.transaction=0", "--set", "mix.insert=1"),
+    *("--set", f"stage=[{{for_s = {RUN_S}, to_entities_per_s = {RATE}, jump = true}}]"),
+)
+BUDGET = ("--set", "limits.billable_transactions=100000")
+"""More than there will be."""
+_ROW = re.compile(rb'"RowKey": ?"(w(\d+)-\d+)"')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrived:
+    """A row that a worker inserted.
+
+    Attributes:
+        at_s: UTC seconds.
+        worker: The number in its RowKey.
+    """
+
+    at_s: float
+    worker: int
+    row_key: str
+
+
+@dataclasses.dataclass(slots=True)
+class Cluster:
+    """A master, its workers, and what a proxy saw of them."""
+
+    proxy: Proxy
+    master: LocustProcess
+    workers: list[LocustProcess]
+    join: Callable[[], LocustProcess]
+
+    @property
+    def record(self) -> RunRecord:
+        return self.master.record
+
+    def arrived(self) -> list[Arrived]:
+        utc_s = time.time() - time.monotonic()
+        found = []
+        for seen in self.proxy.of_entities:
+            if seen.method == "POST" and "$batch" not in seen.path:
+                match = _ROW.search(seen.body)
+                assert match is not None, seen.body
+                found.append(Arrived(seen.at_s + utc_s, int(match[2]), match[1].decode()))
+        return found
+
+
+@pytest.fixture(scope="module")
+def clusters(stress: Stress, proxy_to: Callable[..., Proxy]) -> dict[str, Cluster]:
+    """All runs at once, ended: a worker joins, one leaves by SIGTERM, one is killed."""
+
+    def begun(name: str) -> Cluster:
+        port, proxy, first = str(free_port()), proxy_to(), 1 if "joins" in name else 2
+        master = stress(
+            *(*OPEN, "-H", proxy.url, "--master", "--master-bind-port", port),
+            *("--expect-workers", str(first)),
+            *(BUDGET if name == "joins with a budget" else ()),
+        )
+
+        def join() -> LocustProcess:
+            return stress("--worker", "--master-port", port)
+
+        return Cluster(proxy, master, [join() for _ in range(first)], join)
+
+    def run(name: str) -> tuple[str, Cluster]:
+        cluster = begun(name)
+        wait_until(lambda: len(cluster.proxy.of_entities) > CHANGE_S * RATE, "the load goes on")
+        if "joins" in name:
+            cluster.workers.append(cluster.join())
+        elif name == "leaves":
+            cluster.workers[0].terminate()
+        else:
+            cluster.workers[0].process.kill()
+        for process in (cluster.master, *cluster.workers):
+            process.wait(90.0)
+        return name, cluster
+
+    return dict(gevent.pool.Pool(len(NAMES)).imap_unordered(run, NAMES))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_whole_rate_is_followed(name: str, clusters: dict[str, Cluster]) -> None:
+    """At no time more arrived than was due; what a lost worker owed is all that is missing."""
+    cluster = clusters[name]
+    start = cluster.record.window_start
+    # Of two workers the one that is lost sends nothing until that is noticed.
+    lost = 0 if "joins" in name else FOLLOWED_S * RATE / 2
+    arrived = sorted(row.at_s for row in cluster.arrived())
+    for second in range(RUN_S + 1):
+        by_now = sum(at_s <= start + second for at_s in arrived)
+        assert by_now <= RATE * second + 3
+        assert by_now >= RATE * (second - 2) - lost
+    last = sum(start + RUN_S - 4 <= at_s <= start + RUN_S for at_s in arrived)
+    assert last > 4 * RATE * 0.7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_inserts_meet(name: str, clusters: dict[str, Cluster]) -> None:
+    """Every worker makes keys of its own, whenever it came: no conflict, no row twice."""
+    rows = [row.row_key for row in clusters[name].arrived()]
+    assert len(set(rows)) == len(rows)
+    assert "conflict" not in clusters[name].record.outcomes
+    assert not any("409" in status for status in clusters[name].record.attempts_by_status)
+
+
+def test_a_worker_that_joins_takes_its_part(clusters: dict[str, Cluster]) -> None:
+    """At the end both send half of what is due."""
+    cluster = clusters["joins"]
+    end = cluster.record.window_start + RUN_S
+    late = collections.Counter(row.worker for row in cluster.arrived() if row.at_s > end - 4)
+    assert len(late) == 2
+    assert min(late.values()) > RATE * 4 * 0.25
+    assert cluster.record.workers == 2
+    assert cluster.record.complete
+
+
+def test_a_worker_that_joins_a_budget_sends_nothing(clusters: dict[str, Cluster]) -> None:
+    """The budget was divided before it came; the whole rate stays with those that have some."""
+    cluster = clusters["joins with a budget"]
+    assert {row.worker for row in cluster.arrived()} == {0}
+    assert cluster.record.workers == 2
+    assert cluster.record.complete
+    assert cluster.record.ended_by == "run time"
+
+
+def test_users_that_move_to_another_worker_lose_no_answer(clusters: dict[str, Cluster]) -> None:
+    """Locust divides the users anew when a worker joins; who has to go ends its operation."""
+    assert clusters["joins"].record.counts.in_flight == 0
+
+
+def test_a_worker_that_leaves_reports_what_it_did(clusters: dict[str, Cluster]) -> None:
+    """After SIGTERM of one of two workers the record is whole, to the last row."""
+    cluster = clusters["leaves"]
+    record = cluster.record
+    assert cluster.master.process.returncode == 0, cluster.master.said
+    assert record.complete
+    assert record.counts.in_flight == 0
+    assert record.counts.operations == len(cluster.arrived())
+    assert record.invariants == ()
+
+
+def test_a_worker_that_is_killed_leaves_what_it_reported(clusters: dict[str, Cluster]) -> None:
+    """The totals are those of the reports that came; the record says that one is missing."""
+    cluster = clusters["dies"]
+    record = cluster.record
+    assert cluster.master.process.returncode == 3, cluster.master.said
+    assert not record.complete
+    assert record.verdict.result == "inconclusive"
+    assert "report is missing" in record.verdict.sentence
+    # Of a report each second at most the last one, and a slow machine's two more, are missing.
+    assert 0 <= len(cluster.arrived()) - record.counts.operations < 3 * RATE / 2
+    assert "Traceback" not in cluster.master.said
+
+
+@pytest.mark.long
+def test_a_killed_master_stops_its_workers(stress: Stress, proxy_to: Callable[..., Proxy]) -> None:
+    """Within 15 s its workers stop, and `harness sweep` finds the table (lasts 20 to 40 s)."""
+    proxy = proxy_to()
+    process = stress(*OPEN, "-H", proxy.url, "--set", "stage=[]", "-t", "60s", *forked(2))
+    wait_until(lambda: len(proxy.of_entities) > RATE, "the load goes on")
+    workers = workers_of(process)
+    assert len(workers) == 2
+    process.process.send_signal(signal.SIGKILL)
+    killed_s = time.monotonic()
+    process.wait()
+    wait_until(lambda: not process.left_behind(), "the workers are gone", 15.0)
+    assert proxy.of_entities[-1].at_s - killed_s < 15
+    table = re.search(r"stress\w+", process.stdout)
+    assert table is not None
+
+    def sweep(*options: str) -> str:
+        command = [sys.executable, "-m", "harness.cli", "sweep", "-H", proxy.url, *options]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        for name in [name for name in environ if name.startswith("AZURE_")]:
+            del environ[name]
+        return subprocess.run(
+            command, env=environ, capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+
+    assert table[0] not in sweep(), "it is too young for a leftover"
+    time.sleep(1.0)
+    assert table[0] in sweep("--older-than-s", "1")
+    assert f"{table[0]}" in sweep("--older-than-s", "1", "--delete", table[0])
+    assert table[0] not in sweep("--older-than-s", "1")

@@ -1,0 +1,65 @@
+"""Hand-made snapshots and evidence for the tests of what is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.measure.evidence import Evidence
+from harness.measure.generator import GeneratorView
+from harness.measure.ledger import Ledger
+from harness.measure.snapshot import Snapshot
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.target import EndpointKind, targets_for
+
+START = 1_700_000_000
+
+
+def snapshot_of(
+    rates: dict[str, int],
+    *,
+    seconds: int = 10,
+    operations_per_s: int = 20,
+    throttled_per_s: int = 0,
+    scope: Scope = Scope.PARTITION,
+) -> Snapshot:
+    """Each key took its rate of entities a second in so many operations."""
+    ledger = Ledger()
+    ledger.open_window(START, START + seconds)
+    for second in range(seconds):
+        at_s = float(START + second)
+        ok = Attempt(status=204, sent_s=at_s, latency_s=0.004)
+        busy = Attempt(status=503, sent_s=at_s, latency_s=0.1, error_code="ServerBusy", scope=scope)
+        for key, rate in rates.items():
+            for number in range(operations_per_s):
+                more = 1 if number < rate % operations_per_s else 0
+                refused = number < throttled_per_s
+                ledger.add(
+                    Result(
+                        operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
+                        outcome=Outcome.SUCCESS,
+                        sent_s=at_s,
+                        done_s=at_s + 0.004,
+                        attempts=(busy, ok) if refused else (ok,),
+                        entities=rate // operations_per_s + more,
+                    )
+                )
+    return ledger.snapshot(start=START, end=START + seconds)
+
+
+QUIET = GeneratorView(workers=1, cpu_percent_max=50.0, cpu_percent_mean=40.0)
+
+
+def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
+    """What a quiet run against an account leads to a verdict, but for ``changes``."""
+    parts: dict[str, Any] = {
+        "snapshot": snapshot,
+        "generator": QUIET,
+        "kind": EndpointKind.STORAGE,
+        "targets": targets_for(changes.get("kind", EndpointKind.STORAGE)),
+        "wanted_per_s": None,
+        "users": 20,
+        "entity_bytes": 1024,
+        "complete": True,
+    }
+    return Evidence(**(parts | changes))

@@ -1,0 +1,573 @@
+"""The practices: each is offended by a profile that does so, and by none that does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range
+from harness.profile.checklist import PRACTICES, findings_of, of_severity
+from harness.profile.checks.practice import Look, Severity
+from harness.profile.keys_seen import TableKeys
+from harness.profile.load import parse
+from harness.profile.observed import Observed, observe
+from harness.profile.schema import Profile
+from harness.profile.sent import matching_of
+from harness.report.advice import opening_line
+from harness.workload.schemes import SCHEMES
+
+OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
+SAMPLE = 600
+"""Operations: enough for what is looked for here, and soon made."""
+SPREAD: dict[str, Any] = {"keys.partitions": 20, "keys.rows_per_partition": 50}
+ONE_ROW: dict[str, Any] = {"keys.partitions": 200, "keys.rows_per_partition": 1}
+
+
+def made(settings: dict[str, Any], **parts: Any) -> Profile:
+    """The smallest profile with these settings, by their full names."""
+    content: dict[str, Any] = {"question": "Why?", **parts}
+    for name, value in settings.items():
+        *path, last = name.split(".")
+        place = content
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return parse(content, source="a test")
+
+
+def seen_of(settings: dict[str, Any], **parts: Any) -> Observed:
+    return observe(made(settings, **parts), SAMPLE)
+
+
+def look_of(name: str, seen: Observed) -> Look | None:
+    (practice,) = [practice for practice in PRACTICES if practice.name == name]
+    return practice.look(seen)
+
+
+def mix(**weights: float) -> dict[str, Any]:
+    return {f"mix.{name}": weight for name, weight in weights.items()}
+
+
+def scheme(name: str, **settings: Any) -> dict[str, Any]:
+    base = ONE_ROW if SCHEMES[name].one_row else SPREAD
+    return {**base, "keys.scheme": name, **settings}
+
+
+CASES: list[tuple[str, Severity, dict[str, Any], dict[str, Any] | None]] = [
+    (
+        "append-only",
+        OFFENDS,
+        {**scheme("append-only"), **mix(insert=1)},
+        {**scheme("hash-prefix"), **mix(insert=1)},
+    ),
+    (
+        "append-only",
+        OFFENDS,
+        {**scheme("prepend-only"), **mix(insert=1)},
+        {**scheme("unique"), **mix(insert=1)},
+    ),
+    (
+        "append-only",
+        OFFENDS,
+        {**scheme("append-only-unpadded"), **mix(insert=1)},
+        {**scheme("device"), **mix(insert=1)},
+    ),
+    (
+        "append-only",
+        OFFENDS,
+        {**scheme("date"), **mix(insert=1, point_query=1)},
+        {**scheme("device-date"), "keys.periods": 2, **mix(insert=1)},
+    ),
+    (
+        "append-only",
+        OFFENDS,
+        {**scheme("index-table"), **mix(insert=1)},
+        {**scheme("customer"), "keys.distribution": "zipfian", **mix(insert=1)},
+    ),
+    (
+        "append-only",
+        CONSIDER,
+        {**scheme("append-only"), **mix(insert=6, point_query=94)},
+        {**scheme("natural-key"), **mix(insert=6, point_query=94)},
+    ),
+    (
+        "date-key",
+        CONSIDER,
+        {**scheme("date"), **mix(insert=1)},
+        {**scheme("date"), **mix(upsert_merge=1)},
+    ),
+    (
+        "zero-padding",
+        CONSIDER,
+        {**scheme("append-only-unpadded"), **mix(point_query=1)},
+        None,
+    ),
+    (
+        "zero-padding",
+        OFFENDS,
+        {**scheme("append-only-unpadded"), **mix(partition_range_scan=1)},
+        None,
+    ),
+    (
+        "hot-partition",
+        OFFENDS,
+        {**SPREAD, "keys.distribution": "zipfian", "load.max_entities_per_s": 20000.0},
+        {**SPREAD, "keys.partitions": 50, "load.max_entities_per_s": 20000.0},
+    ),
+    (
+        "hot-partition",
+        CONSIDER,
+        {**SPREAD, "keys.distribution": "zipfian", "load.max_entities_per_s": 500.0},
+        {**SPREAD, "keys.partitions": 50, "load.max_entities_per_s": 500.0},
+    ),
+    (
+        "hot-range",
+        CONSIDER,
+        {
+            **scheme("append-only"),
+            "keys.distribution": "hotspot",
+            "keys.hot_keys": 0.04,
+            "keys.hot_operations": 0.9,
+            **mix(point_query=1),
+        },
+        {**scheme("append-only"), **mix(point_query=1)},
+    ),
+    (
+        "constant-partition-key",
+        OFFENDS,
+        {"keys.scheme": "single"},
+        {"keys.partitions": 2},
+    ),
+    (
+        "guid-partition-key",
+        OFFENDS,
+        {**scheme("unique"), **mix(full_table_scan=1, point_query=9)},
+        None,
+    ),
+    ("guid-partition-key", CONSIDER, {**scheme("unique"), **mix(point_query=1)}, None),
+    (
+        "guid-row-key",
+        OFFENDS,
+        {**SPREAD, "keys.row_keys": "guid", **mix(row_range_scan=1)},
+        {**SPREAD, "keys.row_keys": "guid", **mix(partition_scan=1)},
+    ),
+    (
+        "tiny-partitions",
+        OFFENDS,
+        {**scheme("unique"), **mix(full_table_scan=1)},
+        {**scheme("unique"), **mix(point_query=1)},
+    ),
+    (
+        "tiny-partitions",
+        CONSIDER,
+        {**scheme("append-only"), **mix(partition_range_scan=1)},
+        {**SPREAD, **mix(partition_range_scan=1)},
+    ),
+    (
+        "large-partitions",
+        OFFENDS,
+        {"keys.rows_per_partition": 1_000_000},
+        {"keys.rows_per_partition": 99_999},
+    ),
+    (
+        "large-partitions",
+        CONSIDER,
+        {"keys.rows_per_partition": 100_000},
+        {"keys.rows_per_partition": 10},
+    ),
+    ("key-length", OFFENDS, {"keys.prefix": "p" * 120}, {"keys.prefix": "p" * 90}),
+    ("key-characters", OFFENDS, {"keys.prefix": "Zürich-"}, {"keys.prefix": "Zuerich-"}),
+    ("key-characters", CONSIDER, {"keys.prefix": "two words "}, {"keys.prefix": "BIB:"}),
+    (
+        "key-change",
+        OFFENDS,
+        {**SPREAD, **mix(insert=1, key_change=1)},
+        {**SPREAD, **mix(insert=1)},
+    ),
+    (
+        "table-queries",
+        OFFENDS,
+        {**SPREAD, **mix(full_table_scan=1, point_query=9)},
+        {**SPREAD, **mix(row_range_scan=1, point_query=9)},
+    ),
+    (
+        "table-queries",
+        CONSIDER,
+        {**SPREAD, **mix(partition_range_scan=1, point_query=9)},
+        {**SPREAD, **mix(partition_scan=1, point_query=9)},
+    ),
+    (
+        "partition-queries",
+        CONSIDER,
+        {**SPREAD, **mix(row_range_scan=9, point_query=1)},
+        {**SPREAD, **mix(row_range_scan=1, point_query=9)},
+    ),
+    (
+        "query-density",
+        OFFENDS,
+        {**SPREAD, "query.returned_share": 0.01, **mix(partition_scan=1)},
+        {**SPREAD, "query.returned_share": 1.0, **mix(partition_scan=1)},
+    ),
+    (
+        "query-density",
+        CONSIDER,
+        {**SPREAD, "query.returned_share": 0.3, **mix(full_table_scan=1)},
+        {**SPREAD, "query.returned_share": 0.8, **mix(full_table_scan=1)},
+    ),
+    (
+        "query-density",
+        OFFENDS,
+        {**scheme("hash-prefix"), "query.partitions": 10, **mix(partition_range_scan=1)},
+        {**scheme("append-only"), "query.partitions": 10, **mix(partition_range_scan=1)},
+    ),
+    (
+        "filtering",
+        CONSIDER,
+        {"keys.rows_per_partition": 2000, **mix(partition_scan=1)},
+        {"keys.rows_per_partition": 2000, "query.top": 10, **mix(partition_scan=1)},
+    ),
+    (
+        "projection",
+        CONSIDER,
+        {**SPREAD, **mix(partition_scan=1)},
+        {**SPREAD, "query.select": ("Count",), **mix(partition_scan=1)},
+    ),
+    (
+        "data-series",
+        CONSIDER,
+        {**scheme("device"), "query.rows": 24, **mix(insert=1, row_range_scan=1)},
+        {**scheme("device"), **mix(series_merge=1, point_query=1)},
+    ),
+    (
+        "data-series",
+        CONSIDER,
+        {**scheme("device"), "query.rows": 24, **mix(insert=1, row_range_scan=1)},
+        {
+            **scheme("device"),
+            "keys.rows_per_partition": 500,
+            "query.rows": 400,
+            **mix(insert=1, row_range_scan=1),
+        },
+    ),
+    (
+        "blobs",
+        CONSIDER,
+        {
+            **scheme("device"),
+            "transaction.kinds": ("insert",),
+            "transaction.operations": 20,
+            **mix(transaction=1, row_range_scan=1),
+        },
+        None,
+    ),
+    (
+        "transactions",
+        OFFENDS,
+        {"keys.partitions": 1, **mix(upsert_merge=1)},
+        {"keys.partitions": 20, **mix(upsert_merge=1)},
+    ),
+    (
+        "transactions",
+        CONSIDER,
+        {"keys.partitions": 1, **mix(upsert_merge=9, transaction=1)},
+        {"keys.partitions": 1, **mix(transaction=1)},
+    ),
+    (
+        "upsert",
+        OFFENDS,
+        {**SPREAD, **mix(read_then_write=1)},
+        {**SPREAD, **mix(conditional_update=1, point_query=1, upsert_merge=1)},
+    ),
+    ("index-rows", CONSIDER, {**scheme("index-table"), **mix(insert=1)}, None),
+    (
+        "parallelism",
+        OFFENDS,
+        {"load.max_entities_per_s": float("inf"), "load.users": 100},
+        {"load.users": 100},
+    ),
+    (
+        "parallelism",
+        CONSIDER,
+        {"load.max_entities_per_s": float("inf"), "load.users": 20},
+        {"load.entities_per_s": 2000.0, "load.users": 20},
+    ),
+    (
+        "connections",
+        OFFENDS,
+        {"load.users": 20, "session.connections": 10},
+        {"load.users": 20, "session.connections": 20},
+    ),
+    ("back-off", OFFENDS, {"retry.strategy": "none"}, {"retry.strategy": "exponential"}),
+    ("back-off", OFFENDS, {"retry.strategy": "fixed"}, {"retry.strategy": "schedule"}),
+    (
+        "back-off",
+        OFFENDS,
+        {"retry.retries": 0},
+        {"session.kind": "sdk-default", "retry.retries": 0},
+    ),
+    (
+        "ramp",
+        OFFENDS,
+        {"load.users": 100, "load.spawn_rate_per_s": 200.0},
+        {"load.users": 100, "load.spawn_rate_per_s": 10.0},
+    ),
+    (
+        "ramp",
+        OFFENDS,
+        {"stage": ({"for_s": 10.0, "to_entities_per_s": 2000.0, "jump": True},)},
+        {"stage": ({"for_s": 10.0, "to_entities_per_s": 2000.0},)},
+    ),
+    (
+        "account-target",
+        OFFENDS,
+        {"load.entities_per_s": 30_000.0},
+        {"load.entities_per_s": 10_000.0},
+    ),
+    (
+        "account-target",
+        CONSIDER,
+        {"load.max_entities_per_s": 20_000.0},
+        {"load.max_entities_per_s": 2000.0},
+    ),
+    ("entity-size", CONSIDER, {"entity.size_bytes": 4096}, {"entity.size_bytes": 1024}),
+]
+"""Practice; how bad; a profile where it is so; one where it is fine."""
+
+
+@pytest.mark.parametrize(("name", "severity", "bad", "good"), CASES)
+def test_a_practice_is_offended_by_what_offends_it_alone(
+    name: str, severity: Severity, bad: dict[str, Any], good: dict[str, Any] | None
+) -> None:
+    """What is not as advised is found with a reason and a remedy; what is, is fine."""
+    look = look_of(name, seen_of(bad))
+    assert look is not None
+    assert look.severity is severity, look.why
+    assert look.why
+    assert look.change
+    if good is not None:
+        other = look_of(name, seen_of(good))
+        assert other is not None
+        assert other.severity is FINE, other.why
+        assert not other.change
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("append-only", {**scheme("append-only"), **mix(point_query=1)}),
+        ("date-key", {**scheme("device-date"), **mix(insert=1)}),
+        ("zero-padding", {**scheme("append-only"), **mix(insert=1, partition_range_scan=1)}),
+        ("zero-padding", {**scheme("unique"), **mix(insert=1)}),
+        ("hot-partition", {**SPREAD, **mix(full_table_scan=1)}),
+        ("hot-range", {"keys.partitions": 5}),
+        ("guid-partition-key", {**SPREAD}),
+        ("guid-row-key", {**SPREAD, "keys.row_keys": "guid", **mix(point_query=1)}),
+        ("key-change", {**SPREAD, **mix(point_query=1)}),
+        ("table-queries", {**SPREAD, **mix(insert=1)}),
+        ("partition-queries", {**SPREAD, **mix(insert=1)}),
+        ("query-density", {**SPREAD, **mix(point_query=1)}),
+        ("filtering", {**SPREAD, **mix(point_query=1)}),
+        ("projection", {**SPREAD, **mix(point_query=1)}),
+        ("data-series", {**SPREAD, **mix(insert=1, point_query=1, row_range_scan=1)}),
+        ("data-series", {**SPREAD, **mix(row_range_scan=1)}),
+        ("blobs", {**SPREAD, **mix(insert=1, row_range_scan=1)}),
+        ("blobs", {**SPREAD, **mix(transaction=1, row_range_scan=1)}),
+        ("transactions", {**SPREAD, **mix(point_query=1)}),
+        ("upsert", {**SPREAD, **mix(point_query=1)}),
+        ("index-rows", {**scheme("customer"), **mix(insert=1)}),
+        ("connections", {"session.kind": "sdk-default", "load.users": 1000}),
+        ("account-target", {"load.max_entities_per_s": float("inf")}),
+    ],
+)
+def test_nothing_is_said_without_an_occasion(name: str, settings: dict[str, Any]) -> None:
+    """A practice is not looked at where the profile does nothing that it is about."""
+    assert look_of(name, seen_of(settings)) is None
+
+
+def test_every_practice_is_tried() -> None:
+    """The table above leaves no practice out."""
+    assert {name for name, *_ in CASES} == {practice.name for practice in PRACTICES}
+
+
+def test_names_of_practices_differ() -> None:
+    """A practice is found by its name."""
+    names = [practice.name for practice in PRACTICES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("practice", PRACTICES, ids=lambda practice: practice.name)
+def test_every_practice_names_who_says_so(practice: Any) -> None:
+    """A document and a section ask for it; what advises otherwise only stands beside that."""
+    assert any(not source.otherwise for source in practice.sources)
+    assert all(source.section and source.says for source in practice.sources)
+
+
+@pytest.mark.parametrize("name", ["date-key", "guid-partition-key", "tiny-partitions"])
+def test_where_documents_disagree_both_are_cited(name: str) -> None:
+    """A date, a GUID and small partitions are advised by one and warned of by another."""
+    (practice,) = [practice for practice in PRACTICES if practice.name == name]
+    assert {source.otherwise for source in practice.sources} == {True, False}
+
+
+SCENARIO = """
+from harness.model.operation import Kind
+from harness.workload.scenario import Scenario
+
+
+class {name}(Scenario):
+    actions = {{"look": 1}}
+
+    def loading(self):
+        return (self.insert(f"user-{{n}}", "row", {{}}) for n in range(20))
+
+    def look(self, rng):
+        key = f"user-{{rng.randrange(20)}}"
+        return self.get(key, "row", then=lambda result: self.change(key, result))
+
+    def change(self, key, result):
+        return {change}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "severity"),
+    [
+        ('self.merge(key, "row", {"Visits": 1})', OFFENDS),
+        ('self.write(Kind.UPDATE_MERGE, key, "row", {"Visits": 1}, etag="*")', FINE),
+        ('self.merge(key, "other", {"Visits": 1})', FINE),
+        ('self.delete(key, "row")', FINE),
+    ],
+)
+def test_a_users_own_scenario_is_looked_at_by_what_it_does(
+    tmp_path: Path, change: str, severity: Severity
+) -> None:
+    """A read before a write of the same key is found in code too, but for what needs the read."""
+    file = tmp_path / "own.py"
+    file.write_text(SCENARIO.format(name="Own", change=change), encoding="utf-8")
+    look = look_of("upsert", seen_of({}, scenario=f"{file}:Own"))
+    assert look is not None
+    assert look.severity is severity
+    assert look.setting == f"scenario {file}:Own"
+
+
+def test_a_scenario_that_raises_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mistake in a user's own file is told with its file and line, and exit code 2."""
+    file = tmp_path / "broken.py"
+    text = SCENARIO.format(name="Broken", change="None").replace('f"user-{rng', 'f"user-{ring')
+    file.write_text(text, encoding="utf-8")
+    assert main(["check", "saas", "--set", f"scenario={file}:Broken", "--set", "actions={}"]) == 2
+    line = 1 + text.splitlines().index('        key = f"user-{ring.randrange(20)}"')
+    assert f"{file}:{line}: in look: NameError" in capsys.readouterr().err
+
+
+def insert(partition_key: str) -> Operation:
+    return Operation(
+        kind=Kind.INSERT, partition_key=partition_key, row_key="r", properties={"Number": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("loaded", "created", "growth"),
+    [
+        ([f"k{n:03d}" for n in range(50)], [f"k{n:03d}" for n in range(50, 90)], 1),
+        ([f"k{n:03d}" for n in range(50, 90)], [f"k{n:03d}" for n in range(49, 9, -1)], -1),
+        ([f"k{n:03d}" for n in range(50)], ["k049"] * 40, 1),
+        ([f"k{n:03d}" for n in range(50)], ["k000"] * 40, -1),
+        ([f"k{n:03d}" for n in range(50)], ["k025"] * 40, 0),
+        ([f"k{n:03d}" for n in range(50)], [f"k{n * 7 % 50:03d}" for n in range(40)], 0),
+        ([f"k{n:03d}" for n in range(50)], [f"k{n * 17 % 50:03d}x" for n in range(40)], 0),
+        ([], [f"k{n:03d}" for n in range(40)], 1),
+        ([], ["k"] * 40, 0),
+        (["k"], ["k"] * 40, 0),
+        ([f"k{n:03d}" for n in range(50)], [f"k{n:03d}" for n in range(50, 60)], 0),
+    ],
+)
+def test_growth_is_told_from_scatter(loaded: list[str], created: list[str], growth: int) -> None:
+    """New rows at one end of key order are growth; at one inner place, scattered, or few not."""
+    keys = TableKeys()
+    for key in loaded:
+        keys.load(key)
+    for key in created:
+        keys.add(insert(key))
+    assert keys.growth == growth
+
+
+@pytest.mark.parametrize(
+    ("filter_text", "matching"),
+    [
+        (None, 500),
+        ("Group lt 20", 10),
+        ("Number ge 100 and Number lt 150", 50),
+        ("Group lt 200 and Number ge 100 and Number lt 150", 10),
+        ("Name eq 'x'", None),
+        ("Group lt 20 and Name eq 'x'", None),
+    ],
+)
+def test_what_a_filter_lets_through_is_known_of_the_harness_own(
+    filter_text: str | None, matching: int | None
+) -> None:
+    """The properties that the harness fills tell the density; of others nothing is claimed."""
+    query = Operation(
+        kind=Kind.QUERY,
+        partition_key=WHOLE_TABLE,
+        filter=filter_text,
+        walks=Range(500, exact=True),
+    )
+    assert matching_of(query) == matching
+
+
+def test_findings_come_worst_first() -> None:
+    """What offends stands before what is to be considered, and that before what is fine."""
+    findings = findings_of(seen_of({"keys.scheme": "single"}))
+    order = [finding.severity for finding in findings]
+    assert order == sorted(order, key=list(Severity).index)
+    assert of_severity(findings, OFFENDS)
+
+
+def test_a_run_says_in_one_line_what_is_offended() -> None:
+    """The line at a run's start counts and names what is offended, and where to read more."""
+    line = opening_line("mine", findings_of(seen_of({"keys.scheme": "single"})))
+    assert "\n" not in line
+    assert "constant-partition-key" in line
+    assert line.endswith("harness check mine tells more")
+    good = opening_line("mine", findings_of(seen_of({"keys.partitions": 50})))
+    assert good.startswith("check: none of ")
+
+
+def test_the_command_says_the_same_as_text_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both forms name each offended practice; JSON has the prediction and every source."""
+    arguments = ["check", "single-partition"]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert main([*arguments, "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["prediction"]["hottest_share"] == 1.0
+    assert content["prediction"]["partition_reaches_its_target_at_entities_per_s"] == 2000.0
+    assert "constant-partition-key" in content["offended"]
+    for finding in content["findings"]:
+        assert finding["practice"] in text
+        assert finding["sources"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["check", "single-partition", "--strict"], 1),
+        (["check", "key-spread", "--strict"], 0),
+        (["check", "no-such-profile"], 2),
+        (["check", "key-spread", "--set", "keys.partitions=0"], 2),
+    ],
+)
+def test_exit_codes_of_the_command(
+    arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Strict fails where something is offended; bad input is 2, with a sentence."""
+    assert main(arguments) == code
+    said = capsys.readouterr()
+    assert bool(said.err) == (code == 2)

@@ -1,0 +1,126 @@
+"""The command line: its subcommands, and what `harness compare` makes of files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import COMMANDS, main, parser
+
+KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+CONTENT: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+
+
+def keep(folder: Path, *, rate: float = 1692.3, **parts: Any) -> Path:
+    """The folder of a run at that rate."""
+    content = json.loads(json.dumps(CONTENT)) | parts
+    content["account"]["entities_per_s"]["mean"] = rate
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def compare(*arguments: str | Path) -> int:
+    return main(["compare", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_explains_itself(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each subcommand has help that ends in exit code 0."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args([*command.name.split(), "--help"])
+    assert ended.value.code == 0
+    assert "usage: harness" in capsys.readouterr().out
+
+
+def test_a_run_is_a_file_or_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run.json, the folder of a run and a folder of repeats can be compared."""
+    keep(tmp_path / "one")
+    for number, rate in enumerate((1990.0, 2000.0, 2010.0)):
+        keep(tmp_path / "repeats" / str(number), rate=rate)
+    assert compare(KEPT, tmp_path / "one", tmp_path / "repeats", "--format", "json") == 0
+    read = json.loads(capsys.readouterr().out)
+    assert [len(subject["runs"]) for subject in read["subjects"]] == [1, 1, 3]
+    assert read["subjects"][2]["measures"]["entities_per_s"]["mean"] == 2000.0
+
+
+def test_the_default_output_is_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a format the table is for a terminal, and ends in what is better."""
+    assert compare(KEPT, keep(tmp_path / "fast", rate=2500.0)) == 0
+    out = capsys.readouterr().out
+    assert "A and B side by side" in out
+    assert "Entities/s: B (2,500) is better; A has 1,692 (32% less)." in out
+
+
+def test_markdown_can_be_appended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The Markdown begins with a title and ends in a line break."""
+    compare(KEPT, keep(tmp_path / "fast", rate=2500.0), "--format", "markdown")
+    out = capsys.readouterr().out
+    assert out.startswith("## A and B side by side")
+    assert out.endswith("\n")
+
+
+def test_a_regression_is_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1 where the last is worse than the bound, 0 where it is not, 3 where nobody can tell."""
+    slow = keep(tmp_path / "slow", rate=1000.0)
+    doubtful = keep(tmp_path / "doubtful", rate=1000.0, complete=False)
+    bound = ("--fail-if", "entities_per_s < 95%")
+    assert compare(KEPT, slow, *bound) == 1
+    assert compare(slow, KEPT, *bound) == 0
+    assert compare(KEPT, doubtful, *bound) == 3
+    assert "REGRESSION" in capsys.readouterr().out
+
+
+def test_bounds_are_parsed_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every mistake in the bounds is told at once, although the runs do not exist."""
+    code = compare("nowhere", "nothing", "--fail-if", "speed < 5%", "--fail-if", "p99 > 1")
+    error = capsys.readouterr().err
+    assert code == 2
+    assert "'speed < 5%' compares something unknown; known are entities_per_s" in error
+    assert "'p99 > 1' is no regression" in error
+    assert "nowhere" not in error
+
+
+def test_runs_that_cannot_be_read_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No file, no record and no run in a folder are sentences that name the path."""
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    for path, sentence in (
+        (tmp_path / "missing", "missing cannot be read (No such file or directory)"),
+        (broken, "broken.json: no record of a run: "),
+        (tmp_path / "empty", "empty holds no run.json, and no folder in it does"),
+    ):
+        assert compare(KEPT, path) == 2
+        assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [1, 27])
+def test_two_runs_are_the_least(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run has nothing beside it, and letters end at 26."""
+    assert compare(*[KEPT] * count) == 2
+    assert f"two to 26 runs can be compared, not {count}" in capsys.readouterr().err
+
+
+def test_a_folder_of_different_runs_is_no_repeats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs of other settings have no spread; the first setting that differs is named."""
+    profile = json.loads(json.dumps(CONTENT["profile"]))
+    profile["keys"]["partitions"] = 7
+    keep(tmp_path / "out" / "1")
+    keep(tmp_path / "out" / "2", run_id="other", profile=profile)
+    assert compare(KEPT, tmp_path / "out") == 2
+    assert "differ in keys.partitions: 1 and 7. Name the runs" in capsys.readouterr().err
+
+
+def test_repeats_may_differ_in_their_seed(tmp_path: Path) -> None:
+    """A seed of its own makes a run no other run."""
+    keep(tmp_path / "out" / "1")
+    keep(tmp_path / "out" / "2", profile={**CONTENT["profile"], "seed": 99})
+    assert compare(KEPT, tmp_path / "out") == 0

@@ -1,0 +1,436 @@
+"""Runs side by side: what differs, which is better on what, and what is a regression."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from harness.measure.record import LatencyPart, RunRecord
+from harness.report.comparable import MEASURES, Measure, Values, change_of, differ, values_of
+from harness.report.compare import Comparison, Subject, compare, findings, warnings
+from harness.report.compare_export import comparison_json, comparison_markdown
+from harness.report.compare_page import changed, side_by_side
+from harness.report.page import Page
+from harness.report.regression import parse_regression
+from harness.report.words import listed
+
+KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+BY_NAME = {measure.name: measure for measure in MEASURES}
+RATE, P99 = BY_NAME["entities_per_s"], BY_NAME["p99(service)"]
+THROTTLED = BY_NAME["throttled_ratio"]
+
+
+def run(rate: float = 1000.0, **parts: Any) -> RunRecord:
+    """The kept record at a rate of its own, with other parts."""
+    rates = RECORD.account.entities_per_s.model_copy(update={"mean": rate, "best_1s": rate})
+    account = RECORD.account.model_copy(update={"entities_per_s": rates, "ratio": rate / 20000})
+    hot = RECORD.partitions[0].model_copy(update={"entities_per_s": rates, "ratio": rate / 2000})
+    return RECORD.model_copy(update={"account": account, "partitions": (hot,), **parts})
+
+
+def verdict(result: str) -> dict[str, Any]:
+    """Parts of a record with that verdict."""
+    return {"verdict": RECORD.verdict.model_copy(update={"result": result})}
+
+
+def throttled(partition: int, account: int) -> dict[str, Any]:
+    """Parts of a record with so many throttled attempts."""
+    return {"throttled": {"partition": partition, "account": account}}
+
+
+def subjects(*of: Sequence[RunRecord]) -> list[Subject]:
+    """One subject for each list of repeats."""
+    return [
+        Subject(letter=letter, source=f"out/{letter}", records=tuple(records))
+        for letter, records in zip("ABCDEFGH", of, strict=False)
+    ]
+
+
+def values(*reached: float) -> Values:
+    """What repeats reached."""
+    return Values(
+        mean=sum(reached) / len(reached),
+        least=min(reached),
+        most=max(reached),
+        count=len(reached),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("entities_per_s", 1692.3),
+        ("entities_per_s(best_1s)", 1894.0),
+        ("target_ratio(partition)", 0.8461),
+        ("target_ratio(account)", 0.0846),
+        ("hottest_share", 1.0),
+        ("throttled_ratio", 3840 / 44263),
+        ("throttled_ratio(partition)", 3771 / 44263),
+        ("throttled_ratio(account)", 69 / 44263),
+        ("p50(service)", 4.743),
+        ("p99(service)", 605.695),
+        ("p99(response)", None),
+        ("billable_per_1000", 44263 / 75.951),
+    ],
+)
+def test_what_is_compared_is_read_off_the_record(name: str, expected: float | None) -> None:
+    """Each measure of the kept record is the figure that the record holds."""
+    assert BY_NAME[name].read(RECORD) == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_run_without_load_is_compared_by_nothing() -> None:
+    """Where nothing was sent there is no share, no cost and no latency, and no division by 0."""
+    counts = RECORD.counts.model_copy(update={"attempts": 0, "entities": 0})
+    empty = run(0.0, counts=counts, partitions=(), service_ms=None)
+    names = [name for name, measure in BY_NAME.items() if measure.read(empty) is None]
+    assert {"throttled_ratio", "billable_per_1000", "hottest_share", "p99(service)"} <= set(names)
+    assert compare(subjects([empty], [empty]), []).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (values(1000), values(1049), False),
+        (values(1000), values(1060), True),
+        (values(990, 1000, 1010), values(1015, 1025, 1020), False),
+        (values(990, 1000, 1010), values(1030, 1040, 1050), True),
+        (values(990, 1000, 1010), values(1015), False),
+        (values(990, 1000, 1010), values(1040), True),
+        (values(1000, 1000), values(1004, 1004), False),
+        (values(0), values(0), False),
+    ],
+)
+def test_a_difference_is_larger_than_the_spread(one: Values, other: Values, expected: bool) -> None:
+    """Repeats judge by their spread, single runs by 5 %; less than 1 % is never a difference."""
+    assert differ(RATE, one, other) is expected
+    assert differ(RATE, other, one) is expected
+
+
+def test_a_handful_of_throttled_attempts_is_no_difference() -> None:
+    """A throttled share below what counts as throttled differs from nothing."""
+    assert not differ(THROTTLED, values(0.0), values(0.0009))
+    assert differ(THROTTLED, values(0.0), values(0.02))
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5), st.lists(st.floats(0, 1e6), min_size=1))
+def test_what_overlaps_does_not_differ(one: list[float], other: list[float]) -> None:
+    """A value does not differ from itself, nor repeats whose mean lies within the others."""
+    assert not differ(RATE, values(*one), values(*one))
+    if min(one) <= sum(other) / len(other) <= max(one) and len(one) > 1:
+        assert not differ(RATE, values(*one), values(*other))
+
+
+def test_repeats_have_a_mean_and_a_spread() -> None:
+    """Mean, least and most of repeats are told; one without a value leaves none."""
+    found = values_of(RATE, [run(900), run(1000), run(1100)])
+    assert found == values(900, 1000, 1100)
+    assert found.spread == 200
+    assert values_of(P99, [run(), run(service_ms=None)]) is None
+
+
+def test_findings_say_which_is_better_on_what() -> None:
+    """More entities/s is better, less throttling is; each with both figures."""
+    found = findings(subjects([run(1000, **throttled(4000, 0))], [run(1200, **throttled(0, 0))]))
+    assert found[0] == "Entities/s: B (1,200) is better; A has 1,000 (17% less)."
+    assert "Share of attempts throttled: B (0%) is better; A has 9.0%." in found
+    assert found[-1].startswith("No difference: the hottest partition's share of the load,")
+    assert "target" not in "".join(found)
+
+
+def test_findings_of_more_than_two_name_the_best() -> None:
+    """Of three the best is named, and those that do not differ from it with it."""
+    found = findings(subjects([run(1000)], [run(1500)], [run(1490)]))
+    assert found[0] == (
+        "Entities/s: B (1,500) and C (1,490) are best, without a difference; "
+        "A has 1,000 (33% less)."
+    )
+
+
+def test_findings_without_any_difference_are_one_sentence() -> None:
+    """A run beside itself differs in nothing."""
+    [only] = findings(subjects([run()], [run()]))
+    assert only.startswith("No difference: entities/s, ")
+
+
+def test_findings_compare_response_latency_where_both_have_it() -> None:
+    """A closed loop has no response latency and is not held against one that has."""
+    latency = LatencyPart(count=1, mean=1.0, p50=1.0, p90=1.0, p99=1.0, max=1.0)
+    slow = latency.model_copy(update={"p99": 800.0})
+    one, other = run(response_ms=latency), run(response_ms=slow)
+    assert "P99 of response latency: A (1.00 ms) is better; B has 800 ms (79,900% more)." in (
+        findings(subjects([one], [other]))
+    )
+    assert "response" not in "".join(findings(subjects([one], [run()])))
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"complete": False}, "B is incomplete"),
+        ({"invariants": ("broken",)}, "B broke the harness's own laws of counting"),
+        ({"outcomes": {"defect": 1}}, "B had operations that ended in a way"),
+        (verdict("client_limited"), "B was client-limited"),
+        (verdict("inconclusive"), "B was inconclusive"),
+        ({"measured_s": 400}, "A was measured for 40 s, B for 400 s."),
+        (
+            {"entity": RECORD.entity.model_copy(update={"stored_bytes": 512})},
+            "Written entities have 1,024 B in A, 512 B in B",
+        ),
+        (
+            {
+                "endpoint": RECORD.endpoint.model_copy(
+                    update={"kind": "azurite", "described": "Azurite (emulator)"}
+                )
+            },
+            "A was answered by Azure Table storage, B by Azurite (emulator).",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_said(parts: dict[str, Any], sentence: str) -> None:
+    """Another endpoint, size or duration, and figures in doubt, are named before the figures."""
+    assert any(sentence in one for one in warnings(subjects([run()], [run(**parts)])))
+    assert warnings(subjects([run()], [run()])) == []
+
+
+def test_other_sizes_make_targets_indicative() -> None:
+    """Entities of another size than 1 KiB are held against targets only as an indication."""
+    small = run(entity=RECORD.entity.model_copy(update={"stored_bytes": 512}))
+    assert warnings(subjects([small], [small])) == [
+        "Indicative only: targets hold for 1 KiB entities, which A and B do not have."
+    ]
+
+
+def test_doubts_of_repeats_are_counted() -> None:
+    """One incomplete run of three is said as one of three."""
+    [warning] = warnings(subjects([run()], [run(), run(complete=False), run()]))
+    assert warning == "1 of 3 runs of B is incomplete: its counts are too low."
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last", "expected"),
+    [
+        ("entities_per_s < 95%", 1000, 949, True),
+        ("entities_per_s < 95%", 1000, 951, False),
+        ("entities_per_s<95%", 1000, 2000, False),
+        ("entities_per_s < first - 100", 1000, 899, True),
+        ("entities_per_s < first - 100", 1000, 901, False),
+        ("p99(service) > 120%", 100, 121, True),
+        ("p99( service ) > first + 20ms", 100, 121, True),
+        ("p99(service) > first + 0.02 s", 100, 119, False),
+        ("throttled_ratio > first + 1%", 0.0, 0.011, True),
+        ("throttled_ratio(account) > first + 1%", 0.05, 0.059, False),
+        ("target_ratio(partition) > first + 5%", 0.5, 0.6, True),
+        ("target_ratio(partition) < first - 5%", 0.5, 0.4, True),
+    ],
+)
+def test_a_regression_holds_the_last_against_the_first(
+    text: str, first: float, last: float, expected: bool
+) -> None:
+    """A bound is a percentage of the first, or the first with something added."""
+    judged = parse_regression(text).judge(values(first), values(last))
+    assert judged.holds is expected
+    assert judged.text == text
+
+
+def test_a_regression_says_its_figures() -> None:
+    """Last, first and bound are told with their unit."""
+    judged = parse_regression("p99(service) > 120%").judge(values(100), values(150))
+    assert judged.sentence == "150 ms against 100 ms, the bound is 120 ms"
+
+
+def test_a_regression_inside_the_spread_of_repeats_does_not_hold() -> None:
+    """What repeats do among themselves is no regression; a single run's bound is as written."""
+    regression = parse_regression("entities_per_s < 98%")
+    noisy = regression.judge(values(900, 1000, 1100), values(960, 970, 980))
+    assert noisy.holds is False
+    assert "inside the spread of repeats" in noisy.sentence
+    assert regression.judge(values(1000), values(970)).holds is True
+
+
+def test_a_regression_without_a_value_is_not_known() -> None:
+    """Nothing can be said of a latency that one of the two does not have."""
+    judged = parse_regression("p99(response) > 120%").judge(None, values(100))
+    assert judged.holds is None
+    assert judged.sentence == "the first has no p99 of response latency"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no regression; write for example 'entities_per_s < 95%'"),
+        ("entities_per_s drops", "is no regression"),
+        ("entities_per_s < 95", "is no regression"),
+        ("entities_per_s < -5%", "is no regression"),
+        ("entities_per_s == 95%", "is no regression"),
+        ("speed < 95%", "known are entities_per_s, entities_per_s(best_1s), target_ratio("),
+        ("p99 > 120%", "known are"),
+        ("entities_per_s > 95%", "would fail the better run: of entities_per_s less is worse"),
+        ("p99(service) < 95%", "so write >"),
+        ("throttled_ratio > 1%", "write 'throttled_ratio > first + 1%' for percentage points"),
+        ("p99(service) > first + 20", "has unit ''; p99(service) takes ms or s"),
+        ("entities_per_s < first - 5%", "has unit '%'; entities_per_s takes no unit"),
+    ],
+)
+def test_what_is_no_regression_is_refused(text: str, message: str) -> None:
+    """Every mistake is named, with what can be written instead."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_regression(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_regression_or_a_sentence(text: str) -> None:
+    """Parsing ends in a regression or in a `ValueError`, whatever is written."""
+    with contextlib.suppress(ValueError):
+        assert parse_regression(text).measure in MEASURES
+
+
+@pytest.mark.parametrize(
+    ("last", "texts", "code"),
+    [
+        (run(900), [], 0),
+        (run(990), ["entities_per_s < 95%"], 0),
+        (run(900), ["entities_per_s < 95%"], 1),
+        (run(900), ["entities_per_s < 95%", "p99(response) > 120%"], 3),
+        (run(900, complete=False), ["entities_per_s < 95%"], 3),
+        (run(1100, **verdict("client_limited")), ["entities_per_s < 95%"], 3),
+        (run(900, complete=False), [], 0),
+    ],
+)
+def test_the_exit_code_is_that_of_the_regressions(
+    last: RunRecord, texts: list[str], code: int
+) -> None:
+    """1 where one holds, 3 where one cannot be told; without regressions always 0."""
+    assert compared([[run(1000)], [last]], *texts).exit_code == code
+
+
+def test_doubts_of_those_between_tell_nothing_of_a_regression() -> None:
+    """Only the first and the last decide on a regression."""
+    between = run(1, complete=False)
+    comparison = compared([[run(1000)], [between], [run(900)]], "entities_per_s < 95%")
+    assert comparison.exit_code == 1
+
+
+def compared(of: Sequence[Sequence[RunRecord]], *texts: str) -> Comparison:
+    """Runs side by side, with regressions."""
+    return compare(subjects(*of), [parse_regression(text) for text in texts])
+
+
+def page(width: int = 100, ascii_only: bool = False) -> Page:
+    return Page(width=width, colour=False, ascii_only=ascii_only)
+
+
+def line_with(text: str, part: str) -> str:
+    """The first line that holds ``part``."""
+    return next(line for line in text.splitlines() if part in line)
+
+
+def test_the_text_shows_each_beside_the_first() -> None:
+    """A row has a value for each, and how far the others are from the first."""
+    text = side_by_side(compared([[run(1000)], [run(1130)]]), page())
+    assert line_with(text, "entities/s ").split() == ["entities/s", "1,000", "1,130", "+13%"]
+    assert line_with(text, "p99 service").split()[-3:] == ["606", "606", "same"]
+    assert line_with(text, "verdict").split() == ["verdict", "throttled", "throttled"]
+    assert "response" not in text
+    assert "There are no repeats, so no spread to judge by" in text
+
+
+def test_the_text_shows_the_range_of_repeats() -> None:
+    """Below a mean of repeats stand the least and the most of them."""
+    repeats = [run(900), run(1000), run(1100, **verdict("over_target"))]
+    text = side_by_side(compared([[run(1000)], repeats]), page())
+    lines = text.splitlines()
+    place = lines.index(line_with(text, "entities/s "))
+    assert lines[place + 1].split() == ["900", "to", "1,100"]
+    assert "throttled, 2 of 3" in text
+    assert "larger than the widest spread of the repeats" in text
+
+
+def test_two_repeats_are_said_to_be_few() -> None:
+    """A spread of two says little, which the output says."""
+    assert "2 repeats say little" in compared([[run()], [run(), run()]]).rule
+    assert "say little" not in compared([[run()], [run(), run(), run()]]).rule
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_no_line_is_wider_than_the_page(width: int, ascii_only: bool) -> None:
+    """Eight runs side by side are broken into blocks that fit, the first in each."""
+    several = [[run(1000 + 100 * place), run(990 + 110 * place)] for place in range(8)]
+    comparison = compared([[run()], *several[1:]], "entities_per_s < 95%")
+    text = side_by_side(comparison, page(width, ascii_only))
+    assert max(map(cell_len, text.splitlines())) <= width
+    titles = [line for line in text.splitlines() if "side by side" in line]
+    assert len(titles) > 1
+    assert all(title.startswith("A") for title in titles)
+    assert text.isascii() is ascii_only
+
+
+@given(st.text(st.characters(codec=None), max_size=30))
+def test_no_name_breaks_an_output(name: str) -> None:
+    """Whatever a source or a profile is called, text, Markdown and JSON can be written."""
+    strange = Subject(
+        letter="B", source=name, records=(run(profile={**RECORD.profile, "name": name}),)
+    )
+    comparison = compare([subjects([run()])[0], strange], [])
+    side_by_side(comparison, page()).encode("utf-8")
+    comparison_markdown(comparison).encode("utf-8")
+    assert json.loads(comparison_json(comparison))["subjects"][1]["source"] == name
+
+
+def test_json_holds_every_measure_of_every_subject() -> None:
+    """A program reads mean, least, most and count by the names that --fail-if uses."""
+    read = json.loads(comparison_json(compared([[run(1000)], [run(900), run(1100)]])))
+    assert set(read["subjects"][0]["measures"]) == set(BY_NAME)
+    assert read["subjects"][1]["measures"]["entities_per_s"] == {
+        "mean": 1000.0, "least": 900.0, "most": 1100.0, "count": 2,
+    }  # fmt: skip
+    assert read["subjects"][0]["measures"]["p99(response)"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "reference", "expected"),
+    [
+        (113, 100, "+13%"),
+        (95.9, 100, "-4.1%"),
+        (100.01, 100, "same"),
+        (1300, 100, "+1,200%"),
+        (5, 0, ""),
+    ],
+)
+def test_a_change_is_written(value: float, reference: float, expected: str) -> None:
+    """A change has its sign, and one decimal below ten percent."""
+    assert changed(value, reference) == expected
+
+
+def test_a_change_of_nothing_is_none() -> None:
+    """There is no share of 0."""
+    assert change_of(5, 0) is None
+    assert change_of(110, 100) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [([], ""), (["A"], "A"), (["A", "B"], "A and B"), (["A", "B", "C"], "A, B and C")],
+)
+def test_names_are_listed(names: list[str], expected: str) -> None:
+    """The last of several names stands after an and."""
+    assert listed(names) == expected
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_every_measure_can_be_written_in_a_regression(measure: Measure) -> None:
+    """What the table compares, --fail-if can name, in the unit of its value."""
+    side, sign = ("<", "-") if measure.more_is_better else (">", "+")
+    assert (
+        parse_regression(f"{measure.name} {side} first {sign} 1{measure.unit}").measure is measure
+    )

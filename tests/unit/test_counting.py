@@ -1,0 +1,207 @@
+"""The counting rule: inserted, updated, deleted, scanned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.counting import counted, entity_count, scanned
+from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range, transaction
+from harness.model.outcome import Outcome
+
+STILL = Range(5000, True)
+MOVING = Range(5000, False)
+
+
+def query(walks: Range | None = None, **rest: Any) -> Operation:
+    return Operation(kind=Kind.QUERY, partition_key="p", walks=walks, **rest)
+
+
+def parts(count: int) -> tuple[Operation, ...]:
+    return tuple(
+        Operation(kind=Kind.INSERT, partition_key="p", row_key=str(number))
+        for number in range(count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "operation", "returned", "whole", "expected"),
+    [
+        ("all of a known range came", query(STILL), 5000, True, (5000, False)),
+        ("nothing came of an empty range", query(Range(0, True)), 0, True, (0, False)),
+        ("a row is missing of a known range", query(STILL), 4999, True, (4999, True)),
+        ("a row more came than there are", query(STILL), 5001, True, (5001, True)),
+        ("the range is being written", query(MOVING), 5000, True, (5000, True)),
+        ("nothing is known of the range", query(), 50, True, (50, True)),
+        ("a page is missing", query(STILL), 1000, False, (1000, True)),
+        ("the first page failed", query(STILL), 0, False, (0, True)),
+        ("a filter let 50 through", query(STILL, filter="A eq 1"), 50, True, (5000, False)),
+        ("a filter let nothing through", query(STILL, filter="A eq 1"), 0, True, (5000, False)),
+        ("a filter let all through", query(STILL, filter="A eq 1"), 5000, True, (5000, False)),
+        ("a filter over what is written", query(MOVING, filter="A eq 1"), 50, True, (5000, True)),
+        ("more than there were, filtered", query(STILL, filter="A eq 1"), 5001, True, (5001, True)),
+        ("a filter over who knows what", query(filter="A eq 1"), 50, True, (50, True)),
+        ("a filter, and a page missing", query(STILL, filter="A eq 1"), 50, False, (50, True)),
+        ("an empty filter is none", query(STILL, filter=""), 5000, True, (5000, False)),
+        ("$top stopped the walk", query(STILL, top=10), 10, True, (10, False)),
+        ("$top stopped a moving walk", query(MOVING, top=10), 10, True, (10, True)),
+        ("$top is all there is", query(Range(10, True), top=10), 10, True, (10, False)),
+        ("$top is more than there is", query(Range(7, True), top=10), 7, True, (7, False)),
+        ("$top brought too few", query(STILL, top=10), 9, True, (9, True)),
+        ("$top brought more than there are", query(Range(7, True), top=10), 10, True, (10, True)),
+        ("$top stopped a filter", query(STILL, top=10, filter="A eq 1"), 10, True, (10, True)),
+        ("$top over a filter to the end", query(STILL, top=10, filter="A"), 9, True, (5000, False)),
+        ("a page missing under $top", query(STILL, top=2000), 1000, False, (1000, True)),
+        ("a projection changes nothing", query(STILL, select=("A",)), 5000, True, (5000, False)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_query_walked(
+    sentence: str, operation: Operation, returned: int, whole: bool, expected: tuple[int, bool]
+) -> None:
+    """What was walked follows from what is known of the range and from what came of it."""
+    assert scanned(operation, returned, whole=whole) == expected, sentence
+
+
+counts = st.integers(0, 20_000)
+ranges = st.none() | st.builds(Range, counts, st.booleans())
+queries = st.builds(
+    query,
+    ranges,
+    filter=st.none() | st.just("A eq 1"),
+    top=st.none() | st.integers(1, 20_000),
+    select=st.just(()) | st.just(("A",)),
+)
+
+
+@given(queries, counts, st.booleans())
+def test_never_less_than_was_returned(operation: Operation, returned: int, whole: bool) -> None:
+    """What came back was walked, whatever else is known."""
+    assert scanned(operation, returned, whole=whole)[0] >= returned
+
+
+@given(queries, counts, st.booleans())
+def test_exact_is_known_whole_and_still(operation: Operation, returned: int, whole: bool) -> None:
+    """A count is exact only where the range is known, nobody writes it, and no page is missing."""
+    count, estimated = scanned(operation, returned, whole=whole)
+    if not estimated:
+        assert whole
+        assert operation.walks is not None
+        assert operation.walks.exact
+        assert count <= operation.walks.entities
+        assert count in (returned, operation.walks.entities)
+
+
+@given(st.lists(st.booleans(), max_size=300), st.none() | st.integers(1, 400), st.booleans())
+def test_exact_is_what_a_service_walks(passes: list[bool], top: int | None, filtered: bool) -> None:
+    """Against a service that walks row by row until it has enough: exact is equal, else less."""
+    walked = returned = 0
+    for one in passes:
+        if top is not None and returned >= top:
+            break
+        walked += 1
+        returned += one or not filtered
+    operation = query(Range(len(passes), True), top=top, filter="A eq 1" if filtered else None)
+    count, estimated = scanned(operation, returned, whole=True)
+    assert count == walked or (estimated and count < walked)
+    assert estimated is (filtered and top is not None and returned >= top)
+
+
+@given(ranges, st.none() | st.integers(1, 20_000), st.booleans(), counts)
+def test_what_is_asked_is_what_is_scanned(
+    walks: Range | None, top: int | None, filtered: bool, returned: int
+) -> None:
+    """Before a query is sent it counts for what it will have walked, if its range is known."""
+    operation = query(walks, top=top, filter="A eq 1" if filtered else None)
+    asked = operation.entities_asked
+    assert asked >= 1
+    if walks is None:
+        assert asked == 1
+    elif filtered:
+        assert asked == max(1, walks.entities)
+    else:
+        comes = walks.entities if top is None else min(top, walks.entities)
+        assert asked == max(1, comes)
+        assert scanned(operation, comes, whole=True)[0] == comes
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_transaction_asks_for_its_parts(size: int) -> None:
+    """A transaction counts each of its operations."""
+    assert transaction(parts(size)).entities_asked == size
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.TRANSACTION])
+def test_anything_else_asks_for_one(kind: Kind) -> None:
+    """A single operation counts one, a query of which nothing is known too."""
+    assert Operation(kind=kind, partition_key="p").entities_asked == 1
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("kind", list(Kind))
+def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> None:
+    """Writes count with success alone, point queries also for nothing, queries what they walked."""
+    operation = (
+        transaction(parts(7))
+        if kind is Kind.TRANSACTION
+        else Operation(kind=kind, partition_key="p", row_key="r")
+    )
+    expected = 0
+    if kind is Kind.QUERY:
+        expected = 33
+    elif outcome.succeeded or (kind is Kind.POINT_QUERY and outcome is Outcome.NOT_FOUND):
+        expected = 7 if kind is Kind.TRANSACTION else 1
+    assert entity_count(operation, outcome, 33) == expected
+
+
+@given(st.sampled_from(Kind), st.integers(1, 100), st.booleans(), st.booleans(), counts)
+def test_one_rule_for_the_gateway_too(
+    kind: Kind, asked: int, succeeded: bool, missing: bool, walked: int
+) -> None:
+    """No kind counts more than was asked for or walked, and nothing counts less than none."""
+    count = counted(kind, asked, succeeded=succeeded, missing=missing, scanned=walked)
+    assert 0 <= count <= (walked if kind is Kind.QUERY else asked)
+
+
+@pytest.mark.parametrize(
+    ("operation", "label"),
+    [
+        (query(), "partition_scan"),
+        (query(filter="A eq 1", top=3), "partition_scan"),
+        (query(row_from="a"), "row_range_scan"),
+        (query(row_before="a"), "row_range_scan"),
+        (Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE), "full_table_scan"),
+        (
+            Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, row_from="a", row_before="b"),
+            "full_table_scan",
+        ),
+        (
+            Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, partition_from="a"),
+            "partition_range_scan",
+        ),
+        (
+            Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, partition_before="a"),
+            "partition_range_scan",
+        ),
+        (query(name="by_bib"), "by_bib"),
+        (Operation(kind=Kind.POINT_QUERY, partition_key="p"), "point_query"),
+        (Operation(kind=Kind.INSERT, partition_key="p", name="sign_up"), "sign_up"),
+        (transaction(parts(2)), "transaction"),
+        (transaction(parts(2), name="transfer"), "transfer"),
+    ],
+)
+def test_operations_are_called_by_their_documented_type(operation: Operation, label: str) -> None:
+    """A query is named by what it walks, rows of a partition or of all; a name of its own wins."""
+    assert operation.label == label
+
+
+def test_a_range_of_rows_over_all_partitions_is_a_full_scan() -> None:
+    """Without a PartitionKey the RowKey narrows nothing that has to be walked."""
+    walk = Operation(
+        kind=Kind.QUERY, partition_key=WHOLE_TABLE, row_from="a", walks=Range(5000, True)
+    )
+    assert walk.label == "full_table_scan"
+    assert walk.entities_asked == 5000

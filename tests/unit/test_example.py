@@ -1,0 +1,51 @@
+"""The example of a user's own scenario in the README: it is this file, and it runs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.model.operation import Operation
+from harness.model.outcome import Outcome
+from harness.profile.build import source_of
+from harness.profile.load import resolve, shipped_directory
+from harness.profile.scenarios import try_out
+from tests.unit.memory_tables import MemoryTables
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "tests" / "examples"
+
+
+@pytest.mark.parametrize("file", ["my_app.py", "my_app.toml"])
+def test_the_readme_shows_the_example(file: str) -> None:
+    """What is tested is what is shown, to the letter."""
+    text = (EXAMPLES / file).read_text(encoding="utf-8")
+    assert text in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs() -> None:
+    """Its profile is right, it can be tried out, and all that two workers send succeeds."""
+    override = f"scenario={EXAMPLES / 'my_app.py'}:MyApp"
+    profile = resolve(
+        str(EXAMPLES / "my_app.toml"), [override], directory=shipped_directory()
+    ).profile
+    workers = [
+        (source_of(profile, run_id="run1", worker=worker), random.Random(worker))
+        for worker in (0, 1)
+    ]
+    try_out(workers[0][0], profile)
+    tables = MemoryTables()
+    outcomes = {tables.execute(operation).outcome for operation in workers[0][0].loading()}
+    names = set()
+    for source, rng in itertools.islice(itertools.cycle(workers), 400):
+        operation: Operation | None = source.next(rng)
+        while operation is not None:
+            result = tables.execute(operation)
+            outcomes.add(result.outcome)
+            names.add(operation.label)
+            operation = None if operation.then is None else operation.then(result)
+    assert outcomes == {Outcome.SUCCESS}
+    assert names == {"point_query", "list_branch", "add_book", "read_new_book"}

@@ -1,0 +1,345 @@
+"""What stands beside a verdict: what was seen, and what the documents advise given cause."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from harness.measure.advice import README
+from harness.measure.evidence import Evidence
+from harness.measure.generator import GeneratorView
+from harness.measure.latency import LatencyHistogram, LatencyView
+from harness.measure.snapshot import PartitionView, Snapshot
+from harness.measure.verdict import judge
+from harness.model.operation import Kind
+from harness.model.outcome import Outcome, Scope
+from harness.model.target import EndpointKind
+from tests.unit.measured import START, evidence, snapshot_of
+
+THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
+HOT = snapshot_of({"p0": 2500}, throttled_per_s=1)
+BY_ACCOUNT = snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)
+SLOW = snapshot_of({"p0": 1000})
+BUSY = GeneratorView(workers=1, cpu_percents=(99.0,), cpu_percent_mean=99.0)
+
+FINER = "Table partition stress testing"
+UNEVEN = "High-traffic data"
+HASH = "Partitioning Azure Table storage"
+ACCOUNTS = "Capacity and transaction targets"
+BATCH = "Batching"
+BACK_OFF = "Retry strategy"
+RAMP = "Targets for data operations"
+OUTLAST = "Load balancing"
+PROCESSES = "Unbounded parallelism"
+SESSION = "Sessions"
+CONNECTIONS = "Increase default connection limit"
+USERS = "Profiles"
+NEAR = "Location"
+REAL = "Against your own account"
+COSMOS = "Physical partitions"
+
+
+def in_transactions(snapshot: Snapshot, share: float) -> Snapshot:
+    """The same writes, so many of them in transactions."""
+    [kind] = snapshot.kinds
+    gathered = round(kind.operations * share)
+    return dataclasses.replace(
+        snapshot,
+        kinds=(
+            dataclasses.replace(kind, operations=kind.operations - gathered),
+            dataclasses.replace(
+                kind, label="transaction", kind=Kind.TRANSACTION, operations=gathered
+            ),
+        ),
+    )
+
+
+def late(snapshot: Snapshot, by_s: int) -> Snapshot:
+    """The same, but throttling begins some seconds into the load."""
+    first, *others = snapshot.series
+    calm = [
+        dataclasses.replace(first, second=first.second - by_s + n, throttled_503=0)
+        for n in range(by_s)
+    ]
+    return dataclasses.replace(snapshot, series=(*calm, first, *others))
+
+
+def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
+    """The same, but nothing succeeds from second 5 on for some seconds."""
+    points = [
+        dataclasses.replace(point, entities=0, failed=point.operations)
+        if START + 5 <= point.second < START + 5 + length_s
+        else point
+        for point in snapshot.series
+    ]
+    return dataclasses.replace(snapshot, series=tuple(points))
+
+
+def answered_after(seconds: float) -> LatencyView:
+    histogram = LatencyHistogram(3)
+    for _ in range(1000):
+        histogram.record(seconds)
+    view = histogram.view()
+    assert view is not None
+    return view
+
+
+def slow_answers(seconds: float) -> Evidence:
+    """20 users wait for all the time and miss the rate."""
+    snapshot = dataclasses.replace(
+        SLOW, service=dataclasses.replace(answered_after(seconds), total_s=200.0)
+    )
+    return evidence(in_transactions(snapshot, 0.6), wanted_per_s=2000.0)
+
+
+GATHERED = in_transactions(HOT, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("given", "sections"),
+    [
+        # Nothing is advised where nothing is wrong, or nothing is known.
+        (evidence(SLOW), []),
+        (evidence(SLOW, complete=False), []),
+        (evidence(SLOW, wanted_per_s=2000.0), []),
+        # A partition above its target throttles: finer keys; single writes can be gathered.
+        (evidence(HOT), [FINER, BATCH]),
+        # Half of the writes in transactions is about the least; more are enough.
+        (evidence(in_transactions(HOT, 0.5)), [FINER, BATCH]),
+        (evidence(in_transactions(HOT, 0.51)), [FINER]),
+        # Below its target, and soon: the load rose too fast; later on it did not.
+        (evidence(in_transactions(THROTTLED, 0.6)), [FINER, RAMP]),
+        (evidence(late(in_transactions(THROTTLED, 0.6), 30)), [FINER, RAMP]),
+        (evidence(late(in_transactions(THROTTLED, 0.6), 31)), [FINER]),
+        # No back-off, or the same for everybody: exponential back-off.
+        (evidence(GATHERED, retry="none"), [FINER, BACK_OFF]),
+        (evidence(GATHERED, retry="fixed"), [FINER, BACK_OFF]),
+        (evidence(GATHERED, retry="schedule"), [FINER]),
+        # Nothing succeeds for seconds: retries have to outlast it.
+        (evidence(torn(GATHERED, 2)), [FINER, OUTLAST]),
+        (evidence(torn(GATHERED, 1)), [FINER]),
+        # Keys that grow: a hash before them, for finer ones would grow as well.
+        (evidence(GATHERED, growing_keys=True), [HASH]),
+        # One of several partitions has far more than its share, or not.
+        (
+            evidence(in_transactions(snapshot_of({"a": 2400, "b": 800}, throttled_per_s=1), 1.0)),
+            [FINER],
+        ),
+        (
+            evidence(
+                in_transactions(snapshot_of({"a": 2400, "b": 20, "c": 20}, throttled_per_s=1), 1.0)
+            ),
+            [FINER, UNEVEN],
+        ),
+        # The account throttles: another account, fewer requests.
+        (evidence(BY_ACCOUNT), [ACCOUNTS, BATCH, RAMP]),
+        # Cosmos DB is advised by its own document, and has no such partitions to move.
+        (evidence(torn(HOT, 3), kind=EndpointKind.COSMOS, retry="none"), [COSMOS, BACK_OFF]),
+        # Over target without throttling.
+        (evidence(snapshot_of({"p0": 2500})), [FINER]),
+        (evidence(snapshot_of({f"p{n:02d}": 1900 for n in range(11)})), [ACCOUNTS]),
+        # The generator: more processes, and a leaner session where there is one.
+        (evidence(SLOW, generator=BUSY), [PROCESSES]),
+        (evidence(SLOW, generator=BUSY, leaner_session="sdk"), [PROCESSES, SESSION]),
+        (
+            evidence(SLOW, wanted_per_s=2000.0, connections=10, connections_in_use=10),
+            [CONNECTIONS],
+        ),
+        # Too few users for answers that take as long as ever.
+        (dataclasses.replace(slow_answers(0.2), light_latency_s=0.2), [USERS]),
+        (
+            dataclasses.replace(slow_answers(0.2), light_latency_s=0.2, scheduled=True),
+            [USERS],
+        ),
+        # An endpoint that is far away, one that is slow, and an emulator.
+        (slow_answers(0.026), [NEAR]),
+        (slow_answers(0.024), []),
+        (dataclasses.replace(slow_answers(0.026), kind=EndpointKind.AZURITE), [REAL]),
+        (dataclasses.replace(slow_answers(0.024), snapshot=SLOW, users=0), [BATCH]),
+    ],
+)
+def test_advice_has_a_cause(given: Evidence, sections: list[str]) -> None:
+    """Each situation is answered with what fits it, and with nothing else."""
+    advice = judge(given).advice
+    assert [part.section for part in advice] == sections
+    assert all(part.text and part.document for part in advice)
+
+
+def test_folded_partitions_have_nothing_to_gather() -> None:
+    """Where keys are too many to be told apart, writes are not advised to be gathered."""
+    folded = PartitionView(
+        **{
+            field.name: getattr(HOT.partitions[0], field.name)
+            for field in dataclasses.fields(PartitionView)
+        }
+    )
+    many = dataclasses.replace(HOT, folded=folded)
+    assert [part.section for part in judge(evidence(many)).advice] == [FINER]
+
+
+def test_users_are_counted_by_littles_law() -> None:
+    """At half of the wanted rate, twice as many users as wait now would wait."""
+    [advice] = judge(
+        dataclasses.replace(slow_answers(0.2), light_latency_s=0.2, scheduled=True)
+    ).advice
+    assert "from 20 to more than 40:" in advice.text
+
+
+def test_sections_of_the_readme_exist() -> None:
+    """What is cited of the harness's own document is there."""
+    text = (Path(__file__).parents[2] / README).read_text(encoding="utf-8")
+    for section in (SESSION, USERS, REAL):
+        assert f"\n## {section}\n" in text
+
+
+ACCOUNTED = dataclasses.replace(
+    SLOW, counts=dataclasses.replace(SLOW.counts, due=60_000, dropped=120)
+)
+TWO = GeneratorView(
+    workers=2,
+    cpu_percent_max=99.0,
+    cpu_percent_mean=80.0,
+    cpu_percents=(80.0, 40.0),
+    busy_share=0.1,
+    machine_percent_max=97.0,
+    machine_busy_share=0.05,
+    lag_s_max=0.012,
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (evidence(SLOW), "1,000 entities/s came through; no rate was wanted."),
+        (
+            evidence(SLOW, wanted_per_s=2000.0),
+            "1,000 of the wanted 2,000 entities/s came through (50.0%).",
+        ),
+        (evidence(SLOW), "Partition 'p0' took the most, 1,000 entities/s, 50% of its target."),
+        (evidence(SLOW), "None of 200 attempts was throttled."),
+        (
+            evidence(THROTTLED),
+            "10 of 210 attempts were throttled (4.76%): 10 for a partition, 0 for the account.",
+        ),
+        (
+            evidence(BY_ACCOUNT),
+            "10 of 210 attempts were throttled (4.76%): 0 for a partition, 10 for the account.",
+        ),
+        (evidence(THROTTLED), "Partition 'p0' was refused 4.76% of its attempts."),
+        (
+            evidence(late(THROTTLED, 3)),
+            "Throttling first came 3 s into the load, began once, and lasted 10 s in a row at "
+            "most.",
+        ),
+        (
+            evidence(torn(THROTTLED, 3)),
+            "Nothing succeeded for 3 s from second 5 on, and 90% of the rate before it was back "
+            "after 3 s.",
+        ),
+        (
+            evidence(torn(THROTTLED, 5)),
+            "Nothing succeeded for 5 s from second 5 on, and the rate before it was not reached "
+            "again.",
+        ),
+        (
+            evidence(
+                dataclasses.replace(
+                    SLOW,
+                    outcomes={
+                        Outcome.SUCCESS: 900,
+                        Outcome.TIMEOUT: 10,
+                        Outcome.CONNECTION: 40,
+                        Outcome.NOT_FOUND: 50,
+                    },
+                )
+            ),
+            "50 of 1,000 operations failed: 40 connection, 10 timeout.",
+        ),
+        (evidence(SLOW), "Service latency was 4.0 ms at the median, 4.0 ms at p99."),
+        (
+            evidence(dataclasses.replace(SLOW, response=answered_after(0.8))),
+            "Service latency was 4.0 ms at the median, 4.0 ms at p99; response latency 800.3 ms "
+            "at p99.",
+        ),
+        (
+            evidence(SLOW, light_latency_s=0.001),
+            "Its mean of 4.0 ms is 4.0 times the 1.0 ms under little load.",
+        ),
+        (
+            evidence(snapshot_of({"p0": 1000}, operations_per_s=1000)),
+            "1,000 operations/s x 4.0 ms = 4.0 of 20 users waiting for an answer (Little's law).",
+        ),
+        (
+            evidence(ACCOUNTED, scheduled=True, waiting=40),
+            "Of 60,000 due operations 120 were dropped and 40 still waited at the end.",
+        ),
+        (
+            evidence(SLOW, connections=500, connections_in_use=20),
+            "At most 20 of 500 connections were in use.",
+        ),
+        (
+            evidence(SLOW, generator=TWO),
+            "CPU of a core by worker: 80%, 40% on average, 99% at most, 90% or more in 10% of the "
+            "seconds.",
+        ),
+        (
+            evidence(
+                SLOW,
+                generator=dataclasses.replace(TWO, cpu_percents=(80.0, 40.0, 30.0, 20.0, 10.0)),
+            ),
+            "CPU of a core by worker: 80%, 40%, 30% and at most 20% each by the others on average, "
+            "99% at most, 90% or more in 10% of the seconds.",
+        ),
+        (
+            evidence(SLOW, generator=TWO),
+            "The machine was 97% busy at most, without time left in 5% of the seconds.",
+        ),
+        (evidence(SLOW, generator=TWO), "Operations left at most 12 ms after their turn."),
+        (evidence(SLOW, generator=GeneratorView()), "The generator's CPU is not known."),
+    ],
+)
+def test_what_was_seen_is_said_with_figures(given: Evidence, says: str) -> None:
+    """Each figure that a verdict can rest on has its sentence."""
+    assert says in judge(given).evidence
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    """Without a schedule, connections or an idle latency there is no sentence about them."""
+    said = " ".join(judge(evidence(SLOW)).evidence)
+    assert not any(word in said for word in ("due", "connections", "little load", "response"))
+
+
+def test_a_torn_run_says_so_in_its_verdict() -> None:
+    """A partition that was away shows in the sentence: from when on, for how long, and after."""
+    verdict = judge(evidence(torn(late(THROTTLED, 4), 3)))
+    assert (
+        "most for partition 'p0' (1,000 entities/s), from 4 s into the load on and for up to 10 s "
+        "in a row; nothing succeeded for 3 s from second 9 on, and 90% of the rate before it was "
+        "back after 3 s." in verdict.sentence
+    )
+    assert verdict.throttling.first_s == 4
+    assert verdict.throttling.gap_count == 1
+
+
+def test_many_gaps_are_counted() -> None:
+    """Three gaps are told in full, of more there is the count."""
+    points = [
+        dataclasses.replace(point, entities=0, failed=point.operations)
+        if point.second % 4 < 2
+        else point
+        for point in snapshot_of({"p0": 1000}, seconds=20, throttled_per_s=1).series
+    ]
+    given = evidence(dataclasses.replace(THROTTLED, end=START + 20, series=tuple(points)))
+    said = judge(given).evidence
+    assert sum("Nothing succeeded for 2 s" in line for line in said) == 3
+    assert "There were 5 such gaps." in said
+
+
+def test_a_run_without_a_window_is_described_too() -> None:
+    """Nothing is divided by a window that never opened."""
+    nothing = dataclasses.replace(SLOW, start=0, end=0, service=None)
+    verdict = judge(evidence(nothing, wanted_per_s=1000.0, light_latency_s=0.1))
+    assert verdict.result == "inconclusive"
+    assert "no rate was wanted" in verdict.evidence[0]

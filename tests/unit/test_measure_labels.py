@@ -1,0 +1,324 @@
+"""Operations told apart by their names, partitions by their tables, and what queries walked."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.delta import Delta
+from harness.measure.ledger import Ledger
+from harness.measure.snapshot import KindView, Snapshot
+from harness.measure.tally import MOST_LABELS, KindTally, PartitionTally, Tally
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result
+
+START = 1_700_000_000
+END = START + 10
+OK = Attempt(status=200, sent_s=START, latency_s=0.01)
+LOST = Attempt(status=503, sent_s=START, latency_s=0.01, error_code="ServerBusy")
+
+
+def result(
+    kind: Kind = Kind.POINT_QUERY,
+    name: str = "",
+    *,
+    key: str = "p",
+    table: str = "",
+    entities: int = 1,
+    returned: int = 0,
+    estimated: bool = False,
+    outcome: Outcome = Outcome.SUCCESS,
+    attempts: tuple[Attempt, ...] = (OK,),
+    **asked: Any,
+) -> Result:
+    return Result(
+        operation=Operation(kind=kind, partition_key=key, table=table, name=name, **asked),
+        outcome=outcome,
+        sent_s=START,
+        done_s=START + 0.01,
+        attempts=attempts,
+        entities=entities,
+        entities_returned=returned,
+        estimated=estimated,
+    )
+
+
+def scan(key: str = "p", table: str = "", **rest: Any) -> Result:
+    return result(Kind.QUERY, key=key, table=table, **rest)
+
+
+def counted(*results: Result, source: str = "local") -> Ledger:
+    ledger = Ledger(source)
+    ledger.open_window(START, END)
+    for one in results:
+        ledger.note_due()
+        ledger.note_sent()
+        ledger.add(one)
+    return ledger
+
+
+def seen(ledger: Ledger) -> Snapshot:
+    return ledger.snapshot(start=START, end=END)
+
+
+def by_label(snapshot: Snapshot) -> dict[str, KindView]:
+    return {view.label: view for view in snapshot.kinds}
+
+
+def over_the_wire(delta: Delta) -> Delta:
+    packed = msgpack.packb(delta.encode(), use_bin_type=True)
+    return Delta.decode(msgpack.unpackb(packed, raw=False, strict_map_key=False))
+
+
+def merged(*ledgers: Ledger) -> Ledger:
+    master = Ledger("master")
+    for ledger in ledgers:
+        master.merge(over_the_wire(ledger.drain()))
+    return master
+
+
+def test_operations_of_one_kind_are_told_apart_by_name() -> None:
+    """A name of its own, a documented query type, or the kind: each has a row."""
+    views = by_label(
+        seen(
+            counted(
+                result(),
+                result(name="by_bib"),
+                result(name="by_bib", outcome=Outcome.NOT_FOUND),
+                scan(entities=30, returned=3, row_from="a"),
+                scan(entities=70, returned=70),
+                scan(WHOLE_TABLE, entities=500, returned=5),
+                scan(WHOLE_TABLE, entities=20, returned=20, partition_from="a"),
+            )
+        )
+    )
+    assert {label: view.operations for label, view in views.items()} == {
+        "point_query": 1,
+        "by_bib": 2,
+        "row_range_scan": 1,
+        "partition_scan": 1,
+        "full_table_scan": 1,
+        "partition_range_scan": 1,
+    }
+    assert views["by_bib"].kind is Kind.POINT_QUERY
+    assert views["by_bib"].outcomes == {Outcome.SUCCESS: 1, Outcome.NOT_FOUND: 1}
+    assert (views["full_table_scan"].entities, views["full_table_scan"].returned) == (500, 5)
+
+
+def test_what_is_estimated_is_told_apart() -> None:
+    """Of what queries walked, the least that it can be is summed beside what is exact."""
+    snapshot = seen(
+        counted(
+            scan(entities=5000, returned=50),
+            scan(entities=50, returned=50, estimated=True),
+            scan(entities=7, returned=7, estimated=True),
+            result(),
+        )
+    )
+    view = by_label(snapshot)["partition_scan"]
+    assert (view.entities, view.returned, view.estimated) == (5057, 107, 57)
+    counts = snapshot.counts
+    assert (counts.entities, counts.entities_returned, counts.entities_estimated) == (5058, 107, 57)
+
+
+def test_reads_and_writes_are_told_apart_by_kind_whatever_the_names() -> None:
+    """A name says nothing about reading or writing, the kind does."""
+    snapshot = seen(
+        counted(
+            result(Kind.INSERT, "query", entities=10),
+            result(Kind.POINT_QUERY, "insert", entities=20),
+            result(Kind.QUERY, "delete", entities=30),
+            result(Kind.TRANSACTION, "read", entities=40),
+        )
+    )
+    assert (snapshot.reads_per_s, snapshot.writes_per_s) == (5.0, 5.0)
+
+
+def test_a_name_that_two_kinds_share_is_two_rows() -> None:
+    """An application that calls a read and a write alike keeps both apart."""
+    snapshot = seen(
+        counted(
+            result(Kind.POINT_QUERY, "checkout", entities=1),
+            result(Kind.INSERT, "checkout", entities=3),
+            result(Kind.INSERT, "checkout", entities=3),
+        )
+    )
+    views = by_label(snapshot)
+    assert {label: (view.kind, view.entities) for label, view in views.items()} == {
+        "checkout": (Kind.POINT_QUERY, 1),
+        "checkout (insert)": (Kind.INSERT, 6),
+    }
+    assert (snapshot.reads_per_s, snapshot.writes_per_s) == (0.1, 0.6)
+
+
+def test_a_name_like_a_kind_does_not_take_its_place() -> None:
+    """A query that is called insert leaves the inserts among themselves."""
+    views = by_label(
+        seen(counted(result(Kind.QUERY, "insert", entities=9), result(Kind.INSERT, entities=1)))
+    )
+    assert {label: view.kind for label, view in views.items()} == {
+        "insert": Kind.QUERY,
+        "insert (insert)": Kind.INSERT,
+    }
+
+
+def test_no_more_names_than_the_cap() -> None:
+    """Beyond the cap operations are counted under their kind, and every sum stays exact."""
+    results = [result(Kind.INSERT, f"n{number}", entities=2) for number in range(1000)]
+    snapshot = seen(counted(*results))
+    labels = {view.label for view in snapshot.kinds}
+    assert len(labels) == MOST_LABELS + 1
+    assert by_label(snapshot)["insert"].entities == 2 * (1000 - MOST_LABELS)
+    assert sum(view.entities for view in snapshot.kinds) == 2000
+    (partition,) = snapshot.partitions
+    assert set(partition.entities_by_operation) == labels
+    assert partition.entities == 2000
+
+
+def test_names_stay_bounded_over_many_reports() -> None:
+    """A master that hears new names every second keeps no more of them than the cap."""
+    worker, master = Ledger("w0"), Ledger("master")
+    for second in range(40):
+        for number in range(50):
+            worker.add(result(Kind.INSERT, f"name-{second}-{number}"))
+        master.merge(over_the_wire(worker.drain()))
+    snapshot = seen(master)
+    assert len(snapshot.kinds) <= MOST_LABELS + len(Kind)
+    assert sum(view.operations for view in snapshot.kinds) == 2000
+    (partition,) = snapshot.partitions
+    assert len(partition.entities_by_operation) <= MOST_LABELS + 1
+    assert partition.entities == 2000
+
+
+def test_the_same_key_in_several_tables_is_several_partitions() -> None:
+    """A PartitionKey is a partition of its table; the first table's has no ending before it."""
+    snapshot = seen(
+        counted(
+            result(key="p", entities=1),
+            result(key="p", table="Index", entities=2),
+            result(key="p", table="Orders", entities=3),
+            result(key="", table="Index", entities=4),
+        )
+    )
+    assert {view.key: view.entities for view in snapshot.partitions} == {
+        "p": 1,
+        "Index/p": 2,
+        "Orders/p": 3,
+        "Index/": 4,
+    }
+
+
+def test_scans_over_partitions_are_no_hottest_partition() -> None:
+    """What walks a whole table is a row of that table, and never the hottest partition."""
+    snapshot = seen(
+        counted(
+            scan(WHOLE_TABLE, entities=9000, returned=9),
+            scan(WHOLE_TABLE, "Index", entities=8000, returned=8),
+            scan(WHOLE_TABLE, "Index", entities=100, returned=1, partition_from="a"),
+            result(key="p", table="Index"),
+        )
+    )
+    assert {view.key: view.entities for view in snapshot.partitions} == {
+        "/": 9000,
+        "Index//": 8100,
+        "Index/p": 1,
+    }
+    assert snapshot.hottest is not None
+    assert snapshot.hottest.key == "Index/p"
+
+
+def test_failed_attempts_name_the_operation_and_its_table() -> None:
+    """What support asks for is kept with the name and the table of the operation."""
+    ledger = counted(
+        result(
+            Kind.INSERT,
+            "sign_up",
+            table="Index",
+            outcome=Outcome.THROTTLED,
+            entities=0,
+            attempts=(LOST,),
+        )
+    )
+    (error,), _ = ledger.errors()
+    assert (error["operation"], error["table"], error["partition_key"]) == ("sign_up", "Index", "p")
+
+
+names = st.sampled_from(["", "a", "b", "insert", "query", "point_query", "partition_scan"])
+some_result = st.builds(
+    result,
+    st.sampled_from(Kind),
+    names,
+    key=st.sampled_from(["p", "q", "", WHOLE_TABLE]),
+    table=st.sampled_from(["", "Index"]),
+    entities=st.integers(0, 100),
+    returned=st.integers(0, 100),
+    estimated=st.booleans(),
+    outcome=st.sampled_from([Outcome.SUCCESS, Outcome.NOT_FOUND, Outcome.THROTTLED]),
+)
+
+
+def sums_by_kind(snapshot: Snapshot) -> dict[Kind, tuple[int, int, int, int]]:
+    """Operations, entities, returned and estimated of each kind, under whatever names."""
+    sums = dict.fromkeys(Kind, (0, 0, 0, 0))
+    for view in snapshot.kinds:
+        more = (view.operations, view.entities, view.returned, view.estimated)
+        mine = sums[view.kind]
+        sums[view.kind] = tuple(map(sum, zip(mine, more, strict=True)))  # type: ignore[assignment]
+    return sums
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(some_result, st.integers(0, 2)), max_size=30), st.randoms())
+def test_sums_of_each_kind_are_exact_in_any_order(
+    split: list[tuple[Result, int]], rng: random.Random
+) -> None:
+    """However names collide and workers report, the sums of each kind are those of the results."""
+    ledgers = [
+        counted(*(one for one, of in split if of == worker), source=f"w{worker}")
+        for worker in range(3)
+    ]
+    rng.shuffle(ledgers)
+    snapshot = seen(merged(*ledgers))
+    sums = sums_by_kind(snapshot)
+    for kind in Kind:
+        of = [one for one, _ in split if one.operation.kind is kind]
+        assert sums[kind] == (
+            len(of),
+            sum(one.entities for one in of),
+            sum(one.entities_returned for one in of),
+            sum(one.entities for one in of if one.estimated),
+        )
+    reads = sum(one.entities for one, _ in split if one.operation.kind.reads)
+    assert snapshot.reads_per_s == pytest.approx(reads / 10)
+    by_partition: dict[str, int] = {}
+    for one, _ in split:
+        key = one.operation.partition
+        by_partition[key] = by_partition.get(key, 0) + one.entities
+    assert {view.key: view.entities for view in snapshot.partitions} == by_partition
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(some_result, max_size=20))
+def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
+    """Whatever was counted, its encoded form is read as the same counts."""
+    tally, row = Tally(), PartitionTally()
+    for one in results:
+        label = tally.label_of(one.operation)
+        tally.add(one, label, True)
+        row.entities[label] = row.entities.get(label, 0) + one.entities
+    again = Tally.decode(msgpack.unpackb(msgpack.packb(tally.encode())))
+    assert again.encode() == tally.encode()
+    assert {label: kind.kind for label, kind in again.kinds.items()} == {
+        label: kind.kind for label, kind in tally.kinds.items()
+    }
+    assert PartitionTally.decode(row.encode()).entities == row.entities
+
+
+def test_a_kind_is_read_as_a_kind() -> None:
+    """The kind of a name comes back as the kind, not as its text."""
+    assert KindTally.decode(KindTally(Kind.QUERY).encode()).kind is Kind.QUERY

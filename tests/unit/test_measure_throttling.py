@@ -1,0 +1,168 @@
+"""The course of throttling, read off hand-made series: first second, stretches, gaps, recovery."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.snapshot import SeriesPoint
+from harness.measure.throttling import MOST_GAPS, Gap, Throttling, throttling_of
+
+START = 1_700_000_000
+
+
+def series(seconds: str) -> list[SeriesPoint]:
+    """A second a letter.
+
+    s: all succeeds; t: a part is throttled; x: all is throttled; f: all fails otherwise; n: a
+    look-up that finds nothing; e: a query that succeeds with nothing; h: half of the rate;
+    a blank: nothing is attempted.
+    """
+    points = []
+    for place, letter in enumerate(seconds):
+        entities = {"s": 100, "t": 95, "h": 50, "n": 1}.get(letter, 0)
+        throttled = {"t": 5, "x": 20}.get(letter, 0)
+        points.append(
+            SeriesPoint(
+                second=START + place,
+                entities=entities,
+                operations=0 if letter == " " else 10,
+                failed=10 if letter in "xfn" else 0,
+                attempts=0 if letter == " " else 20,
+                throttled_503=throttled,
+                throttled_500=0,
+                throttled_429=0,
+            )
+        )
+    return points
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first_s", "throttled_s", "stretches", "longest_s"),
+    [
+        # Nothing throttled, nothing to tell.
+        ("ssss", None, 0, 0, 0),
+        ("", None, 0, 0, 0),
+        # From the first second to the last.
+        ("tttt", 0, 4, 1, 4),
+        # Two stretches; the longer one counts.
+        ("sstttsts", 2, 4, 2, 3),
+        # Where everybody backs off, a stretch goes on; blanks after it do not belong to it.
+        ("st  ts", 1, 2, 1, 4),
+        ("st  s", 1, 1, 1, 1),
+        # Failures of another sort end a stretch.
+        ("stfts", 1, 2, 2, 1),
+    ],
+)
+def test_stretches(
+    seconds: str, first_s: int | None, throttled_s: int, stretches: int, longest_s: int
+) -> None:
+    """When throttling first came, in how many seconds, how often it began, and how long it was."""
+    found = throttling_of(series(seconds))
+    assert (found.first_s, found.seconds, found.stretches, found.longest_s) == (
+        first_s,
+        throttled_s,
+        stretches,
+        longest_s,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "gaps"),
+    [
+        # Throttled, but something succeeds in every second.
+        ("sttts", []),
+        # A partition that is moved: nothing for three seconds, then all as before.
+        ("sssxxxss", [(3, 3, 3)]),
+        # Half of the rate is no recovery; a second later it is there.
+        ("sssxxhs", [(3, 2, 3)]),
+        # It never comes back.
+        ("sssxxhh", [(3, 2, None)]),
+        ("sssxx", [(3, 2, None)]),
+        # Other failures make a gap too, and so does waiting between them.
+        ("ssf x ss", [(2, 4, 4)]),
+        # Seconds without attempts are no gap, and do not begin one.
+        ("ss   ss", []),
+        ("ss  xss", [(4, 1, 1)]),
+        # After the last attempt nobody waits any more.
+        ("ssxx   ", [(2, 2, None)]),
+        # Nothing was there before it, so that nothing can be reached again.
+        ("xxss", [(0, 2, None)]),
+        # Look-ups that find nothing and queries that find nothing were answered.
+        ("ssnnss", []),
+        ("sseess", []),
+        # Two gaps.
+        ("ssxsssfs", [(2, 1, 1), (6, 1, 1)]),
+    ],
+)
+def test_gaps(seconds: str, gaps: list[tuple[int, int, int | None]]) -> None:
+    """Where nothing succeeded: start, length, and seconds until 90 % of the rate was back."""
+    found = throttling_of(series(seconds))
+    assert [(gap.start_s, gap.length_s, gap.recovered_s) for gap in found.gaps] == gaps
+    assert found.gap_count == len(gaps)
+
+
+@pytest.mark.parametrize(("entities", "recovered_s"), [(89, None), (90, 1), (91, 1)])
+def test_nine_tenths_of_the_rate_are_recovered(entities: int, recovered_s: int | None) -> None:
+    """The rate before is the mean of five seconds; from 90 % of it on it counts as reached."""
+    points = series("hsssssxs")
+    points[-1] = dataclasses.replace(points[-1], entities=entities)
+    [gap] = throttling_of(points).gaps
+    assert gap == Gap(start_s=6, length_s=1, recovered_s=recovered_s)
+
+
+def test_the_last_retries_are_no_gap() -> None:
+    """When nothing new is sent any more, what still fails says nothing of the endpoint."""
+    points = series("ssssxx")
+    assert throttling_of(points, end=START + 4) == Throttling()
+    assert throttling_of(points, end=START) == Throttling()
+    assert throttling_of(points).gap_count == 1
+
+
+@pytest.mark.parametrize("status", ["throttled_503", "throttled_500", "throttled_429"])
+def test_each_throttling_answer_counts(status: str) -> None:
+    """503, 500 and 429 are throttling alike."""
+    points = series("sss")
+    points[1] = dataclasses.replace(points[1], **{status: 1})
+    assert throttling_of(points).first_s == 1
+
+
+def test_only_the_longest_gaps_are_kept() -> None:
+    """A run that is torn again and again has a bounded list, in order of time, and the count."""
+    lengths = [1 + number % 7 for number in range(100)]
+    found = throttling_of(series("".join("s" + "x" * length for length in lengths)))
+    assert found.gap_count == 100
+    assert len(found.gaps) == MOST_GAPS
+    assert {gap.length_s for gap in found.gaps} == {6, 7}
+    assert [gap.start_s for gap in found.gaps] == sorted(gap.start_s for gap in found.gaps)
+    assert found.longest_gap == next(gap for gap in found.gaps if gap.length_s == 7)
+
+
+@given(st.text("stxfneh ", max_size=60))
+def test_seconds_belong_together(seconds: str) -> None:
+    """Stretches and gaps lie within the load, do not overlap, and miss no throttled second."""
+    found = throttling_of(series(seconds))
+    throttled = sum(letter in "tx" for letter in seconds)
+    assert found.seconds == throttled
+    assert (found.first_s is None) == (throttled == 0)
+    assert found.stretches <= throttled
+    assert min(1, throttled) <= found.longest_s <= len(seconds)
+    free = 0
+    for gap in found.gaps:
+        assert gap.start_s >= free
+        assert gap.length_s >= 1
+        inside = seconds[gap.start_s : gap.start_s + gap.length_s]
+        assert inside[0] in "xf"
+        assert set(inside) <= set("xf ")
+        free = gap.start_s + gap.length_s
+        assert free <= len(seconds)
+        if gap.recovered_s is not None:
+            assert gap.length_s <= gap.recovered_s < len(seconds) - gap.start_s
+    if found.gap_count <= MOST_GAPS:
+        outside = seconds
+        for gap in reversed(found.gaps):
+            outside = outside[: gap.start_s] + outside[gap.start_s + gap.length_s :]
+        assert not set(outside) & set("xf")

@@ -1,0 +1,394 @@
+"""The outputs of a run for CI: Markdown, JUnit, partitions as a table, and the log of latencies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hdrh.log import HistogramLogReader
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from harness.measure.findings import PointersPart
+from harness.measure.latency import LatencyHistogram
+from harness.measure.record import EstimatePart, LatencyPart, RunRecord
+from harness.model.operation import WHOLE_TABLE
+from harness.report import gfm
+from harness.report.hlog import hlog
+from harness.report.junit import junit
+from harness.report.markdown import markdown
+from harness.report.table_csv import partitions_csv
+from harness.report.words import printable
+
+KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+PARTITION = RECORD.partitions[0]
+STRANGE = st.text(st.characters(codec=None), max_size=60)
+KEYS = st.text(st.characters(codec=None, exclude_characters="/"), max_size=60)
+"""No PartitionKey holds a slash."""
+PARSER = MarkdownIt("commonmark").enable("table")
+
+
+def changed(**parts: Any) -> RunRecord:
+    """The kept record with other parts."""
+    return RECORD.model_copy(update=parts)
+
+
+def spread(*keys: str, **parts: Any) -> RunRecord:
+    """The kept record with a partition for each key."""
+    return changed(
+        partitions=tuple(PARTITION.model_copy(update={"key": key, **parts}) for key in keys)
+    )
+
+
+def shown(token: Token) -> str:
+    """What a reader of rendered Markdown sees of a token."""
+    return "".join(child.content for child in token.children or ())
+
+
+def cells(source: str) -> list[list[str]]:
+    """The cells of all tables in a Markdown document, as they are rendered."""
+    rows: list[list[str]] = []
+    for before, token in zip(PARSER.parse(source), PARSER.parse(source)[1:], strict=False):
+        if before.type == "tr_open":
+            rows.append([])
+        if token.type == "inline" and before.type in ("td_open", "th_open"):
+            rows[-1].append(shown(token))
+    return rows
+
+
+def row_of(source: str, first: str) -> list[str]:
+    """The first row of a Markdown document that begins with ``first``."""
+    return next(row for row in cells(source) if row[0] == first)
+
+
+@given(STRANGE)
+@example("# 1")
+@example("1. a")
+@example("---")
+@example("a|b\\|c`d<script>&amp;*x*_y_[z](w)")
+def test_a_text_is_shown_as_it_is(value: str) -> None:
+    """No text acts in Markdown: it is one paragraph that reads as the text does."""
+    tokens = PARSER.parse(gfm.text(value))
+    kinds = [token.type for token in tokens]
+    assert kinds in ([], ["paragraph_open", "inline", "paragraph_close"])
+    assert "".join(map(shown, tokens)) == printable(value).strip()
+
+
+@given(STRANGE)
+@example("`")
+@example("a``b`")
+@example("   ")
+@example("a|b")
+def test_code_in_a_table_is_shown_as_it_is(value: str) -> None:
+    """A key in a table is one cell of code that reads as the key does."""
+    table = "\n".join(gfm.table(("key", "n"), [(gfm.code(value), "1")]))
+    if value:
+        assert cells(table)[-1][1:] == ["1"]
+        assert cells(table)[-1][0] == printable(value).replace("\\|", "\\u005c|")
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "## Throttled: single-partition",
+        "**Throttled: 3,840 of 44,263 attempts (8.7%) were refused",
+        "Limited by the partition.",
+        "Azure Table storage",
+        "20 users in 1 process, at most 2,000 entities/s together",
+        "44,263 attempts for 40,414 operations, 1.095 each",
+        "throttled: 3,840 (8.7%), for the partition 3,771, for the account 69",
+        "44,283 transactions",
+        "(exit code 1)",
+    ],
+)
+def test_markdown_says(expected: str) -> None:
+    """The summary says the verdict, what was stressed, what was throttled, and the cost."""
+    assert expected in markdown(RECORD)
+
+
+def test_the_verdict_comes_first() -> None:
+    """A reader of the CI page sees the verdict before any table."""
+    text = markdown(RECORD)
+    assert text.startswith("## Throttled")
+    assert text.index(RECORD.verdict.sentence[:20]) < text.index("| ---")
+
+
+def test_markdown_shows_partitions_beside_their_target() -> None:
+    """Rates, share of the target, each throttling apart, and percentiles are one row."""
+    assert row_of(markdown(RECORD), "partition")[4] == "of 2,000"
+    assert row_of(markdown(RECORD), "p0") == [
+        "p0", "1,692", "1,894", "1,738", "85%", "3,746", "94", "0", "4.77", "606",
+    ]  # fmt: skip
+
+
+def test_markdown_caps_the_partitions_and_names_the_rest() -> None:
+    """Ten partitions are listed; the others are one row, and so is what was folded."""
+    record = spread(*(f"key{n:02d}" for n in range(13))).model_copy(
+        update={"partitions_folded": PARTITION}
+    )
+    source = markdown(record)
+    assert row_of(source, "key09")
+    assert "key10" not in source
+    assert row_of(source, "and 3 more")[1] == "5,077"
+    assert row_of(source, "all others")[1] == "1,692"
+    assert "all others: partitions beyond the 13 that are told apart" in source
+
+
+def test_markdown_shows_both_latencies() -> None:
+    """Service and response latency stand beside each other; in a closed loop there is one."""
+    latency = LatencyPart(count=1, mean=1.0, p50=1.5, p90=2.5, p99=3.5, max=4.5)
+    row = row_of(markdown(changed(response_ms=latency)), "all")
+    assert row[4:] == ["4.74", "25.7", "606", "1,744", "1.50", "2.50", "3.50", "4.50"]
+    assert row_of(markdown(RECORD), "all")[8:] == ["n/a"] * 4
+    assert "In a closed loop nothing is due: n/a." in markdown(RECORD)
+
+
+def test_markdown_tells_what_was_scanned_from_what_was_returned() -> None:
+    """A query that scans 5,000 and returns 50 shows both, and whether the count is exact."""
+    query = {"kind": "full_table_scan", "type": "query", "entities": 5000, "entities_returned": 50}
+    one = RECORD.operations[0].model_copy(update=query)
+    exact = markdown(changed(operations=(one,)))
+    assert ["full_table_scan", "5,000", "50", "1.0%", "exact"] in cells(exact)
+    other = one.model_copy(update={"entities_estimated": 5000, "uncertain": one.count})
+    estimated = markdown(changed(operations=(other,)))
+    assert ["full_table_scan", "at least 5,000", "50", "1.0%", "estimated"] in cells(estimated)
+    assert "Scans" not in markdown(RECORD)
+
+
+def test_markdown_shows_index_tables_that_fell_out_of_step() -> None:
+    """Rows that name a row that is not there are counted, and rows that none names."""
+    index = PointersPart(table="ByTag", to="", rows=1200, dangling=3, unnamed=4)
+    rows = cells(markdown(changed(pointers=(index,))))
+    assert ["ByTag", "the first table", "1,200", "3", "4"] in rows
+
+
+def test_markdown_conditions_say_yes_or_no() -> None:
+    """A condition holds, does not, or is not known; its value has its unit."""
+    unknown = RECORD.conditions[0].model_copy(update={"value": None, "passed": None})
+    rows = cells(markdown(changed(conditions=(*RECORD.conditions[:2], unknown))))
+    assert ["❌ no", "throttled_ratio < 1%", "measured 8.7%"] in rows
+    assert ["✅ yes", "entities_per_s(partition) > 1000", "measured 1,692"] in rows
+    assert ["❔ not known", "throttled_ratio < 1%", "nothing was measured for it"] in rows
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"complete": False}, "Incomplete: a worker's last report is missing"),
+        ({"invariants": ("due 5 is not sent 4",)}, "due 5 is not sent 4"),
+        ({"outcomes": {"defect": 2}}, "2 operations ended in a way the harness does not know."),
+    ],
+)
+def test_markdown_warns_of_wrong_figures(parts: dict[str, Any], sentence: str) -> None:
+    """What makes the figures wrong stands above the verdict."""
+    text = markdown(changed(**parts))
+    assert text.index("Do not rely on these figures") < text.index(sentence)
+    assert text.index(sentence) < text.index(RECORD.verdict.sentence[:20])
+    assert "Do not rely" not in markdown(RECORD)
+
+
+@given(st.lists(STRANGE, min_size=1, max_size=4, unique=True))
+def test_no_key_breaks_the_markdown(keys: list[str]) -> None:
+    """Whatever keys are: every row of the partitions has its ten cells, and nothing is HTML."""
+    source = markdown(spread(*keys))
+    rows = cells(source)
+    start = rows.index(row_of(source, "partition"))
+    assert [len(row) for row in rows[start : start + 1 + len(keys)]] == [10] * (1 + len(keys))
+    inline = [child for token in PARSER.parse(source) for child in token.children or ()]
+    assert not [child for child in inline if child.type == "html_inline"]
+    source.encode("utf-8")
+
+
+def suite_of(record: RunRecord) -> ET.Element:
+    """The test suite, read back."""
+    suite = ET.fromstring(junit(record).encode("utf-8")).find("testsuite")
+    assert suite is not None
+    return suite
+
+
+def verdict_of(suite: ET.Element, name: str) -> tuple[str, str]:
+    """How the test case of that name ended, and what is said of it."""
+    case = next(case for case in suite.findall("testcase") if case.get("name") == name)
+    ends = [(child.tag, child.get("message") or "") for child in case]
+    assert len(ends) <= 1
+    return ends[0] if ends else ("passed", "")
+
+
+def test_junit_has_a_case_for_each_condition() -> None:
+    """A condition that holds passes, one that does not fails with its value and bound."""
+    suite = suite_of(RECORD)
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "4", "failures": "2", "errors": "0", "skipped": "0"}
+    assert verdict_of(suite, "laws of counting") == ("passed", "")
+    assert verdict_of(suite, "entities_per_s(partition) > 1000") == ("passed", "")
+    failed = verdict_of(suite, "p99(service) < 100ms")
+    assert failed == ("failure", "p99(service) < 100ms: measured 606 ms")
+
+
+def test_junit_tells_what_was_not_measured_from_what_failed() -> None:
+    """A condition without a value is an error."""
+    unknown = RECORD.conditions[1].model_copy(update={"value": None, "passed": None})
+    suite = suite_of(changed(conditions=(unknown,)))
+    assert verdict_of(suite, unknown.text)[0] == "error"
+    assert suite.get("errors") == "1"
+
+
+def test_junit_of_an_inconclusive_run_is_never_green() -> None:
+    """Where the run allows no conclusion, a condition that seems to hold is an error."""
+    suite = suite_of(changed(exit_code=3, conditions=(RECORD.conditions[1],)))
+    tag, message = verdict_of(suite, RECORD.conditions[1].text)
+    assert tag == "error"
+    assert RECORD.verdict.sentence in message
+
+
+@pytest.mark.parametrize(
+    ("parts", "tag"),
+    [({"invariants": ("due 5 is not sent 4",)}, "failure"), ({"complete": False}, "error")],
+)
+def test_junit_has_a_case_for_the_laws_of_counting(parts: dict[str, Any], tag: str) -> None:
+    """A broken law is a failure; a missing report leaves the laws unproven, an error."""
+    assert verdict_of(suite_of(changed(**parts)), "laws of counting")[0] == tag
+
+
+def test_junit_names_the_run() -> None:
+    """The suite says which run it is of, against what, and how it was judged."""
+    suite = suite_of(RECORD)
+    named = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert named["run_id"] == RECORD.run_id
+    assert named["endpoint"] == "Azure Table storage"
+    assert named["profile"] == "single-partition"
+    assert named["verdict"] == "throttled"
+    assert (suite.get("timestamp"), suite.get("time")) == ("2025-10-09T08:53:20", "55.000")
+
+
+@given(STRANGE)
+def test_junit_is_valid_xml_whatever_it_says(strange: str) -> None:
+    """No key, name or sentence makes XML that cannot be read, and none is lost."""
+    condition = RECORD.conditions[0].model_copy(update={"text": strange})
+    verdict = RECORD.verdict.model_copy(update={"sentence": strange})
+    profile = {**RECORD.profile, "name": strange}
+    suite = suite_of(changed(conditions=(condition,), verdict=verdict, profile=profile))
+    assert suite.findall("testcase")[1].get("name") == printable(strange)
+    assert (suite.findtext("system-out") or "") == printable(strange)
+
+
+def rows_of(record: RunRecord) -> list[dict[str, str]]:
+    """The table of partitions, read back."""
+    return list(csv.DictReader(io.StringIO(partitions_csv(record), newline="")))
+
+
+def test_csv_has_a_row_for_each_partition() -> None:
+    """Rates, target, throttling by status and scope, and both latencies have columns."""
+    [row] = rows_of(RECORD)
+    assert (row["row"], row["partition"], row["entities"]) == ("partition", "p0", "75951")
+    assert (row["entities_per_s_mean"], row["ratio_to_target"]) == ("1692.3", "0.8461")
+    statuses = [row[f"throttled_{status}_attempts"] for status in ("503", "500", "429")]
+    assert statuses == ["3746", "94", "0"]
+    scopes = [row[f"throttled_{scope}_attempts"] for scope in ("partition", "account")]
+    assert scopes == ["3771", "69"]
+    assert (row["attempts"], row["service_p99_ms"]) == ("44263", "606.207")
+    assert row["response_p99_ms"] == ""
+
+
+def test_csv_tells_what_is_no_single_partition() -> None:
+    """What was folded, and queries over several partitions, are rows of their own kind."""
+    folded = PARTITION.model_copy(update={"key": "(other)", "target": None, "ratio": None})
+    rows = rows_of(spread("(other)", WHOLE_TABLE).model_copy(update={"partitions_folded": folded}))
+    assert [(row["row"], row["partition"]) for row in rows] == [
+        ("partition", "(other)"), ("queries", "(table)"), ("other", "(other)"),
+    ]  # fmt: skip
+    assert rows[2]["ratio_to_target"] == ""
+
+
+def test_csv_says_what_is_estimated() -> None:
+    """A partition told apart late says since when, and its bounds."""
+    late = {"exact": False, "since": 1.5, "estimate": EstimatePart(at_least=3, at_most=7)}
+    [row] = rows_of(spread("p", **late))
+    names = ("told_apart_since_utc_s", "entities_at_least", "entities_at_most")
+    assert [row[name] for name in names] == ["1.5", "3", "7"]
+
+
+@pytest.mark.parametrize("key", ["=1+1", "+1", "-1", "@SUM(A1)", '="a",b'])
+def test_csv_keys_are_no_formulas(key: str) -> None:
+    """A key that a spreadsheet would run has an apostrophe before it."""
+    assert rows_of(spread(key))[0]["partition"] == f"'{key}"
+
+
+@given(st.lists(KEYS, max_size=4, unique=True))
+def test_csv_holds_any_key(keys: list[str]) -> None:
+    """Whatever keys are, each is read back from its row, and no cell is a formula."""
+    text = partitions_csv(spread(*keys))
+    text.encode("utf-8")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["partition"].removeprefix("'") for row in rows] == [
+        printable(key).removeprefix("'") for key in keys
+    ]
+    assert not [cell for row in rows for cell in row.values() if re.match(r"[=+@-]", cell)]
+
+
+def test_csv_without_partitions_has_its_header() -> None:
+    """A run that touched nothing still names the columns."""
+    assert partitions_csv(changed(partitions=())).startswith("row,partition,entities,")
+
+
+def log_of(path: Path, text: str) -> list[Any]:
+    """The intervals of a log, as HdrHistogram's own reader gives them."""
+    path.write_text(text, encoding="utf-8")
+    reader = HistogramLogReader(str(path), None)
+    intervals = []
+    while (interval := reader.get_next_interval_histogram()) is not None:
+        intervals.append(interval)
+    reader.input_file.close()
+    return intervals
+
+
+def histogram(*seconds: float) -> LatencyHistogram:
+    """A histogram of these latencies."""
+    made = LatencyHistogram(3)
+    for one in seconds:
+        made.record(one)
+    return made
+
+
+def test_the_log_is_read_by_hdrhistogram(tmp_path: Path) -> None:
+    """Its reader finds each tag, the measured window, and the latencies in microseconds."""
+    parts = [
+        ("point_query.service", histogram(0.004, 0.004, 1.5)),
+        ("point_query.response", histogram(0.25)),
+    ]
+    first, second = log_of(tmp_path / "l.hlog", hlog(1760000005.0, 1760000045.0, parts))
+    assert (first.get_tag(), second.get_tag()) == ("point_query.service", "point_query.response")
+    assert first.get_total_count() == 3
+    assert first.values_are_equivalent(first.get_value_at_percentile(50), 4000)
+    assert first.values_are_equivalent(first.get_max_value(), 1_500_000)
+    stamps = first.get_start_time_stamp(), first.get_end_time_stamp()
+    assert stamps == (1760000005000.0, 1760000045000.0)
+
+
+def test_the_log_states_its_units() -> None:
+    """Microseconds in the histograms, milliseconds in the column that names the maximum."""
+    text = hlog(1760000005.0, 1760000045.0, [("q.service", histogram(0.25))])
+    assert "#[Values are microseconds; Interval_Max is milliseconds]" in text
+    assert "[StartTime: 1760000005.000 (seconds since epoch), 2025-10-09T08:53:25" in text
+    longest = float(text.splitlines()[-1].split(",")[3])
+    assert longest == pytest.approx(250, rel=0.001)
+
+
+def test_the_log_leaves_empty_histograms_out() -> None:
+    """A kind of operation without latencies has no interval."""
+    assert "Tag=" not in hlog(0.0, 1.0, [("none.service", histogram())])
+
+
+@given(st.text(max_size=20))
+def test_no_name_breaks_the_log(name: str) -> None:
+    """Whatever an operation is called, its interval stays four columns behind one tag."""
+    line = hlog(5.0, 6.0, [(f"{name}.service", histogram(0.1))]).split("\n")[-2]
+    assert re.fullmatch(r"Tag=[^,\s]*,5\.000,1\.000,[0-9.]+,[A-Za-z0-9+/=]+", line)

@@ -1,0 +1,167 @@
+"""The plan of a run: what it would do, by arithmetic that can be done by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.model.target import EndpointKind
+from harness.profile.load import parse
+from harness.profile.planning import Plan, plan_of
+
+STORAGE, AZURITE = EndpointKind.STORAGE, EndpointKind.AZURITE
+LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
+"""2 s of ramp, 3 s of settling, 40 s measured."""
+
+
+def planned(endpoint: EndpointKind = STORAGE, **parts: Any) -> Plan:
+    parts["load"] = {**LOAD, **parts.get("load", {})}
+    content = {"question": "Why?", "mix": {"point_query": 1, "upsert_merge": 1}, **parts}
+    return plan_of(parse(content, source="a test"), endpoint, sample=2000)
+
+
+def both(plan: Plan, what: str) -> float:
+    """Reads and writes together."""
+    parts = (plan.cost(reads=True), plan.cost(reads=False))
+    return math.fsum(getattr(part, what) for part in parts)
+
+
+def test_a_capped_load_is_its_rate_times_its_time() -> None:
+    """2,000 entities/s for 45 s are 90,000 point operations, reads and writes apart."""
+    plan = planned()
+    assert plan.seconds == 45.0
+    assert plan.operations == pytest.approx(90_000)
+    assert both(plan, "operations") == pytest.approx(90_000)
+    assert both(plan, "entities_per_s") == pytest.approx(2000)
+    assert [planned.label for planned in plan.kinds if planned.kind.reads] == ["point_query"]
+    reads = plan.cost(reads=True)
+    assert reads is not None
+    assert reads.operations == pytest.approx(45_000, rel=0.05)
+
+
+def test_a_transaction_is_many_entities_and_one_request() -> None:
+    """At 2,000 entities/s transactions of 100 are 20 billable transactions a second."""
+    plan = planned(
+        mix={"transaction": 1},
+        transaction={"operations": 100},
+    )
+    assert both(plan, "entities") == pytest.approx(90_000)
+    assert both(plan, "requests") == pytest.approx(900)
+    assert plan.expected_transactions == pytest.approx(900 + 10 + 2)
+
+
+def test_a_query_is_a_request_for_each_page() -> None:
+    """A scan of 2,500 entities takes three requests and counts 2,500."""
+    plan = planned(mix={"partition_scan": 1}, keys={"rows_per_partition": 2500})
+    (scan,) = plan.kinds
+    assert (scan.entities, scan.requests) == (2500.0, 3.0)
+    assert both(plan, "requests") == pytest.approx(90_000 / 2500 * 3)
+
+
+def test_loading_is_counted_apart() -> None:
+    """3 partitions of 150 rows are 6 requests, at the cap of an account some 0.2 s."""
+    plan = planned(keys={"partitions": 3, "rows_per_partition": 150})
+    assert (plan.loaded_entities, plan.loading_requests) == (450, 6)
+    lengths = {phase.name: phase.seconds for phase in plan.phases}
+    assert lengths == {
+        "load the tables": 450 / 2000,
+        "rest": 2.0,
+        "users come": 2.0,
+        "settle": 3.0,
+        "measure": 40.0,
+    }
+
+
+def test_an_emulator_has_a_cap_of_its_own() -> None:
+    """Azurite is asked for 500 entities/s, and loaded as fast as it goes."""
+    plan = planned(AZURITE)
+    assert both(plan, "entities_per_s") == pytest.approx(500)
+    assert plan.phases[0].seconds is None
+
+
+def test_every_table_of_a_scheme_is_planned() -> None:
+    """An index table doubles what is loaded, and is created and deleted too."""
+    plan = planned(keys={"scheme": "index-table", "partitions": 5, "rows_per_partition": 20})
+    assert plan.tables == ("", "Index")
+    assert plan.loaded_entities == 200
+    assert plan.table_requests == 4
+
+
+def test_a_schedule_is_added_up() -> None:
+    """A ramp of 2 s to 1,000 operations/s, held for 43 s, is 44,000 operations."""
+    plan = planned(load={"operations_per_s": 1000.0})
+    assert plan.operations == pytest.approx(44_000)
+    stages = ({"for_s": 10.0, "to_entities_per_s": 100.0}, {"for_s": 10.0, "to_entities_per_s": 0})
+    assert planned(stage=stages).operations == pytest.approx(1000)
+
+
+def test_without_a_rate_nothing_is_claimed() -> None:
+    """Without a cap there is no expected number, and without a budget no bound."""
+    plan = planned(load={"max_entities_per_s": math.inf})
+    assert plan.cost(reads=True) is None
+    assert plan.expected_transactions is None
+    assert math.isinf(plan.most_transactions)
+    assert planned(search={}).expected_transactions is None
+
+
+def test_a_budget_bounds_what_a_run_may_cost() -> None:
+    """The least of every retry there may be and of the budget is what it costs at most."""
+    plan = planned()
+    assert plan.expected_transactions is not None
+    assert plan.most_transactions > 3 * plan.expected_transactions
+    assert planned(limits={"billable_transactions": 1000}).most_transactions == 1000
+
+
+def test_bytes_grow_with_the_entities() -> None:
+    """Four times the entity is more to send and to receive, but not for its heads."""
+    small, large = planned(), planned(entity={"size_bytes": 4096})
+    for what in ("sent_bytes", "received_bytes"):
+        assert 1.5 * both(small, what) < both(large, what) < 4 * both(small, what)
+    selected = planned(mix={"partition_scan": 1}, query={"select": ["Count"]})
+    assert both(selected, "received_bytes") < both(
+        planned(mix={"partition_scan": 1}), "received_bytes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"), [("90", "1:30"), ("90s", "1:30"), ("5m", "5:00"), ("1h30m", "1:30:00")]
+)
+def test_the_command_takes_what_locust_takes(
+    time: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Users and run time are those of the run's own options; nothing is sent."""
+    assert main(["plan", "key-spread", "-u", "50", "-t", time]) == 0
+    out = capsys.readouterr().out
+    (measured,) = [line for line in out.splitlines() if line.startswith("measure")]
+    assert measured.split()[-1] == shown
+    assert "nothing is sent" in out
+    assert "No price" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "nothing"],
+        ["plan", "key-spread", "-t", "soon"],
+        ["plan", "key-spread", "-t", ""],
+        ["plan", "key-spread", "-t", "0"],
+        ["plan", "key-spread", "-u", "0"],
+    ],
+)
+def test_bad_input_is_a_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be planned is exit code 2 and says why."""
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("harness: ")
+
+
+@pytest.mark.parametrize("kind", ["storage", "azurite"])
+def test_a_plan_without_a_rate_is_shown(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no rate is wanted the text says so in place of figures."""
+    uncapped = [
+        "--set", "load.max_entities_per_s=inf", "--set", "load.emulator_max_entities_per_s=inf",
+    ]  # fmt: skip
+    assert main(["plan", "single-partition", "--host-kind", kind, *uncapped]) == 0
+    assert "no rate is wanted" in capsys.readouterr().out

@@ -1,0 +1,216 @@
+"""Predicted shares of the load, held against theory, and beside measured ones."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.record import PartitionPart, RunRecord
+from harness.profile.build import source_of
+from harness.profile.fitting import EXAMPLE_RUN_ID
+from harness.profile.load import parse
+from harness.report.advice import beside
+from harness.workload.prediction import (
+    RANGES,
+    KeyRanges,
+    Prediction,
+    predict,
+    table_and_key,
+    thinned,
+)
+
+KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+
+
+def predicted(*, rows: int = 100, mix: dict[str, float] | None = None, **keys: Any) -> Prediction:
+    """What is predicted of these keys; the seed is fixed, so that chance has no part."""
+    content = {
+        "question": "Why?",
+        "keys": {"rows_per_partition": rows, **keys},
+        "mix": mix or {"point_query": 50, "upsert_merge": 40, "transaction": 10},
+    }
+    source = source_of(parse(content, source="a test"), run_id=EXAMPLE_RUN_ID, worker=0)
+    return predict(source, random.Random(1))
+
+
+@pytest.mark.parametrize("partitions", [2, 20, 200])
+def test_a_uniform_load_is_spread_evenly(partitions: int) -> None:
+    """Of N partitions none takes more than an N-th, nor a range of 20 more than a twentieth."""
+    found = predicted(partitions=partitions)
+    assert found.hottest_share == pytest.approx(1 / partitions, rel=0.3)
+    ranges = min(partitions, RANGES)
+    assert len(found.ranges) == found.range_count == ranges
+    assert found.hottest_range_share == pytest.approx(1 / ranges, rel=0.3)
+
+
+def test_the_largest_of_many_is_not_taken_for_hot() -> None:
+    """Of 2,000 partitions some are drawn often by chance; the prediction does not believe it."""
+    found = predicted(partitions=2000, rows=1, mix={"point_query": 1})
+    assert found.hottest_share < 2.5 / 2000
+
+
+@pytest.mark.parametrize("theta", [0.5, 0.99, 2.0])
+def test_a_zipfian_load_has_its_known_share(theta: float) -> None:
+    """The first of N takes 1 by the sum of k to the minus theta, the first range its sum."""
+    weights = [1 / number**theta for number in range(1, 101)]
+    found = predicted(partitions=100, distribution="zipfian", theta=theta)
+    assert found.hottest == "p00"
+    assert found.hottest_share == pytest.approx(1 / sum(weights), rel=0.15)
+    assert found.hottest_range == 0
+    assert found.hottest_range_share == pytest.approx(sum(weights[:5]) / sum(weights), rel=0.15)
+
+
+def test_hot_keys_take_their_share() -> None:
+    """With 80 % of the operations on 4 of 40 partitions each of these has 20 %, two ranges 80 %."""
+    found = predicted(partitions=40, distribution="hotspot", hot_operations=0.8, hot_keys=0.1)
+    assert found.hottest_share == pytest.approx(0.2, rel=0.15)
+    assert found.hottest_range in (0, 1)
+    assert found.hottest_range_share == pytest.approx(0.4, rel=0.15)
+
+
+def test_one_partition_takes_it_all() -> None:
+    """With a single key everything is for one partition, and one range."""
+    found = predicted(scheme="single", partitions=1)
+    assert (found.hottest, found.hottest_share, found.hottest_range_share) == ("p0", 1.0, 1.0)
+    assert found.ranges == (("p0", "p0"),)
+    assert found.account_rate_at(2000.0) == 2000.0
+
+
+@pytest.mark.parametrize(
+    ("scheme", "place"), [("append-only", -1), ("prepend-only", 0), ("date", -1)]
+)
+def test_growing_keys_meet_one_range(scheme: str, place: int) -> None:
+    """All inserts go to the last range of the table, or to the first, and to many partitions."""
+    rows = 20 if scheme == "date" else 1
+    found = predicted(scheme=scheme, partitions=100, rows=rows, mix={"insert": 1})
+    assert found.hottest_range == range(len(found.ranges))[place]
+    assert found.hottest_range_share == 1.0
+    assert found.hottest_share < 0.01
+
+
+@pytest.mark.parametrize("scheme", ["unique", "hash-prefix", "natural-key"])
+def test_scattered_keys_meet_all_ranges(scheme: str) -> None:
+    """Inserts under scattered keys go to every range alike, as far as loaded keys are even."""
+    found = predicted(scheme=scheme, partitions=2000, rows=1, mix={"insert": 1})
+    assert found.hottest_range_share < 0.1
+
+
+def test_queries_over_partitions_belong_to_none() -> None:
+    """What a full scan walks is nobody's share, but part of the whole."""
+    found = predicted(partitions=10, rows=10, mix={"full_table_scan": 1, "point_query": 100})
+    assert found.over_partitions_share == pytest.approx(0.5, rel=0.2)
+    assert found.hottest_share == pytest.approx(0.05, rel=0.4)
+
+
+def test_a_load_of_scans_alone_has_no_hottest_partition() -> None:
+    """Without a partition of its own nothing is the hottest, and no rate is reached."""
+    found = predicted(partitions=10, rows=10, mix={"full_table_scan": 1})
+    assert (found.hottest, found.hottest_share, found.hottest_range) == ("", 0.0, None)
+    assert found.account_rate_at(2000.0) == float("inf")
+
+
+NAMES = st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=200, unique=True)
+
+
+@given(NAMES)
+def test_ranges_hold_as_many_partitions_each(names: list[str]) -> None:
+    """Every loaded partition is in the range whose bounds it is between; sizes differ by one."""
+    ranges = KeyRanges.over(names)
+    places = [ranges.of(name) for name in names]
+    for name, place in zip(names, places, strict=True):
+        assert place is not None
+        first, last = ranges.bounds[place]
+        assert first <= name <= last
+    sizes = [places.count(place) for place in range(len(ranges.bounds))]
+    assert max(sizes) - min(sizes) <= 1
+    assert len(sizes) == min(RANGES, len(names))
+
+
+@given(NAMES, NAMES)
+def test_tables_have_ranges_of_their_own(first: list[str], second: list[str]) -> None:
+    """The partitions of two tables never share a range; a third table has none."""
+    ranges = KeyRanges.over([*first, *(f"Index/{key}" for key in second)])
+    for start, end in ranges.bounds:
+        assert table_and_key(start)[0] == table_and_key(end)[0]
+    in_index = {ranges.of(f"Index/{key}") for key in second}
+    assert in_index.isdisjoint({ranges.of(key) for key in first})
+    assert ranges.of("Other/a") is None
+
+
+@given(NAMES, st.text("abcd", min_size=1, max_size=6))
+def test_beyond_the_ends_is_in_the_end_ranges(names: list[str], other: str) -> None:
+    """A key before the first or behind the last partition is counted for the first or last."""
+    ranges = KeyRanges.over(names)
+    place = ranges.of(other)
+    if other > max(names):
+        assert place == len(ranges.bounds) - 1
+    elif other < min(names):
+        assert place == 0
+
+
+@given(st.integers(0, 3000), st.integers(1, 100))
+def test_a_choice_of_many_names_is_even(count: int, most: int) -> None:
+    """At most so many are kept, the first among them, in order and equally far apart."""
+    kept, number = thinned(map(str, range(count)), most)
+    assert number == count
+    assert len(kept) <= most
+    steps = {int(later) - int(earlier) for earlier, later in itertools.pairwise(kept)}
+    assert len(steps) <= 1
+    assert kept[:1] == ["0"][:count]
+
+
+def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
+    """A run with these rates."""
+    kept = RunRecord.from_json(KEPT.read_bytes())
+    (one,) = kept.partitions
+    parts = [
+        one.model_copy(
+            update={
+                "key": key,
+                "entities_per_s": one.entities_per_s.model_copy(update={"mean": rate}),
+            }
+        )
+        for key, rate in rates.items()
+    ]
+    others: PartitionPart | None = one if folded else None
+    mean = kept.account.entities_per_s.model_copy(update={"mean": sum(rates.values())})
+    account = kept.account.model_copy(update={"entities_per_s": mean})
+    return kept.model_copy(
+        update={"partitions": tuple(parts), "partitions_folded": others, "account": account}
+    )
+
+
+PREDICTION = Prediction(
+    hottest="b",
+    hottest_share=0.4,
+    ranges=(("a", "b"), ("c", "d")),
+    hottest_range=0,
+    hottest_range_share=0.7,
+    over_partitions_share=0.0,
+)
+
+
+def test_measured_shares_stand_beside_predicted_ones() -> None:
+    """The same partition and the same range are looked up in the record."""
+    partition, keys = beside(PREDICTION, record({"a": 30.0, "b": 50.0, "c": 15.0, "z": 5.0}))
+    assert partition.sentence == "partition b: 40% predicted, 50% measured"
+    assert keys.sentence == "keys a to b: 70% predicted, 80% measured"
+
+
+def test_what_a_record_cannot_tell_is_not_claimed() -> None:
+    """A partition that was folded away, and a range that may have such, have no measured share."""
+    partition, keys = beside(PREDICTION, record({"a": 30.0, "c": 15.0}, folded=True))
+    assert partition.measured is None
+    assert keys.measured is None
+    assert "not known measured" in keys.sentence
+
+
+def test_nothing_is_beside_a_run_without_load() -> None:
+    """Where nothing was measured no shares are given."""
+    assert beside(PREDICTION, record({})) == ()

@@ -1,0 +1,103 @@
+"""What the report says of queries, of index tables, and of partitions of several tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure.findings import PointersPart
+from harness.measure.record import RunRecord
+from harness.model.operation import WHOLE_TABLE
+from harness.report.terminal import summary
+from harness.report.words import partition_name
+
+KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+
+
+def text(**parts: Any) -> str:
+    """The report of the kept record with other parts."""
+    return summary(RECORD.model_copy(update=parts), width=140, colour=False)
+
+
+def line_with(report: str, part: str) -> str:
+    """The first line that holds ``part``, with single spaces."""
+    return " ".join(next(line for line in report.splitlines() if part in line).split())
+
+
+@pytest.mark.parametrize(
+    ("scanned", "returned", "estimated", "expected"),
+    [
+        (5000, 50, 0, "5,000 entities scanned, 50 returned (1.0% of them) exact"),
+        (5000, 0, 0, "5,000 entities scanned, 0 returned (0% of them) exact"),
+        (5050, 100, 50, "at least 5,050 entities scanned, 100 returned (2.0% of them) estimated"),
+    ],
+)
+def test_queries_show_what_they_walked_beside_what_they_brought(
+    scanned: int, returned: int, estimated: int, expected: str
+) -> None:
+    """What was scanned by the counting rule stands beside what came, and says if it is sure."""
+    first, *rest = RECORD.operations
+    query = first.model_copy(
+        update={
+            "kind": "full_table_scan",
+            "type": "query",
+            "entities": scanned,
+            "entities_returned": returned,
+            "entities_estimated": estimated,
+        }
+    )
+    report = text(operations=(query, *rest))
+    assert line_with(report, "entities scanned") == f"full_table_scan {expected}"
+
+
+def test_only_queries_scan() -> None:
+    """Writes and point queries have no such line, nor has a record of before."""
+    assert "entities scanned" not in text()
+
+
+def test_index_tables_say_what_does_not_fit_together() -> None:
+    """Rows without their target, and targets without a row, are counted for each index table."""
+    report = text(
+        pointers=(
+            PointersPart(table="PostsByTag", to="Posts", rows=1200, dangling=3, unnamed=1),
+            PointersPart(table="Index", to="", rows=10, dangling=0, unnamed=0),
+        )
+    )
+    assert line_with(report, "PostsByTag") == (
+        "PostsByTag 1,200 rows; 3 name a row of Posts that is not there; 1 row of it named by none"
+    )
+    assert line_with(report, "the first table") == (
+        "Index 10 rows; 0 name a row of the first table that is not there; "
+        "0 rows of it named by none"
+    )
+
+
+def test_without_index_tables_there_is_no_such_part() -> None:
+    """A run of one table says nothing about index tables."""
+    assert "index tables" not in text().lower()
+
+
+def test_scans_over_partitions_are_named() -> None:
+    """A row of a whole table is called so, behind the ending of its table."""
+    keys = ("p0", WHOLE_TABLE, "Index//", "Index/p0")
+    (partition,) = RECORD.partitions
+    report = text(partitions=tuple(partition.model_copy(update={"key": key}) for key in keys))
+    for name in ("p0", "(table)", "Index/(table)", "Index/p0"):
+        assert any(line.split()[:1] == [name] for line in report.splitlines()), name
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        (WHOLE_TABLE, "(table)"),
+        ("Index//", "Index/(table)"),
+        ("Index/p", "Index/p"),
+        ("", "(empty)"),
+    ],
+)
+def test_partitions_are_called_alike_everywhere(key: str, name: str) -> None:
+    """Every output calls a partition by its key, behind its table's ending if it has one."""
+    assert partition_name(key) == name

@@ -1,0 +1,451 @@
+"""Key schemes: what holds for all of them, and the keys that each is documented with."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.model.entity import key_problem
+from harness.workload.keys import Key, KeyScheme, Rows
+from harness.workload.rowkeys import ROW_KEYS, guid, new_number, row_keys_of, scattered
+from harness.workload.schemes import SCHEMES, scheme_of
+
+WORKERS = (0, 1, 12, 9999)
+
+
+def loaded(scheme: KeyScheme) -> list[list[Key]]:
+    """The loaded keys of each partition, by number."""
+    return [
+        [
+            Key(
+                partition_key=scheme.partition_key(partition),
+                row_key=scheme.row_key(partition, row),
+                place=scheme.place(partition),
+            )
+            for row in range(scheme.rows.of(partition))
+        ]
+        for partition in range(scheme.count)
+    ]
+
+
+def inserted(scheme: KeyScheme, each: int = 8) -> list[Key]:
+    """Keys of new rows of several workers, with the drawn partitions in turn."""
+    return [
+        scheme.inserted((worker + number) % scheme.count, worker, number)
+        for worker in WORKERS
+        for number in range(1, each + 1)
+    ]
+
+
+def texts(keys: list[Key]) -> list[tuple[str, str]]:
+    return [(key.partition_key, key.row_key) for key in keys]
+
+
+@st.composite
+def schemes(draw: st.DrawFn, name: str) -> KeyScheme:
+    """A scheme of this name, with whatever it takes of partitions, rows, periods and RowKeys."""
+    partitions, periods = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    few = draw(st.integers(1, 6) | st.lists(st.integers(1, 6), min_size=1, max_size=7))
+    each = few if isinstance(few, int) else few * partitions * periods
+    named = draw(st.sampled_from([None, *ROW_KEYS]))
+    prefix = draw(st.sampled_from(["p", "", "blog-", "🦊"]))
+    # What a scheme refuses is taken back, one after the other; the last one suits them all.
+    for count, of_each, kind, span in itertools.product(
+        (partitions * periods, 1), (each, 1), (named, None), (periods, 1)
+    ):
+        rows = Rows(count, of_each if isinstance(of_each, int) else of_each[:count])
+        row_keys = None if kind is None else row_keys_of(kind, rows)
+        if SCHEMES[name].problem(rows, periods=span, row_keys=row_keys) is None:
+            return scheme_of(name, rows, prefix=prefix, periods=span, row_keys=row_keys)
+    raise AssertionError(f"{name} takes nothing")
+
+
+every_scheme = pytest.mark.parametrize("name", SCHEMES)
+some = settings(max_examples=12, deadline=None)
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_keys_are_taken_by_the_service_and_distinct(name: str, data: st.DataObject) -> None:
+    """Loaded and inserted keys, of whichever workers, are valid, and none comes twice."""
+    scheme = data.draw(schemes(name))
+    keys = texts([*itertools.chain(*loaded(scheme)), *inserted(scheme)])
+    assert len(set(keys)) == len(keys)
+    assert [text for key in keys for text in key if key_problem(text) is not None] == []
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_places_are_in_key_order(name: str, data: st.DataObject) -> None:
+    """Whoever has the later PartitionKey has the later place; inserted ones too."""
+    scheme = data.draw(schemes(name))
+    keys = [*itertools.chain(*loaded(scheme)), *inserted(scheme)]
+    places = {key.partition_key: key.place for key in keys}
+    assert len({(key.partition_key, key.place) for key in keys}) == len(places)
+    ordered = [place for _, place in sorted(places.items())]
+    assert ordered == sorted(ordered)
+    assert all(0.0 <= scheme.place(partition) <= 1.0 for partition in range(scheme.count))
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_what_a_scheme_says_of_itself_is_true_of_its_keys(name: str, data: st.DataObject) -> None:
+    """Order, rows of their own and growth are read off the keys."""
+    scheme = data.draw(schemes(name))
+    partitions = [scheme.partition_key(number) for number in range(scheme.count)]
+    assert len(set(partitions)) == scheme.count
+    if scheme.in_order:
+        assert partitions == sorted(partitions)
+    new = inserted(scheme)
+    if scheme.one_row:
+        assert scheme.rows.total == scheme.count
+        every = [*partitions, *(key.partition_key for key in new)]
+        assert len(set(every)) == len(every)
+    # A period ends after the rows of the last partition; seven inserts of one worker are enough.
+    elsewhere = any(
+        scheme.inserted(drawn, 0, number).partition_key != partitions[drawn]
+        for drawn in range(scheme.count)
+        for number in (1, 7)
+    )
+    assert scheme.grows == elsewhere
+    assert scheme.can_transact == (not scheme.one_row)
+    assert scheme.can_range_rows == (not scheme.one_row and scheme.row_keys.order != 0)
+
+
+@every_scheme
+def test_schemes_without_order_have_none(name: str) -> None:
+    """In a table of some size the numbers are in key order exactly where the scheme says so."""
+    scheme = sized(name, 120)
+    partitions = [scheme.partition_key(number) for number in range(scheme.count)]
+    assert (partitions == sorted(partitions)) == scheme.in_order
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_rows_ascend_or_descend_as_they_say(name: str, data: st.DataObject) -> None:
+    """From the bound before the first to the bound behind the last, RowKeys are in their order.
+
+    New rows lie outside of all that was loaded.
+    """
+    scheme = data.draw(schemes(name))
+    order = scheme.row_keys.order
+    if order == 0:
+        return
+    for partition in range(scheme.count):
+        rows = scheme.rows.of(partition)
+        keys = [scheme.row_key(partition, row) for row in range(-1, rows + 1)]
+        assert keys == sorted(keys, reverse=order < 0)
+        for worker in WORKERS:
+            new = [scheme.inserted(partition, worker, number).row_key for number in (1, 2)]
+            assert new == sorted(new, reverse=order < 0)
+            assert all((key > max(keys[:-1])) == (order > 0) for key in new)
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_rows_of_a_transaction_are_distinct(name: str, data: st.DataObject) -> None:
+    """New rows of one worker have RowKeys of their own, wherever they go in the end."""
+    scheme = data.draw(schemes(name))
+    if not scheme.can_transact:
+        return
+    drawn = data.draw(st.integers(0, scheme.count - 1))
+    rows = [scheme.inserted(drawn, 7, number).row_key for number in range(1, 101)]
+    assert len(set(rows)) == 100
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_one_row_is_found_by_its_row_key(name: str, data: st.DataObject) -> None:
+    """RowKeys differ between partitions too, unless the design has none."""
+    scheme = data.draw(schemes(name))
+    rows = [key.row_key for key in [*itertools.chain(*loaded(scheme)), *inserted(scheme)]]
+    assert len(set(rows)) == (1 if name == "natural-key" else len(rows))
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_copies_are_keys_too(name: str, data: st.DataObject) -> None:
+    """Each entity has one further key for each further table, valid, and none comes twice."""
+    scheme = data.draw(schemes(name))
+    keys = [*itertools.chain(*loaded(scheme))]
+    numbers = [*range(len(keys))]
+    for worker in WORKERS:
+        for number in range(1, 4):
+            keys.append(scheme.inserted(number % scheme.count, worker, number))
+            numbers.append(scheme.rows.total + number)
+    found: list[tuple[str, str, str]] = []
+    for key, number in zip(keys, numbers, strict=True):
+        copies = scheme.copies(key, number)
+        assert tuple(table for table, _ in copies) == scheme.tables[1:]
+        found += [(table, copy.partition_key, copy.row_key) for table, copy in copies]
+    assert len(set(found)) == len(found)
+    assert [text for copy in found for text in copy[1:] if key_problem(text) is not None] == []
+
+
+@every_scheme
+@some
+@given(data=st.data())
+def test_every_loaded_partition_has_an_age(name: str, data: st.DataObject) -> None:
+    """Ages name each partition once; whoever is older than all is the oldest."""
+    scheme = data.draw(schemes(name))
+    ages = [scheme.by_age(age) for age in range(scheme.count)]
+    assert sorted(ages) == list(range(scheme.count))
+    assert scheme.by_age(scheme.count + 5) == ages[-1]
+
+
+def sized(name: str, partitions: int, rows: int = 4) -> KeyScheme:
+    """A scheme of this name with about so many partitions, or with one."""
+    for count, each, periods in itertools.product((partitions, 1), (rows, 1), (3, 1)):
+        of = Rows(count, each)
+        if SCHEMES[name].problem(of, periods=periods) is None:
+            return scheme_of(name, of, prefix="p", periods=periods, row_keys=None)
+    raise AssertionError(f"{name} takes nothing")
+
+
+TEXTS = {
+    "single": ("p0", "0-00000000", "p0", "w0003-0000000002"),
+    "spread": ("p000", "000-00000000", "p001", "w0003-0000000002"),
+    "unique": (
+        "18cac805-f1f4-943a-22b3-f97b8a717db4",
+        "000-00000000",
+        "297ff64b-04d7-96e7-3702-6fa5cc891183",
+        "w0003-0000000002",
+    ),
+    "append-only": ("p0000000000", "000-00000000", "p0000000121-0003", "w0003-0000000002"),
+    "prepend-only": ("p9999999880", "000-00000000", "p9999999878-0003", "w0003-0000000002"),
+    "append-only-unpadded": ("p0", "000-00000000", "p121-0003", "w0003-0000000002"),
+    "hash-prefix": (
+        "127-p0000000000",
+        "000-00000000",
+        "037-p0000000121-0003",
+        "w0003-0000000002",
+    ),
+    "composite": (
+        "country-00__city-0",
+        "customer-0000000000",
+        "country-00__city-1",
+        "customer-0000000482-0003",
+    ),
+    "natural-key": ("user-9e3779b97f4a7c15", "", "user-79abad2c7ddf743f", ""),
+    "date": ("2024-01-01", "2516982335999999999", "2024-04-29", "2516982335995179996"),
+    "device-date": (
+        "device-00__2024-01-01",
+        "0638396640000000000",
+        "device-00__2024-01-03",
+        "0638396640004820003",
+    ),
+    "customer-month": (
+        "customer-00__2024-01",
+        "order-0000000000",
+        "customer-00__2024-03",
+        "order-0000000482-0003",
+    ),
+    "customer-year": (
+        "customer-00__2024",
+        "order-0000000000",
+        "customer-00__2026",
+        "order-0000000482-0003",
+    ),
+    "region-category": (
+        "region-00__category-0",
+        "product-0000000000",
+        "region-00__category-1",
+        "product-0000000482-0003",
+    ),
+    "publish-month": ("2024-01", "amber-arch-0", "2033-12", "dusty-path-482-3"),
+    "tenant": ("tenant-000", "entity-0000000000", "tenant-001", "entity-0000000482-0003"),
+    "device": ("device-000", "2516982335999999999", "device-001", "2516982335995179996"),
+    "customer": ("customer-000", "order-0000000000", "customer-001", "order-0000000482-0003"),
+    "category": ("category-000", "product-0000000000", "category-001", "product-0000000482-0003"),
+    "index-table": ("customer-000", "order-0000000000", "customer-001", "order-0000000482-0003"),
+}
+"""The first loaded key, and the second that worker 3 inserts when 1 was drawn, of 120 by 4."""
+
+
+@every_scheme
+def test_keys_are_spelled_as_documented(name: str) -> None:
+    """Keys stay the same from version to version."""
+    scheme = sized(name, 120)
+    new = scheme.inserted(min(1, scheme.count - 1), 3, 2)
+    first = scheme.partition_key(0), scheme.row_key(0, 0)
+    assert (*first, new.partition_key, new.row_key) == TEXTS[name]
+
+
+@every_scheme
+def test_a_scheme_says_what_it_is_and_who_says_so(name: str) -> None:
+    """The docstring opens with a sentence in one line, and names the documents it is from."""
+    first, *rest = (SCHEMES[name].__doc__ or "").splitlines()
+    assert first.endswith(".")
+    assert any(
+        document in " ".join(rest)
+        for document in (
+            "partitioning strategy",
+            "key design for blog posts",
+            "performance checklist",
+            "data partitioning strategies",
+        )
+    )
+
+
+def test_growing_keys_go_to_one_end() -> None:
+    """Of all workers, every appended key is behind the loaded ones, every prepended one before.
+
+    The number decides, then the worker.
+    """
+    for name, sign in (("append-only", 1), ("prepend-only", -1)):
+        scheme = sized(name, 50)
+        last = scheme.partition_key(49 if sign > 0 else 0)
+        by_number = [
+            [scheme.inserted(0, worker, number).partition_key for worker in WORKERS]
+            for number in (1, 2, 1_000_000_000)
+        ]
+        flat = [key for keys in by_number[::sign] for key in keys]
+        assert flat == sorted(flat)
+        assert (min(flat) > last) if sign > 0 else (max(flat) < last)
+
+
+def test_unpadded_numbers_are_in_the_order_of_text() -> None:
+    """The mistake, as the document has it: 111 comes before 2."""
+    scheme = sized("append-only-unpadded", 200)
+    assert scheme.place(11) < scheme.place(111) < scheme.place(2)
+    assert scheme.partition_key(111) < scheme.partition_key(2)
+    # 201 to 299 are between what was loaded as 20 and as 3, not behind the last.
+    assert scheme.place(20) < scheme.inserted(0, 5, 2).place < scheme.place(3)
+
+
+@pytest.mark.parametrize("name", ["unique", "natural-key", "hash-prefix"])
+def test_scattered_keys_are_even_over_the_table(name: str) -> None:
+    """Loaded and new keys fall evenly over tenths of key order: chi-square of 10 cells."""
+    scheme = sized(name, 2000)
+    new = [scheme.inserted(0, worker, number).place for worker in (0, 1) for number in range(1000)]
+    for places in ([scheme.place(number) for number in range(2000)], new):
+        cells = [sum(int(place * 10) == cell for place in places) for cell in range(10)]
+        # 9 degrees of freedom: 33.7 is exceeded once in ten thousand; nothing here is by chance.
+        assert sum((cell - 200) ** 2 / 200 for cell in cells) < 33.7
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_scattered_numbers_have_one_origin(number: int) -> None:
+    """What was scattered can be traced back, so that no two numbers meet."""
+    value = scattered(number)
+    for factor, shift in (
+        (0xD1342543DE82EF95DA942042E4DD58B5, 61),
+        (0x9E3779B97F4A7C15F39CC0605CEDC835, 67),
+    ):
+        unshifted = value
+        for _ in range(2):
+            unshifted = value ^ unshifted >> shift
+        value = unshifted * pow(factor, -1, 2**128) % 2**128
+    assert value - 1 == number
+
+
+def test_new_numbers_are_no_one_elses() -> None:
+    """Workers, and what was loaded, have ranges of 2^44 numbers each, all under 2^64."""
+    assert new_number(0, 1) > 2**44
+    assert new_number(1, 1) - new_number(0, 1) == 2**44
+    assert new_number(9999, 2**44 - 1) < 2**64
+
+
+@given(st.integers(0, 2**128 - 1))
+def test_a_guid_is_spelled_as_any(value: int) -> None:
+    """As `uuid` spells it."""
+    assert guid(value) == str(uuid.UUID(int=value))
+
+
+def test_a_new_day_begins_when_a_day_is_full() -> None:
+    """Inserts go to the last day, whatever was drawn, until it had its rows; then to the next."""
+    scheme = scheme_of("date", Rows(2, [9, 3]), prefix="p", periods=1, row_keys=None)
+    days = [scheme.inserted(0, 5, number).partition_key for number in range(1, 8)]
+    assert days == ["2024-01-02"] * 3 + ["2024-01-03"] * 3 + ["2024-01-04"]
+
+
+def test_time_ends_with_the_calendar() -> None:
+    """The last day takes all that comes after it."""
+    scheme = scheme_of("publish-month", Rows(1, 1), prefix="p", periods=1, row_keys=None)
+    assert scheme.inserted(0, 0, 95_712).partition_key == "9999-12"
+    assert scheme.inserted(0, 0, 10**9).partition_key == "9999-12"
+
+
+def test_new_rows_of_a_customer_go_to_its_newest_month() -> None:
+    """Whichever month was drawn, the customer stays and the month is the newest."""
+    scheme = scheme_of("customer-month", Rows(6, 2), prefix="p", periods=3, row_keys=None)
+    partitions = [scheme.inserted(drawn, 0, 1).partition_key for drawn in range(6)]
+    assert partitions == ["customer-0__2024-03"] * 3 + ["customer-1__2024-03"] * 3
+    assert [scheme.by_age(age) for age in range(6)] == [5, 2, 4, 1, 3, 0]
+
+
+def test_the_index_is_by_date() -> None:
+    """Each day of the index has orders of many customers; new orders are of the newest day."""
+    scheme = scheme_of("index-table", Rows(3, 4), prefix="p", periods=1, row_keys=None)
+    key = Key(partition_key="customer-1", row_key="order-5", place=0.5)
+    days = [scheme.copies(key, number)[0][1].partition_key for number in range(12)]
+    assert days == ["2024-01-01", "2024-01-02", "2024-01-03"] * 4
+    table, copy = scheme.copies(key, 13)[0]
+    assert (table, copy.partition_key, copy.row_key) == (
+        "Index", "2024-01-03", "customer-1__order-5",
+    )  # fmt: skip
+    assert scheme.copies(key, 16)[0][1].partition_key == "2024-01-04"
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "rows", "periods", "row_keys", "sentence"),
+    [
+        ("single", 3, 5, 1, None, "keys.partitions has to be 1"),
+        ("unique", 3, 2, 1, None, "keys.rows_per_partition has to be 1"),
+        ("natural-key", 3, (1, 1, 2), 1, None, "keys.rows_per_partition has to be 1"),
+        ("natural-key", 3, 1, 1, "guid", "keys.row_keys: the RowKey of .* is empty"),
+        ("append-only", 3, 2, 1, None, "keys.rows_per_partition has to be 1"),
+        ("spread", 4, 2, 2, None, "keys.periods has to be 1"),
+        ("date", 4, 2, 2, None, "keys.periods has to be 1"),
+        ("device-date", 5, 2, 2, None, "keys.partitions .5. has to be a multiple of keys.periods"),
+        ("customer-year", 8000, 2, 8000, None, "keys.periods .8,000. is more than the 7,976 years"),
+        ("publish-month", 95_713, 2, 1, None, "keys.partitions .95,713. is more than the 95,712"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_setting(
+    name: str,
+    partitions: int,
+    rows: int | tuple[int, ...],
+    periods: int,
+    row_keys: str | None,
+    sentence: str,
+) -> None:
+    """The sentence names the setting of the profile and the scheme."""
+    of = Rows(partitions, rows)
+    named = None if row_keys is None else row_keys_of(row_keys, of)
+    with pytest.raises(ValueError, match=f"^{sentence}") as refused:
+        scheme_of(name, of, prefix="p", periods=periods, row_keys=named)
+    assert f"keys.scheme {name!r}" in str(refused.value)
+    assert SCHEMES[name].problem(of, periods=periods, row_keys=named) == str(refused.value)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=9))
+def test_rows_are_counted_per_partition(each: list[int]) -> None:
+    """Rows of one partition, of those before it, and of all; one number stands for equal ones."""
+    rows = Rows(len(each), each)
+    assert [rows.of(number) for number in range(len(each))] == each
+    assert [rows.before(number) for number in range(len(each) + 1)] == [
+        sum(each[:number]) for number in range(len(each) + 1)
+    ]
+    assert rows.total == sum(each)
+    same, listed = Rows(len(each), each[0]), Rows(len(each), [each[0]] * len(each))
+    assert same.total == listed.total
+    assert same.before(len(each)) == listed.before(len(each))
+
+
+@pytest.mark.parametrize("rows", [0, [], [1], [1, 0], [1, 2, 3]])
+def test_every_partition_has_rows(rows: int | list[int]) -> None:
+    """Two partitions need two numbers of rows, none of them 0."""
+    with pytest.raises(ValueError, match="2 partitions need as many numbers of rows"):
+        Rows(2, rows)

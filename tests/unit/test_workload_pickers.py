@@ -1,0 +1,173 @@
+"""Which thing is touched next: uniform and zipfian against theory, and what holds for all."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.workload.pickers import (
+    PICKERS,
+    Hotspot,
+    Latest,
+    Picker,
+    Sequential,
+    Uniform,
+    Zipfian,
+    new_picker,
+)
+
+DRAWS = 50_000
+every_picker = pytest.mark.parametrize("name", PICKERS)
+
+
+def picker(name: str, count: int, *, theta: float = 0.99, start: int = 0) -> Picker:
+    return new_picker(name, count, theta=theta, hot_operations=0.8, hot_keys=0.2, start=start)
+
+
+def seen(of: Picker, draws: int = DRAWS, seed: int = 5) -> collections.Counter[int]:
+    rng = random.Random(seed)
+    return collections.Counter(of.draw(rng) for _ in range(draws))
+
+
+def chi_square(counts: list[int], shares: list[float]) -> float:
+    """Sum over the cells of (seen - expected)^2 / expected."""
+    draws = sum(counts)
+    return sum((n - p * draws) ** 2 / (p * draws) for n, p in zip(counts, shares, strict=True))
+
+
+# With 19 degrees of freedom 50.8 is exceeded once in ten thousand; the seed is fixed.
+MOST_OF_20_CELLS = 50.8
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.5, 0.99, 1.5])
+@pytest.mark.parametrize("kind", [Zipfian, Latest])
+def test_zipfian_draws_follow_the_theory(kind: type[Zipfian], theta: float) -> None:
+    """Number k comes with probability 1/(k+1)^theta over the sum of all; so do ages."""
+    weights = [1 / (k + 1) ** theta for k in range(20)]
+    counts = seen(kind(20, theta))
+    shares = [weight / sum(weights) for weight in weights]
+    assert chi_square([counts[k] for k in range(20)], shares) < MOST_OF_20_CELLS
+
+
+def test_zipfian_draws_follow_the_theory_over_a_million() -> None:
+    """Of a million numbers, each of 20 ranges, doubling in size, gets its share."""
+    weights = [1 / (k + 1) ** 0.99 for k in range(1_000_000)]
+    edges = [2**power - 1 for power in range(20)] + [1_000_000]
+    cumulated = [0.0, *itertools.accumulate(weights)]
+    shares = [
+        (cumulated[end] - cumulated[first]) / cumulated[-1]
+        for first, end in itertools.pairwise(edges)
+    ]
+    counts = [0] * 20
+    for number, times in seen(Zipfian(1_000_000, 0.99)).items():
+        counts[(number + 1).bit_length() - 1] += times
+    assert chi_square(counts, shares) < MOST_OF_20_CELLS
+
+
+def test_uniform_draws_are_even() -> None:
+    """Every number comes equally often, and of a million every twentieth of them."""
+    counts = seen(Uniform(20))
+    assert chi_square([counts[k] for k in range(20)], [0.05] * 20) < MOST_OF_20_CELLS
+    ranges = [0] * 20
+    for number, times in seen(Uniform(1_000_000)).items():
+        ranges[number // 50_000] += times
+    assert chi_square(ranges, [0.05] * 20) < MOST_OF_20_CELLS
+
+
+def test_a_hotspot_gets_its_share() -> None:
+    """Four of 20 numbers share 80 % of the draws evenly, the others the rest."""
+    counts = seen(Hotspot(20, 0.8, 0.2))
+    shares = [0.2] * 4 + [0.2 / 16] * 16
+    assert chi_square([counts[k] for k in range(20)], shares) < MOST_OF_20_CELLS
+
+
+@pytest.mark.parametrize("start", [0, 3, 7919])
+def test_sequential_goes_round(start: int) -> None:
+    """From its start each number comes once before any comes again; chance has no part in it."""
+    of, rng = Sequential(5, start), random.Random(1)
+    before = rng.getstate()
+    assert [of.draw(rng) for _ in range(12)] == [(start + n) % 5 for n in range(12)]
+    assert rng.getstate() == before
+
+
+class Fixed(random.Random):
+    """The same chance each time."""
+
+    def __init__(self, chance: float) -> None:
+        self._chance = chance
+
+    def random(self) -> float:
+        return self._chance
+
+
+@given(
+    name=st.sampled_from(sorted(PICKERS)),
+    count=st.integers(1, 500) | st.sampled_from([2**15 - 1, 2**15, 2**15 + 1]),
+    theta=st.floats(0, 5),
+    hot_operations=st.floats(0, 1, exclude_min=True),
+    hot_keys=st.floats(0, 1, exclude_min=True),
+    start=st.integers(0, 10**8),
+    chance=st.floats(0, 1, exclude_max=True) | st.just(1 - 2**-53),
+)
+def test_draws_are_numbers_of_what_there_is(
+    name: str,
+    count: int,
+    theta: float,
+    hot_operations: float,
+    hot_keys: float,
+    start: int,
+    chance: float,
+) -> None:
+    """Whatever chance says, the number exists."""
+    of = new_picker(
+        name,
+        count,
+        theta=theta,
+        hot_operations=hot_operations,
+        hot_keys=hot_keys,
+        start=start,
+    )
+    assert all(0 <= of.draw(Fixed(chance)) < count for _ in range(3))
+    hottest = of.share_of_hottest()
+    assert hottest is None or 1 / count * (1 - 1e-9) <= hottest <= 1
+
+
+@every_picker
+def test_the_same_seed_gives_the_same_draws(name: str) -> None:
+    """Nothing but the arguments and the random source decides what is drawn."""
+    drawn = [[picker(name, 50).draw(random.Random(9)) for _ in range(3)] for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert seen(picker(name, 50), 200) == seen(picker(name, 50), 200)
+
+
+@every_picker
+def test_one_thing_is_always_the_one(name: str) -> None:
+    """A single partition is touched each time."""
+    assert seen(picker(name, 1), 20) == {0: 20}
+
+
+@every_picker
+def test_the_hottest_has_the_share_that_theory_tells(name: str) -> None:
+    """What is told is what is drawn, within a tenth; of ages nothing is told."""
+    of = picker(name, 20)
+    told = of.share_of_hottest()
+    assert (told is None) == of.newest_first == (name == "latest")
+    if told is not None:
+        # The rarest share is 5 % of 50,000 draws: a tenth is five standard deviations.
+        assert max(seen(of).values()) / DRAWS == pytest.approx(told, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("operations", "keys", "share"),
+    [(0.8, 0.2, 0.4), (0.8, 0.01, 0.8), (1.0, 0.5, 0.2), (0.5, 1.0, 0.1), (0.1, 0.9, 0.9)],
+)
+def test_the_hottest_of_a_hotspot(operations: float, keys: float, share: float) -> None:
+    """At least one of ten is hot, all may be, and the others may be touched more than these."""
+    of = Hotspot(10, operations, keys)
+    assert of.share_of_hottest() == pytest.approx(share)
+    assert max(seen(of).values()) / DRAWS == pytest.approx(share, rel=0.1)

@@ -1,0 +1,271 @@
+"""What queries walk: what is said of each range is what is in it, whatever the scheme."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation
+from harness.workload.entities import GROUPS, EntityFactory
+from harness.workload.keys import KeyScheme, Rows
+from harness.workload.mix import Action, Mix
+from harness.workload.pickers import Uniform
+from harness.workload.queries import Queries, QueryShape
+from harness.workload.rowkeys import ROW_KEYS
+from harness.workload.schemes import SCHEMES
+from harness.workload.workload import Workload
+
+SCANS = (
+    Action.ROW_RANGE_SCAN,
+    Action.PARTITION_SCAN,
+    Action.PARTITION_RANGE_SCAN,
+    Action.FULL_TABLE_SCAN,
+)
+Row = tuple[str, str, int, int]
+"""PartitionKey, RowKey, Number, Group."""
+
+
+def scheme_of(name: str, partitions: int, rows: int, row_keys: str | None = None) -> KeyScheme:
+    """The scheme with as many partitions and rows as it can have of these."""
+    cls = SCHEMES[name]
+    if name == "single":
+        partitions = 1
+    if cls.one_row:
+        rows = 1
+    made = Rows(partitions, rows)
+    naming = None if row_keys is None or name == "natural-key" else ROW_KEYS[row_keys](made)
+    periods = 2 if name in ("device-date", "customer-month", "customer-year") else 1
+    if periods == 2 and partitions % 2:
+        made = Rows(partitions + 1, rows)
+    return cls(made, periods=periods, row_keys=naming)
+
+
+def workload(
+    scheme: KeyScheme, *actions: Action, kinds: tuple[Kind, ...] = (), **shape: object
+) -> Workload:
+    return Workload(
+        transaction_size=2,
+        transaction_kinds=kinds or (Kind.UPSERT_MERGE,),
+        scheme=scheme,
+        picker=Uniform(scheme.count),
+        mix=Mix(dict.fromkeys(actions, 1.0)),
+        entities=EntityFactory(1024, "run1"),
+        queries=QueryShape(**shape),  # type: ignore[arg-type]
+    )
+
+
+def loaded(of: Workload) -> list[Row]:
+    """Every row of the first table, after loading."""
+    return [row for operation in of.loading() for row in rows_of(operation) if not operation.table]
+
+
+def rows_of(operation: Operation) -> Iterator[Row]:
+    for part in operation.parts or (operation,):
+        assert part.properties is not None
+        number, group = part.properties["Number"], part.properties["Group"]
+        assert isinstance(number, int)
+        assert isinstance(group, int)
+        yield part.partition_key, part.row_key, number, group
+
+
+def in_range(query: Operation, rows: list[Row]) -> list[Row]:
+    """Rows of the key range, compared as text: what a service walks."""
+    return [
+        row
+        for row in rows
+        if query.partition_key in (WHOLE_TABLE, row[0])
+        and (query.partition_from is None or query.partition_from <= row[0])
+        and (query.partition_before is None or row[0] < query.partition_before)
+        and (query.row_from is None or query.row_from <= row[1])
+        and (query.row_before is None or row[1] < query.row_before)
+    ]
+
+
+TERM = re.compile(r"(Number|Group) (ge|lt) (\d+)")
+
+
+def passing(query: Operation, rows: list[Row]) -> list[Row]:
+    """Of these rows those that the filter lets through."""
+    kept = rows
+    for term in (query.filter or "").split(" and ") if query.filter else ():
+        match = TERM.fullmatch(term)
+        assert match is not None, term
+        place = 2 if match[1] == "Number" else 3
+        bound = int(match[3])
+        kept = [row for row in kept if (row[place] >= bound) is (match[2] == "ge")]
+    return kept
+
+
+@pytest.mark.parametrize("name", list(SCHEMES))
+@settings(max_examples=25, deadline=None)
+@given(
+    partitions=st.integers(1, 25),
+    rows=st.integers(1, 30),
+    width=st.integers(1, 40),
+    across=st.integers(1, 12),
+    row_keys=st.none() | st.sampled_from(sorted(ROW_KEYS)),
+    seed=st.integers(0, 2**32),
+)
+def test_a_range_has_as_many_entities_as_is_said(
+    name: str,
+    partitions: int,
+    rows: int,
+    width: int,
+    across: int,
+    row_keys: str | None,
+    seed: int,
+) -> None:
+    """Every scan of every scheme walks exactly what it says, and brings what was asked for."""
+    scheme = scheme_of(name, partitions, rows, row_keys)
+    of = workload(scheme, *SCANS, rows=width, partitions=across)
+    there = loaded(of)
+    rng = random.Random(seed)
+    for _ in range(8):
+        query = of.next(rng)
+        walked = in_range(query, there)
+        assert query.walks is not None
+        assert (query.walks.entities, query.walks.exact) == (len(walked), True)
+        expected = {
+            "full_table_scan": len(there),
+            "partition_scan": len(walked),
+            "row_range_scan": min(width, rows if not scheme.one_row else 1),
+        }.get(query.label)
+        if query.filter is None and expected is not None:
+            assert len(walked) == expected
+
+
+@pytest.mark.parametrize("name", list(SCHEMES))
+def test_a_range_of_partitions_brings_the_same_entities_in_any_scheme(name: str) -> None:
+    """Neighbours by number are asked for, whether keys keep them together or not."""
+    scheme = scheme_of(name, 20, 6)
+    of = workload(scheme, Action.PARTITION_RANGE_SCAN, partitions=4)
+    there = loaded(of)
+    per_partition = 1 if scheme.one_row else 6
+    rng = random.Random(3)
+    for _ in range(20):
+        query = of.next(rng)
+        found = passing(query, in_range(query, there))
+        assert len(found) == min(4, scheme.count) * per_partition
+        numbers = sorted(number for _, _, number, _ in found)
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        if scheme.in_order:
+            assert query.filter is None
+        else:
+            assert query.walks is not None
+            assert query.walks.entities == len(there)
+
+
+@pytest.mark.parametrize("row_keys", sorted(ROW_KEYS))
+def test_a_range_of_rows_brings_neighbours_however_rows_are_named(row_keys: str) -> None:
+    """Where RowKeys keep no order the whole partition is walked for the same rows."""
+    scheme = scheme_of("spread", 3, 50, row_keys)
+    of = workload(scheme, Action.ROW_RANGE_SCAN, rows=7)
+    there = loaded(of)
+    rng = random.Random(4)
+    for _ in range(30):
+        query = of.next(rng)
+        found = passing(query, in_range(query, there))
+        numbers = sorted(number for _, _, number, _ in found)
+        assert numbers == list(range(numbers[0], numbers[0] + 7))
+        assert query.walks is not None
+        assert query.walks.entities == (7 if scheme.row_keys.order else 50)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.25, 0.999])
+def test_density_is_the_share_that_a_filter_lets_through(share: float) -> None:
+    """Of entities numbered on end a filter lets through the share that was asked for."""
+    scheme = scheme_of("spread", 4, 1000)
+    of = workload(scheme, Action.FULL_TABLE_SCAN, returned_share=share)
+    query = of.next(random.Random(1))
+    there = loaded(of)
+    assert len(passing(query, there)) == round(share * GROUPS) * 4
+    assert query.walks is not None
+    assert query.walks.entities == 4000
+
+
+def test_density_of_one_is_no_filter() -> None:
+    """What brings everything is asked for without a filter."""
+    query = Queries(scheme_of("spread", 4, 10), QueryShape(), moving=False).table()
+    assert query.filter is None
+
+
+def test_what_is_selected_and_how_much_at_most_is_handed_on() -> None:
+    """Projection and $top are those of the shape, on every kind of scan."""
+    shape = QueryShape(select=("Number", "Group"), top=10)
+    queries = Queries(scheme_of("spread", 4, 10), shape, moving=False)
+    rng = random.Random(1)
+    for query in (
+        queries.row_range(1, rng),
+        queries.partition(2),
+        queries.partition_range(rng),
+        queries.table(),
+    ):
+        assert (query.select, query.top) == (("Number", "Group"), 10)
+
+
+MOVING = (Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Action.KEY_CHANGE)
+
+
+@pytest.mark.parametrize("moving", MOVING)
+@pytest.mark.parametrize("name", list(SCHEMES))
+@pytest.mark.parametrize("row_keys", [None, *sorted(ROW_KEYS)])
+def test_what_is_said_to_be_exact_is_exact_while_rows_come_and_go(
+    moving: Action, name: str, row_keys: str | None
+) -> None:
+    """A range that is said to stand still holds the same rows after any number of inserts."""
+    scheme = scheme_of(name, 8, 6, row_keys)
+    of = workload(scheme, *SCANS, moving, rows=3, partitions=2)
+    there = loaded(of)
+    for worker in (0, 1, 9999):
+        for number in range(1, 60):
+            key = scheme.inserted(number % scheme.count, worker, number)
+            there.append((key.partition_key, key.row_key, -1, -1))
+    rng = random.Random(5)
+    for _ in range(60):
+        query = of.next(rng)
+        if query.walks is None:
+            continue
+        if query.walks.exact:
+            assert query.walks.entities == len(in_range(query, there))
+            assert query.label == "row_range_scan"
+
+
+@pytest.mark.parametrize("action", [action for action in Action if action not in SCANS])
+def test_scans_say_what_may_move(action: Action) -> None:
+    """Beside a task that adds or removes rows, a scan of a partition is not sure of its count."""
+    of = workload(scheme_of("spread", 3, 20), Action.PARTITION_SCAN, action)
+    rng = random.Random(6)
+    scans = [one for one in (of.next(rng) for _ in range(60)) if one.label == "partition_scan"]
+    assert scans
+    assert {one.walks.exact for one in scans if one.walks} == {action not in MOVING}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind in PART_KINDS])
+def test_transactions_that_move_rows_are_known(kind: Kind) -> None:
+    """It depends on what is in the transactions whether a scan beside them is sure."""
+    scheme = scheme_of("spread", 3, 20)
+    of = workload(scheme, Action.FULL_TABLE_SCAN, Action.TRANSACTION, kinds=(kind,))
+    rng = random.Random(7)
+    scans = [one for one in (of.next(rng) for _ in range(60)) if one.walks is not None]
+    assert scans
+    moves = kind in (Kind.INSERT, Kind.DELETE)
+    assert {one.walks.exact for one in scans if one.walks} == {not moves}
+
+
+@pytest.mark.parametrize(("width", "share"), [(100, 0.01), (100, 0.5), (700, 0.05), (10, 0.3)])
+def test_density_holds_in_any_range(width: int, share: float) -> None:
+    """Also of a short range of neighbours a filter lets through about the share asked for."""
+    of = workload(
+        scheme_of("spread", 4, 1000), Action.ROW_RANGE_SCAN, rows=width, returned_share=share
+    )
+    there = loaded(of)
+    rng = random.Random(8)
+    for _ in range(50):
+        query = of.next(rng)
+        found = len(passing(query, in_range(query, there)))
+        assert abs(found - width * share) <= 2

@@ -1,0 +1,378 @@
+"""The search for the highest sustainable rate, held against model servers with a known limit."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.workload.search import Found, Search
+from harness.workload.steps import Limit, SearchBounds, Step, StepOutcome, TakenStep
+
+BOUNDS = SearchBounds(
+    start_per_s=100.0,
+    max_per_s=20_000.0,
+    settle_s=5.0,
+    hold_s=10.0,
+    confirm_s=30.0,
+    most_throttled=0.01,
+    most_p99_ms=200.0,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A partition that throttles all above its limit, and a generator that makes no more."""
+
+    limit_per_s: float = math.inf
+    long_limit_per_s: float = math.inf
+    slow_from_per_s: float = math.inf
+    capacity_per_s: float = math.inf
+    ceiling_per_s: float = math.inf
+    users_per_s: float = math.inf
+    noise: float = 0.0
+
+    def take(self, step: Step, rng: random.Random) -> StepOutcome:
+        def noisy(value: float) -> float:
+            return value * rng.uniform(1.0 - self.noise, 1.0 + self.noise)
+
+        wanted = step.rate_per_s
+        sent = min(wanted, self.ceiling_per_s, self.users_per_s)
+        limit = min(self.limit_per_s, self.long_limit_per_s if step.confirming else math.inf)
+        served = min(sent, limit, self.capacity_per_s)
+        return StepOutcome(
+            wanted_per_s=wanted,
+            achieved_per_s=noisy(served),
+            throttled_ratio=min(noisy(max(0.0, 1.0 - limit / sent)), 1.0),
+            p99_ms=noisy(500.0 if wanted > self.slow_from_per_s else 20.0),
+            client_limited=wanted > self.ceiling_per_s,
+            endpoint_limited=sent > self.capacity_per_s,
+            billable_transactions=int(sent * (step.settle_s + step.hold_s)),
+            seconds=step.hold_s,
+        )
+
+
+def searched(model: Model, bounds: SearchBounds = BOUNDS, seed: int = 1) -> Found:
+    """The result of a whole search."""
+    search, rng = Search(bounds), random.Random(seed)
+    for _ in range(bounds.most_steps):
+        step = search.next()
+        if isinstance(step, Found):
+            return step
+        assert step.rate_per_s <= bounds.max_per_s
+        search.note(model.take(step, rng))
+    found = search.next()
+    assert isinstance(found, Found)
+    return found
+
+
+def rates(found: Found) -> list[float]:
+    return [taken.step.rate_per_s for taken in found.steps]
+
+
+def refuted(found: Found, taken: TakenStep) -> bool:
+    """Whether as much failed in another step."""
+    rate = taken.step.rate_per_s
+    return any(other.failed and other.step.rate_per_s <= rate for other in found.steps)
+
+
+limits = st.floats(BOUNDS.start_per_s * 1.05, BOUNDS.max_per_s * 0.95)
+
+
+@settings(max_examples=200, deadline=None)
+@given(limits, st.integers(0, 1000), st.sampled_from([1.2, 1.5, 2.0, 3.0]))
+def test_a_known_limit_is_found_within_five_percent(limit: float, seed: int, factor: float) -> None:
+    """Whatever the limit, the seed of the noise and the factor of the climb."""
+    bounds = dataclasses.replace(BOUNDS, factor=factor)
+    found = searched(Model(limit_per_s=limit, noise=0.02), bounds, seed)
+    assert found.rate_per_s == pytest.approx(limit, rel=0.05)
+    assert found.limited_by is Limit.THROTTLED
+    assert found.confirmed
+    assert not found.at_least
+
+
+@settings(max_examples=200, deadline=None)
+@given(limits, st.floats(1.0, 10.0), st.integers(0, 1000))
+def test_the_generators_ceiling_is_never_taken_for_the_partitions(
+    ceiling: float, above: float, seed: int
+) -> None:
+    """With a ceiling below the limit the result is "at least", and names the generator."""
+    model = Model(limit_per_s=ceiling * above, ceiling_per_s=ceiling, noise=0.02)
+    found = searched(model, seed=seed)
+    assert found.at_least
+    assert found.limited_by is Limit.CLIENT
+    assert found.sentence.startswith("At least ")
+    assert "the generator was the limit" in found.sentence
+    assert found.rate_per_s is not None
+    assert ceiling * 0.95 <= found.rate_per_s <= ceiling
+
+
+@settings(max_examples=100, deadline=None)
+@given(limits, st.floats(1.01, 10.0), st.integers(0, 1000))
+def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
+    limit: float, above: float, seed: int
+) -> None:
+    """Where the climb meets the ceiling first, halving the gap still meets the throttling."""
+    model = Model(limit_per_s=limit, ceiling_per_s=limit * above * 1.05, noise=0.02)
+    found = searched(model, seed=seed)
+    assert found.limited_by is Limit.THROTTLED
+    assert found.rate_per_s == pytest.approx(limit, rel=0.05)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.booleans(), min_size=60, max_size=60),
+    st.integers(2, 40),
+    st.sampled_from([None, 250.0]),
+)
+def test_a_search_ends_whatever_comes_of_its_steps(
+    passes: list[bool], most_steps: int, step_per_s: float | None
+) -> None:
+    """Steps that pass and fail at random: never more steps than allowed, each kept."""
+    bounds = dataclasses.replace(BOUNDS, most_steps=most_steps, step_per_s=step_per_s)
+    search = Search(bounds)
+    for number, passed in enumerate(passes):
+        step = search.next()
+        if isinstance(step, Found):
+            assert len(step.steps) == number <= most_steps
+            assert step.confirmed == any(
+                taken.step.confirming and taken.failed is None and not refuted(step, taken)
+                for taken in step.steps
+            )
+            return
+        assert bounds.start_per_s <= step.rate_per_s <= bounds.max_per_s
+        taken = search.note(Model(limit_per_s=math.inf if passed else 1.0).take(step, NO_CHANCE))
+        assert (taken.failed is None) == passed
+    pytest.fail("the search did not end")
+
+
+NO_CHANCE = random.Random(1)
+
+
+@pytest.mark.parametrize(
+    ("model", "limited_by", "at_least", "sentence"),
+    [
+        # What is refused above a rate is the limit.
+        (
+            Model(limit_per_s=990.0),
+            Limit.THROTTLED,
+            False,
+            "Highest sustainable rate: 990 of 997 wanted entities/s, held for 30 s; 1,009 "
+            "entities/s failed: 1.84% of attempts were throttled, more than 1.00%.",
+        ),
+        # Answers that are too slow are a limit too, where the rate was held.
+        (
+            Model(slow_from_per_s=990.0),
+            Limit.LATENCY,
+            False,
+            "Highest sustainable rate: 985 of 985 wanted entities/s, held for 30 s; 997 entities/s "
+            "failed: p99 was 500 ms, more than 200 ms.",
+        ),
+        # An emulator at its capacity: the rate is not held and answers become slower.
+        (
+            Model(capacity_per_s=990.0),
+            Limit.NOT_HELD,
+            False,
+            "Highest sustainable rate: 990 of 1,032 wanted entities/s, held for 30 s; 1,044 "
+            "entities/s failed: 990 came through, 0.00% of attempts were throttled, and answers "
+            "became slower with the load.",
+        ),
+        # A rate that few users cannot make says nothing about the endpoint.
+        (
+            Model(users_per_s=990.0),
+            Limit.NOT_HELD,
+            True,
+            "At least 990 of 1,032 wanted entities/s, held for 30 s; 1,044 entities/s failed: 990 "
+            "came through, 0.00% of attempts were throttled; more users may get more.",
+        ),
+        (
+            Model(ceiling_per_s=990.0),
+            Limit.CLIENT,
+            True,
+            "At least 985 of 985 wanted entities/s, held for 30 s; 997 entities/s failed: the "
+            "generator was the limit (990 came through), so that the endpoint may serve more; add "
+            "processes or machines.",
+        ),
+        # The generator comes first, also where something was throttled meanwhile.
+        (
+            Model(ceiling_per_s=990.0, limit_per_s=980.0),
+            Limit.CLIENT,
+            True,
+            "At least 980 of 985 wanted entities/s, held for 30 s; 997 entities/s failed: the "
+            "generator was the limit (980 came through), so that the endpoint may serve more; add "
+            "processes or machines.",
+        ),
+        # Nobody knows what is above the highest rate of the search.
+        (
+            Model(),
+            Limit.MAXIMUM,
+            True,
+            "At least 20,000 of 20,000 wanted entities/s, held for 30 s; the search looks no "
+            "higher.",
+        ),
+    ],
+)
+def test_why_no_higher_rate_was_found(
+    model: Model, limited_by: Limit, at_least: bool, sentence: str
+) -> None:
+    """The lowest step that failed says what the limit is, and whose."""
+    found = searched(model)
+    assert found.sentence == sentence
+    assert (found.limited_by, found.at_least, found.confirmed) == (limited_by, at_least, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "limited_by", "why"),
+    [
+        (Model(limit_per_s=50.0), Limit.THROTTLED, "50.00% of attempts were throttled"),
+        (Model(ceiling_per_s=50.0), Limit.CLIENT, "the generator was the limit"),
+        (Model(slow_from_per_s=50.0), Limit.LATENCY, "p99 was 500 ms"),
+        (Model(capacity_per_s=50.0), Limit.NOT_HELD, "50 came through"),
+    ],
+)
+def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: str) -> None:
+    """One step, no rate, and the reason."""
+    found = searched(model)
+    assert found.rate_per_s is None
+    assert found.limited_by is limited_by
+    assert not found.confirmed
+    assert not found.at_least
+    assert len(found.steps) == 1
+    assert found.sentence.startswith(
+        f"No sustainable rate was found: the start of the search, 100 entities/s, failed already; "
+        f"{why}"
+    )
+
+
+def test_the_climb_then_the_halves_then_the_longer_window() -> None:
+    """The steps of a search in their order."""
+    bounds = dataclasses.replace(BOUNDS, factor=2.0, precision=0.1)
+    found = searched(Model(limit_per_s=1000.0), bounds)
+    assert rates(found) == [100.0, 200.0, 400.0, 800.0, 1600.0, 1200.0, 1000.0, 1100.0, 1000.0]
+    assert [taken.failed is None for taken in found.steps] == [
+        True, True, True, True, False, False, True, False, True,
+    ]  # fmt: skip
+    assert {taken.step.hold_s for taken in found.steps[:-1]} == {10.0}
+    assert found.steps[-1].step == Step(
+        rate_per_s=1000.0, settle_s=5.0, hold_s=30.0, confirming=True
+    )
+
+
+def test_a_climb_by_steps_of_the_same_height() -> None:
+    """With ``step_per_s`` each step of the climb adds so much, and the last is the maximum."""
+    bounds = dataclasses.replace(BOUNDS, step_per_s=400.0, max_per_s=1000.0)
+    assert rates(searched(Model(), bounds)) == [100.0, 500.0, 900.0, 1000.0, 1000.0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(150.0, 10_000.0), st.floats(0.1, 1.0))
+def test_what_does_not_last_is_not_confirmed(limit: float, lasting: float) -> None:
+    """A rate that holds for a moment only is lowered until it holds for the longer time."""
+    model = Model(limit_per_s=limit, long_limit_per_s=max(limit * lasting, 110.0))
+    found = searched(model)
+    assert found.rate_per_s is not None
+    assert found.confirmed
+    assert found.limited_by is Limit.THROTTLED
+    assert found.rate_per_s == pytest.approx(model.long_limit_per_s, rel=0.05)
+
+
+def test_what_never_lasts_is_not_found() -> None:
+    """Where not even the start holds for the longer time, nothing is claimed."""
+    found = searched(Model(limit_per_s=1000.0, long_limit_per_s=50.0))
+    assert found.rate_per_s is None
+    assert rates(found)[-1] == BOUNDS.start_per_s
+
+
+def test_steps_that_do_not_suffice_leave_it_open() -> None:
+    """The last step confirms what is known, and the result is a lower bound."""
+    higher = searched(Model(), dataclasses.replace(BOUNDS, most_steps=4))
+    assert rates(higher) == [100.0, 150.0, 225.0, 225.0]
+    assert (higher.limited_by, higher.at_least) == (Limit.UNFINISHED, True)
+    assert higher.sentence == (
+        "At least 225 of 225 wanted entities/s, held for 30 s; no steps were left to look higher."
+    )
+    closer = searched(Model(limit_per_s=200.0), dataclasses.replace(BOUNDS, most_steps=4))
+    assert rates(closer) == [100.0, 150.0, 225.0, 150.0]
+    assert (closer.limited_by, closer.at_least) == (Limit.THROTTLED, True)
+    assert closer.sentence.startswith(
+        "At least 150 of 150 wanted entities/s, held for 30 s; no steps were left to look closer; "
+    )
+
+
+def test_a_run_that_ends_early_says_what_is_known() -> None:
+    """What passed so far is a lower bound that nothing confirmed."""
+    search = Search(BOUNDS)
+    nothing = search.ended("the budget was used up")
+    assert nothing.rate_per_s is None
+    assert nothing.sentence == "No sustainable rate was found: the budget was used up."
+    for _ in range(2):
+        step = search.next()
+        assert isinstance(step, Step)
+        search.note(Model().take(step, NO_CHANCE))
+    found = search.ended("the budget was used up")
+    assert (found.rate_per_s, found.at_least, found.confirmed) == (150.0, True, False)
+    assert found.sentence == (
+        "At least 150 of 150 wanted entities/s, held for 10 s; not confirmed, because the budget "
+        "was used up."
+    )
+    assert len(found.steps) == 2
+
+
+def test_nothing_is_noted_after_the_end() -> None:
+    """A search that is over takes no more steps, and says the same again."""
+    search = Search(BOUNDS)
+    step = search.next()
+    assert isinstance(step, Step)
+    assert search.next() == step
+    outcome = Model(limit_per_s=1.0).take(step, NO_CHANCE)
+    search.note(outcome)
+    found = search.next()
+    assert isinstance(found, Found)
+    assert search.next() == search.ended("somebody was bored") == found
+    with pytest.raises(ValueError, match="end of the search"):
+        search.note(outcome)
+
+
+def test_a_step_that_answered_nothing_was_not_held() -> None:
+    """Where nothing is answered there is no percentile, and the step fails for its rate."""
+    outcome = StepOutcome(
+        wanted_per_s=100.0,
+        achieved_per_s=0.0,
+        throttled_ratio=0.0,
+        p99_ms=None,
+        client_limited=False,
+        endpoint_limited=False,
+        billable_transactions=500,
+        seconds=10.0,
+    )
+    assert BOUNDS.failed(outcome) is Limit.NOT_HELD
+    assert BOUNDS.failed(dataclasses.replace(outcome, achieved_per_s=95.0)) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start_per_s": 0.0},
+        {"start_per_s": math.nan},
+        {"max_per_s": 99.0},
+        {"factor": 1.0},
+        {"step_per_s": 0.0},
+        {"settle_s": -1.0},
+        {"hold_s": 0.0},
+        {"confirm_s": math.inf},
+        {"precision": 0.0},
+        {"most_throttled": 1.5},
+        {"most_p99_ms": 0.0},
+        {"most_steps": 1},
+    ],
+    ids=str,
+)
+def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    """The sentence names the bound."""
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        dataclasses.replace(BOUNDS, **wrong)
