@@ -6,11 +6,18 @@ import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from harness.endpoint.azurite import AzuriteProcess
     from harness.endpoint.connection import Endpoint
+
+# A busy machine fails no property; with CI=true the library takes a profile that is not random
+# either.
+hypothesis.settings.register_profile("patient", deadline=None)
+if os.environ.get("CI") != "true":
+    hypothesis.settings.load_profile("patient")
 
 ALLOWED_SKIP = "allowed: "
 """A skip whose reason begins so is no lack of the machine, and passes in CI too."""

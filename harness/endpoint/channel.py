@@ -77,7 +77,7 @@ class Channel:
         connection = None
         try:
             connection = self._connect()
-            reusable = _talk(connection, message, exchange)
+            reusable = talk(connection, message, exchange)
         except BaseException:
             exchange.done_s = self._clock()
             pool.drop(connection)
@@ -107,7 +107,7 @@ class Channel:
             raise RequestFault(Fault.REFUSED, error) from error
 
 
-def _talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
+def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
     """Send ``message``, read one answer. True where the connection may be used again.
 
     Raises:
@@ -133,6 +133,9 @@ def _talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
             reader.feed(data)
             if reader.whole:
                 break
+            if not data:
+                # It ended between an interim answer and the real one.
+                raise ConnectionResetError("closed before the answer was whole")
             data = connection.more(_BLOCK_BYTES)
     except TimeoutError as error:
         raise ResponseFault(Fault.READ_TIMEOUT, str(error)) from error

@@ -91,7 +91,7 @@ class Reader(HTTPResponseParser):
         """
         headers = AnswerHeaders()
         for name, value in self._pairs:
-            headers.add(name, value)
+            headers.add(name, value.strip())
         headers.pop("date", None)
         return headers
 

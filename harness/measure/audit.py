@@ -17,11 +17,9 @@ from typing import Any, Self
 
 from harness.measure.findings import AuditPart
 from harness.measure.journal import MARK_PROPERTY
-from harness.measure.writes import Certainty, Effect, Row, Write, hashes, same
-from harness.model.entity import ETAG
+from harness.measure.writes import OF_THE_SERVICE, Certainty, Effect, Row, Write, hashes, same
 
 MOST_EXAMPLES = 10
-_OF_THE_SERVICE = frozenset(("PartitionKey", "RowKey", "Timestamp", ETAG))
 
 
 class Verdict(enum.StrEnum):
@@ -91,7 +89,7 @@ def verdicts(
 def _see(row: Row, stored: Mapping[str, object] | None, mine: str) -> _Seen:
     if stored is None:
         return _Seen(values={}, there=False)
-    own = {name: value for name, value in stored.items() if name not in _OF_THE_SERVICE}
+    own = {name: value for name, value in stored.items() if name not in OF_THE_SERVICE}
     values, mark = hashes(own), own.get(MARK_PROPERTY)
     if mark is None:
         # As it was loaded: nothing that the load wrote is newer.

@@ -67,11 +67,6 @@ class Condition:
         """What value and bound are counted in."""
         return self.form.unit
 
-    @property
-    def metric(self) -> tuple[str, str]:
-        """What is compared, and of what."""
-        return self.form.metric, self.form.of
-
     def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionResult:
         """Whether the condition holds. Without a value it holds neither way."""
         found = measured(self.form, self.name, snapshot, facts)

@@ -4,7 +4,7 @@ Every write of an audited run stores a mark: who wrote it, and its number. So a 
 it last.
 
 Bounded: of more rows than are wanted those are kept whose hash is smallest. That is a sample which
-does not depend on what became of a row, and every worker of a run keeps the same rows.
+does not depend on what became of a row, and of a row that several workers write each keeps all.
 """
 
 from __future__ import annotations
@@ -12,9 +12,18 @@ from __future__ import annotations
 import array
 import dataclasses
 import hashlib
+import heapq
 from typing import Any, Self
 
-from harness.measure.writes import Certainty, Row, RowKey, Write, certainty_of
+from harness.measure.writes import (
+    OF_THE_SERVICE,
+    Certainty,
+    Row,
+    RowKey,
+    Write,
+    certainty_of,
+)
+from harness.model.entity import Properties
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Result
 
@@ -96,8 +105,9 @@ class Journal:
         self._most_rows = most_rows
         self._below = PLACES
         self._number = 0
-        # None is a row that was given up.
-        self._rows: dict[RowKey, Row | None] = {}
+        self._rows: dict[int, Row] = {}
+        # Places of the rows that were written, negated: the largest comes first.
+        self._largest: list[int] = []
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
@@ -117,7 +127,8 @@ class Journal:
         for part in marked.parts or (marked,):
             row = self._row((part.table, part.partition_key, part.row_key))
             if row is not None:
-                write = Write(self._number, part, self._names_of(part), now_s)
+                own = _own(part.properties or {})
+                write = Write(self._number, part.kind, self._names_of(own), own, now_s)
                 row.writes.append(write)
                 writes.append((row, write))
         return Noted(marked, tuple(writes))
@@ -137,68 +148,73 @@ class Journal:
                 write.end_s = result.done_s
             if certainty is Certainty.DONE:
                 row.settle(write)
+            self._count(row)
+        while len(self._largest) > self._most_rows:
+            self._below = -heapq.heappop(self._largest)
+            self._rows.pop(self._below, None)
 
     def unsent(self, noted: Noted) -> None:
         """It was certainly not done."""
         for row, write in noted.writes:
-            row.writes.remove(write)
-            if not row.written and self._rows.get(row.key) is row:
-                del self._rows[row.key]
+            if write in row.writes:
+                row.writes.remove(write)
+            if not row.written:
+                self._rows.pop(row.place, None)
 
     def written(self) -> Written:
         """Which rows were written. Those that were given up are taken for deleted."""
-        places, deleted = array.array("Q"), array.array("Q")
-        for key, row in self._rows.items():
-            place = self._place(key) if row is None else row.place
-            places.append(place)
-            if row is None or row.may_be_deleted:
-                deleted.append(place)
+        rows = [row for row in self._rows.values() if row.place < self._below]
+        deleted = (row.place for row in rows if row.given_up or row.may_be_deleted)
         return Written(
             below=self._below,
-            places=places.tobytes(),
-            deleted=deleted.tobytes(),
-            given_up=sum(row is None for row in self._rows.values()),
+            places=array.array("Q", (row.place for row in rows)).tobytes(),
+            deleted=array.array("Q", deleted).tobytes(),
+            given_up=sum(row.given_up for row in rows),
         )
 
     def rows(self, below: int) -> list[Row]:
         """The rows with places below this one, in the order of their places."""
-        rows = (row for row in self._rows.values() if row is not None and row.place < below)
+        rows = (row for row in self._rows.values() if row.place < below and not row.given_up)
         return sorted(rows, key=lambda row: row.place)
 
     def _row(self, key: RowKey) -> Row | None:
         """What is known of a row; None where it is not kept."""
-        row = self._rows.get(key)
-        if row is not None:
-            if len(row.writes) < MOST_WRITES_A_ROW:
-                return row
-            self._rows[key] = None
-            return None
-        if key in self._rows or (place := self._place(key)) >= self._below:
-            return None
-        row = self._rows[key] = Row(key, place)
-        if len(self._rows) > self._most_rows:
-            self._thin_out()
-        return row
+        place = self._place(key)
+        row = self._rows.get(place)
+        if row is None:
+            if place >= self._below:
+                return None
+            row = self._rows[place] = Row(key, place)
+        elif len(row.writes) >= MOST_WRITES_A_ROW:
+            row.given_up = True
+            row.writes.clear()
+            self._count(row)
+        return None if row.given_up else row
 
-    def _names_of(self, part: Operation) -> tuple[str, ...]:
-        """The names of its properties: one tuple for all writes that have the same ones."""
-        names = tuple(part.properties or ())
+    def _count(self, row: Row) -> None:
+        if not row.counted:
+            row.counted = True
+            heapq.heappush(self._largest, -row.place)
+
+    def _names_of(self, own: Properties) -> tuple[str, ...]:
+        """The names of properties: one tuple for all writes that have the same ones."""
+        names = tuple(own)
         if len(self._shapes) < _MOST_SHAPES:
             return self._shapes.setdefault(names, names)
         return self._shapes.get(names, names)
 
     def _place(self, key: RowKey) -> int:
-        # No key contains U+0000.
+        # No key contains U+0000. That two rows have one place is next to impossible.
         text = "\0".join(key).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=8, key=self._seed).digest()
         return int.from_bytes(digest, "big")
 
-    def _thin_out(self) -> None:
-        places = {
-            key: self._place(key) if row is None else row.place for key, row in self._rows.items()
-        }
-        self._below = sorted(places.values())[len(places) // 2]
-        self._rows = {key: row for key, row in self._rows.items() if places[key] < self._below}
+
+def _own(properties: Properties) -> Properties:
+    """What is stored of the properties of a write."""
+    if OF_THE_SERVICE.isdisjoint(properties):
+        return properties
+    return {name: value for name, value in properties.items() if name not in OF_THE_SERVICE}
 
 
 def _marked(operation: Operation, mark: str) -> Operation:

@@ -105,7 +105,7 @@ class Ledger:
         for attempt in result.attempts:
             seen = (attempt.status, attempt.error_code, attempt.scope)
             attempts[seen] = attempts.get(seen, 0) + 1
-            if attempt.throttled:
+            if attempt.status >= 300 and attempt.throttled:
                 throttled += 1
             if attempt.error_code:
                 self._note_error(operation, attempt)

@@ -15,6 +15,7 @@ from harness.model.target import Targets
 
 _LIMITS = {
     "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),
+    "users": (VerdictResult.CLIENT_LIMITED, "users"),
     "latency": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
     "not-held": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
     "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),

@@ -269,12 +269,12 @@ class Tally:
             kind.latencies.record(result.service_s, result.response_s)
         series = self.series
         series["operations"].add(second, 1)
-        if not result.outcome.succeeded:
+        if result.outcome is not Outcome.SUCCESS and not result.outcome.succeeded:
             series["failed"].add(second, 1)
         for attempt in result.attempts:
             moment = int(attempt.sent_s + attempt.latency_s)
             series["attempts"].add(moment, 1)
-            if attempt.throttled:
+            if attempt.status >= 300 and attempt.throttled:
                 series[f"throttled_{attempt.status}"].add(moment, 1)
 
     def merge(self, other: Tally) -> None:

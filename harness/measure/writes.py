@@ -12,12 +12,15 @@ import enum
 import math
 from collections.abc import Mapping
 
-from harness.model.operation import Kind, Operation
+from harness.model.entity import ETAG, Properties
+from harness.model.operation import Kind
 from harness.model.outcome import Outcome, Result
 
 RowKey = tuple[str, str, str]
 """Table, PartitionKey and RowKey."""
 
+OF_THE_SERVICE = frozenset(("PartitionKey", "RowKey", "Timestamp", ETAG))
+"""What an entity has beside its own properties. What is written under these names is not stored."""
 _SOMETHING = 0
 """In place of the hash of a number that is no integer: services round them differently."""
 
@@ -77,11 +80,13 @@ class Write:
         "values",
     )
 
-    def __init__(self, number: int, part: Operation, names: tuple[str, ...], now_s: float) -> None:
+    def __init__(
+        self, number: int, kind: Kind, names: tuple[str, ...], own: Properties, now_s: float
+    ) -> None:
         self.number = number
-        self.kind = part.kind
+        self.kind = kind
         self.names = names
-        self.values = array.array("q", map(hashed, (part.properties or {}).values()))
+        self.values = array.array("q", map(hashed, own.values()))
         self.sent_s = now_s
         self.end_s = math.inf
         self.certainty = Certainty.OPEN
@@ -111,9 +116,20 @@ class Row:
         covered: Acknowledged writes that later ones have covered.
         covered_s: When the last of them had ended; minus infinity where there is none.
         deleted: Whether one of these was a delete.
+        counted: Whether it is among the rows that were, or may have been, written.
+        given_up: Whether there was more than can be kept in mind: nothing is known of it.
     """
 
-    __slots__ = ("covered", "covered_s", "deleted", "key", "place", "writes")
+    __slots__ = (
+        "counted",
+        "covered",
+        "covered_s",
+        "deleted",
+        "given_up",
+        "key",
+        "place",
+        "writes",
+    )
 
     def __init__(self, key: RowKey, place: int) -> None:
         self.key = key
@@ -122,11 +138,13 @@ class Row:
         self.covered = 0
         self.covered_s = -math.inf
         self.deleted = False
+        self.counted = False
+        self.given_up = False
 
     @property
     def written(self) -> bool:
         """Whether anything was, or may have been, done to it."""
-        return bool(self.writes) or self.covered > 0
+        return bool(self.writes) or self.counted
 
     @property
     def may_be_deleted(self) -> bool:

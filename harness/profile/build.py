@@ -26,7 +26,6 @@ from harness.workload.retry import (
 from harness.workload.source import Source
 from harness.workload.workload import Workload
 
-
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
 """Loading is no part of the test: it is patient, whatever the load retries."""
 

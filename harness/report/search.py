@@ -15,12 +15,14 @@ _BAR_WIDTH = 8
 _RESULT_WIDTH = 9
 _FAILED: dict[str, str] = {
     Limit.CLIENT: "generator",
+    Limit.USERS: "few users",
     Limit.THROTTLED: "throttled",
     Limit.NOT_HELD: "not held",
     Limit.LATENCY: "too slow",
 }
 _LIMITS: dict[str, str] = {
     Limit.CLIENT: "the generator was the limit",
+    Limit.USERS: "more users may get more",
     Limit.THROTTLED: "above it attempts are throttled",
     Limit.NOT_HELD: "more does not come through",
     Limit.LATENCY: "above it answers take too long",

@@ -23,7 +23,7 @@ def audited(part: AuditPart) -> list[tuple[str, str]]:
     """What was found stored, beside what was acknowledged: names and texts."""
     about = "" if part.exact else "about "
     looked = f"{part.rows:,} of {about}{counted(part.written, 'written row')}"
-    if part.rows == part.written:
+    if part.rows == part.written and part.exact:
         looked = f"all {counted(part.rows, 'written row')}"
     rows = [("looked up", looked)]
     missed = [
@@ -33,7 +33,7 @@ def audited(part: AuditPart) -> list[tuple[str, str]]:
     ]
     if any(missed):
         rows.append(("not looked up", "; ".join(filter(None, missed))))
-    covered = f"; {part.covered:,} more are covered by later writes" if part.covered else ""
+    covered = f"; {part.covered:,} of them are covered by later writes" if part.covered else ""
     rows.append(
         ("lost", f"{part.lost:,} of {counted(part.acknowledged, 'acknowledged write')}{covered}")
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from harness.measure.record import RunRecord
+from harness.model.target import EndpointKind
 from harness.report.words import counted, number
 
 
 def stressed(record: RunRecord) -> list[tuple[str, str]]:
     """What was stressed, with what and for how long: names and texts."""
     load = f"{counted(record.users, 'user')} in {counted(record.workers, 'process', 'processes')}"
-    cap = record.profile.get("load", {}).get("max_entities_per_s")
+    cap = _cap(record)
     if (words := scheduled_words(record.profile)) is not None:
         load += f", {words}"
     elif cap is not None:
@@ -33,6 +35,15 @@ def stressed(record: RunRecord) -> list[tuple[str, str]]:
         ),
         ("run", f"{record.run_id}, session {record.session}"),
     ]
+
+
+def _cap(record: RunRecord) -> float | None:
+    """Entities a second that a closed loop might reach; None where none was named."""
+    load = record.profile.get("load", {})
+    caps = [load.get("max_entities_per_s")]
+    if record.endpoint.kind in [kind for kind in EndpointKind if kind.emulated]:
+        caps.append(load.get("emulator_max_entities_per_s"))
+    return min((cap for cap in caps if cap is not None and cap < math.inf), default=None)
 
 
 def scheduled_words(profile: Mapping[str, Any]) -> str | None:

@@ -29,16 +29,28 @@ _SLOWEST_PER_S = 100.0
 _SILENT_S = 15.0
 """A worker that says nothing for so long is gone: it says something every second."""
 _LAST_WORDS_S = 2.0
+_NOT_WAITED_FOR = "it was not waited for"
 
 
 @dataclasses.dataclass(slots=True)
 class _Worker:
-    """What a worker that looks up said last, and when."""
+    """A worker that looks up: when it was heard last, and what it has found."""
 
     heard_s: float
+    content: Mapping[str, Any] | None = None
     tally: Tally = dataclasses.field(default_factory=Tally)
     cut_short: str = ""
     done: bool = False
+
+    def hear(self, content: Mapping[str, Any] | None, now_s: float) -> None:
+        """Take what it said last; without anything new for long it is gone."""
+        if content is not None and content is not self.content:
+            self.heard_s, self.content = now_s, content
+            self.tally = Tally.from_message(content["tally"])
+            self.cut_short = content["cut_short"]
+            self.done = content["done"]
+        elif now_s - self.heard_s > _SILENT_S and not self.done:
+            self.done, self.cut_short = True, "a worker is gone"
 
 
 class Auditing:
@@ -59,22 +71,11 @@ class Auditing:
         self._terminal = terminal
         self._clock = clock
         self._workers: dict[str, _Worker] = {}
-        self._hurried = gevent.event.Event()
+        self._hurried = False
 
     def hurry(self) -> None:
         """Be content with what was looked up until now."""
-        self._hurried.set()
-
-    def take(self, worker: str, content: Mapping[str, Any]) -> None:
-        """Keep what a worker found so far."""
-        found = self._workers.get(worker)
-        if found is None:
-            return
-        found.heard_s = self._clock()
-        found.tally = Tally.from_message(content["tally"])
-        found.cut_short = content["cut_short"]
-        found.done = content["done"]
-        self._run.reports[worker].billable_transactions = content["billable_transactions"]
+        self._hurried = True
 
     def hold(self, hurry: gevent.event.Event) -> None:
         """Audit the run where its profile wants it. Blocks until that is done, or cut short.
@@ -85,72 +86,70 @@ class Auditing:
         run, audit = self._run, self._run.plan.profile.audit
         if not audit.enabled or not run.epoch_s:
             return
-        written = {
-            worker: report.written
-            for worker, report in run.reports.items()
-            if report.written is not None
-        }
-        took_part = {*run.reports, *run.asked}
-        plans = look_ups(
-            written, most_rows=audit.most_rows, strangers=bool(took_part - written.keys())
-        )
+        reports = run.reports.items()
+        written = {worker: part.written for worker, part in reports if part.written is not None}
+        strangers = bool(run.took_part - written.keys())
+        plans = look_ups(written, most_rows=audit.most_rows, strangers=strangers)
         total = sum(plan.rows for plan in plans.values())
         all_rows = sum(part.estimate for part in written.values())
         exact = all(part.below == PLACES for part in written.values())
         began_s = self._clock()
         self._terminal.say(audit_begins(total, all_rows, exact=exact))
-        self._ask(plans)
-        cut_short = self._wait(hurry, total, began_s)
-        if not cut_short and any(plan.rows for w, plan in plans.items() if w not in self._workers):
-            cut_short = "a worker that had written rows had left"
+        cut_short = _NOT_WAITED_FOR
+        if not hurry.is_set():
+            left = self._ask({worker: plan for worker, plan in plans.items() if plan.rows})
+            cut_short = self._wait(hurry, total, began_s) or left
         run.audit = audit_part(
             (worker.tally for worker in self._workers.values()),
             written=all_rows,
             exact=exact,
             given_up=sum(part.given_up for part in written.values()),
-            cut_short=cut_short,
+            cut_short=cut_short if total else "",
         )
         self._terminal.say(audit_ends(run.audit, self._clock() - began_s))
 
-    def _ask(self, plans: Mapping[str, LookUp]) -> None:
-        """Let every worker that is there look up what it wrote."""
-        send = self._environment.runner.send_message
+    def _ask(self, plans: Mapping[str, LookUp]) -> str:
+        """Let every worker that is there look up what it wrote; what cannot be, or nothing."""
         there = [worker for worker in live_workers(self._environment) if worker in plans]
-        asked = [worker for worker in there if plans[worker].rows]
         now_s = self._clock()
-        self._workers = {worker: _Worker(heard_s=now_s) for worker in asked}
-        for rank, worker in enumerate(asked):
+        for rank, worker in enumerate(there):
+            self._workers[worker] = _Worker(heard_s=now_s)
             message = {
                 "run_id": self._run.plan.run_id,
                 "rank": rank,
-                "count": len(asked),
+                "count": len(there),
                 "plan": plans[worker].to_message(),
             }
-            send(LOOK_UP_MESSAGE, message, worker)
+            self._environment.runner.send_message(LOOK_UP_MESSAGE, message, worker)
+        return "" if len(there) == len(plans) else "a worker that had written rows had left"
 
     def _wait(self, hurry: gevent.event.Event, total: int, began_s: float) -> str:
         """Wait until all was looked up; why it was not, or nothing."""
         within_s = self._within_s(total)
-        said_s = began_s
-        cut_short = ""
-        while not cut_short and not all(found.done for found in self._workers.values()):
-            gevent.sleep(_LOOK_EVERY_S)
+        say_at_s = began_s + _SAY_EVERY_S
+        while not self._all_done():
             now_s = self._clock()
-            if hurry.is_set() or self._hurried.is_set():
-                cut_short = "it was not waited for"
-            elif now_s - began_s > within_s:
-                cut_short = f"it took longer than {within_s:,.0f} s"
-            elif any(self._silent(found, now_s) for found in self._workers.values()):
-                cut_short = "a worker is gone"
-            elif now_s - said_s >= _SAY_EVERY_S:
-                said_s = now_s
-                tallies = [found.tally for found in self._workers.values()]
-                rows, lost = (sum(getattr(t, name) for t in tallies) for name in ("rows", "lost"))
+            if hurry.is_set() or self._hurried:
+                self._hear_last_words()
+                return _NOT_WAITED_FOR
+            if now_s - began_s > within_s:
+                self._hear_last_words()
+                return f"it took longer than {within_s:,.0f} s"
+            if now_s >= say_at_s:
+                say_at_s += _SAY_EVERY_S
+                tallies = [worker.tally for worker in self._workers.values()]
+                rows = sum(tally.rows for tally in tallies)
+                lost = sum(tally.lost for tally in tallies)
                 self._terminal.say(audit_goes_on(rows, total, lost))
-        if cut_short:
-            self._hear_last_words()
-        reasons = (found.cut_short for found in self._workers.values())
-        return cut_short or next(filter(None, reasons), "")
+            gevent.sleep(_LOOK_EVERY_S)
+        reasons = (worker.cut_short for worker in self._workers.values())
+        return next(filter(None, reasons), "")
+
+    def _all_done(self) -> bool:
+        now_s = self._clock()
+        for name, worker in self._workers.items():
+            worker.hear(self._run.found.get(name), now_s)
+        return all(worker.done for worker in self._workers.values())
 
     def _hear_last_words(self) -> None:
         """Stop those that still look up; what they say then, their cost too, is heard."""
@@ -158,14 +157,10 @@ class Auditing:
         for worker in self._workers:
             self._environment.runner.send_message(LOOK_UP_NO_MORE_MESSAGE, message, worker)
         deadline_s = self._clock() + _LAST_WORDS_S
-        while self._clock() < deadline_s and not all(w.done for w in self._workers.values()):
+        while not self._all_done() and self._clock() < deadline_s:
             gevent.sleep(_LOOK_EVERY_S)
 
     def _within_s(self, rows: int) -> float:
         cap = loading_pacer_of(self._run.plan.profile, self._run.endpoint.kind).entities_per_s
         slowest_per_s = _SLOWEST_PER_S if cap is None else min(_SLOWEST_PER_S, cap / 2)
         return _AT_LEAST_S + rows / slowest_per_s
-
-    @staticmethod
-    def _silent(found: _Worker, now_s: float) -> bool:
-        return not found.done and now_s - found.heard_s > _SILENT_S

@@ -24,7 +24,6 @@ from harness.endpoint.connection import Endpoint
 from harness.endpoint.probe import check
 from harness.endpoint.tables import require_empty_table
 from harness.gateway.process import GatewayProcess
-from harness.measure.findings import PredictionPart
 from harness.measure.record import RunRecord
 from harness.model.errors import SetupError
 from harness.profile.load import NamedProfile
@@ -100,11 +99,6 @@ class Conductor:
         return self._sharing
 
     @property
-    def auditing(self) -> Auditing:
-        """How the current run is audited."""
-        return self._auditing
-
-    @property
     def workers(self) -> int:
         """Workers that take part."""
         return 0 if self.run is None else len(self._sharing.workers)
@@ -133,7 +127,7 @@ class Conductor:
         # A new clock a run: the machine's may have been set, or have slept, since the last.
         self.clock = monotonic_utc()
         run = Run(plan, self.endpoint, self.clock())
-        run.prediction = PredictionPart.model_validate(seen.prediction, from_attributes=True)
+        run.look_at(seen)
         run.budget.take()
         check(self.endpoint)
         if table is not None:
@@ -183,6 +177,7 @@ class Conductor:
             run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
         workers = self._sharing.begin()
+        run.began_with = tuple(workers)
         self._sharing.grant(self._staging.worker_budgets(max(1, len(workers)))[: len(workers)])
         self._narrator.peak(options.num_users)
         watch = Watch(

@@ -47,8 +47,9 @@ class Inbox:
 
     def _on_found(self, environment: Environment, msg: Message) -> None:
         """A worker looks up what it wrote, or has."""
-        if self._run_of(msg) is not None:
-            self._conductor.auditing.take(msg.node_id, msg.data)
+        run = self._run_of(msg)
+        if run is not None and msg.node_id in run.reports:
+            run.take_found(msg.node_id, msg.data)
 
     def _on_refused(self, environment: Environment, msg: Message) -> None:
         run = self._run_of(msg)

@@ -64,7 +64,8 @@ class AuditedSession:
         return self._session.connections_in_use
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; nothing is looked up any more."""
+        self._auditor.close()
         self._session.close()
 
 
@@ -143,6 +144,7 @@ class Auditor:
 
     def no_more(self) -> None:
         """Look up no more, and tell what was found."""
+        self._cut_short = "it was not waited for"
         self._readers.kill(block=False)
 
     def close(self) -> None:
@@ -163,17 +165,21 @@ class Auditor:
                 connections=CONCURRENCY,
             ),
         )
-        rows = iter(self._journal.rows(plan.below))
+        rows = self._journal.rows(plan.below)
+        rest = iter(rows)
         turn = gevent.lock.Semaphore(1)
         began_s = self._options.clock()
         try:
             for _ in range(CONCURRENCY):
-                self._readers.spawn(self._read_all, session, rows, plan, pacer, turn, began_s)
+                self._readers.spawn(self._read_all, session, rest, plan, pacer, turn, began_s)
             while not self._readers.join(timeout=FOUND_EVERY_S):
                 self._tell(done=False)
         finally:
             self._readers.kill()
             session.close()
+        if not self._cut_short and self._tally.rows + self._tally.unread < len(rows):
+            # What was raised is in the log.
+            self._cut_short = "a defect of the harness"
         self._tell(done=True)
 
     def _read_all(
@@ -233,3 +239,21 @@ class Auditor:
                 "billable_transactions": self._options.budget.spent,
             },
         )
+
+
+def worker_session(
+    plan: RunPlan, worker: int, options: SessionOptions, send: Callable[[str, dict[str, Any]], None]
+) -> tuple[TableSession, Auditor | None]:
+    """The session of a worker, and who notes its writes; None where there is no audit.
+
+    Args:
+        plan: The run.
+        worker: Number of the worker.
+        options: What the session is opened with.
+        send: Sends a message to the master.
+    """
+    session = open_session(plan.session, options)
+    if not plan.profile.audit.enabled:
+        return session, None
+    auditor = Auditor(plan, worker, options, send)
+    return AuditedSession(session, auditor), auditor

@@ -52,8 +52,9 @@ class Narrator:
         self._found = ""
 
     def price(self) -> None:
-        """What the run may cost; before anything is sent, where somebody pays for it."""
+        """What the profile offends, and where somebody pays for it what the run may cost."""
         run = self._run
+        self._terminal.say(run.checked)
         if not run.plan.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.endpoint.kind)

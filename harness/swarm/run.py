@@ -24,7 +24,10 @@ from harness.measure.snapshot import Snapshot
 from harness.measure.verdict import exit_code, judge
 from harness.model.target import targets_for
 from harness.profile.build import conditions_of, entity_sizes
+from harness.profile.checklist import findings_of
+from harness.profile.observed import Observed
 from harness.profile.pace import counts_operations, scheduled, wanted_rate
+from harness.report.advice import opening_line
 from harness.swarm.loading import Loaded
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
@@ -90,11 +93,19 @@ class Run:
         self.search: SearchPart | None = None
         self.audit: AuditPart | None = None
         self.prediction: PredictionPart | None = None
+        self.checked = ""
         self.window: tuple[int, int] | None = None
         self.users = 0
         self.reports: dict[str, WorkerReport] = {}
         self.asked: tuple[str, ...] = ()
+        self.began_with: tuple[str, ...] = ()
+        self.found: dict[str, dict[str, Any]] = {}
         self.ended_by = ""
+
+    def look_at(self, seen: Observed) -> None:
+        """Keep what was seen of the profile before anything is sent."""
+        self.prediction = PredictionPart.model_validate(seen.prediction, from_attributes=True)
+        self.checked = opening_line(self.plan.profile_name, findings_of(seen))
 
     def take_report(self, worker: str, content: dict[str, Any]) -> None:
         """Add what a worker reported."""
@@ -122,6 +133,11 @@ class Run:
             light_s=content["light"][1],
             written=None if (rows := content["written"]) is None else Written.from_message(rows),
         )
+
+    def take_found(self, worker: str, content: dict[str, Any]) -> None:
+        """Keep what a worker has found so far that looks up what it wrote."""
+        self.found[worker] = content
+        self.reports[worker].billable_transactions = content["billable_transactions"]
 
     @property
     def billable_transactions(self) -> int:
@@ -151,9 +167,15 @@ class Run:
     def complete(self) -> bool:
         """Whether every worker that took part has sent its last report."""
         reports = self.reports
-        return all(report.final for report in reports.values()) and all(
-            worker in reports for worker in self.asked
-        )
+        return all(report.final for report in reports.values()) and self.took_part == reports.keys()
+
+    @property
+    def took_part(self) -> set[str]:
+        """Workers that were there at the beginning, reported, or were there at the end.
+
+        One that was killed early has never reported.
+        """
+        return {*self.began_with, *self.reports, *self.asked}
 
     @property
     def _connections_in_use(self) -> int:

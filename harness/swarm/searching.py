@@ -8,19 +8,44 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Self
 
 from harness.endpoint.clock import Clock
-from harness.measure.bottleneck import GROWN_FROM, REACHED_FROM, limit_of
+from harness.measure.bottleneck import GROWN_FROM, limit_of
 from harness.measure.findings import SearchPart, StepPart
-from harness.measure.latency import LatencyHistogram
+from harness.measure.latency import LatencyHistogram, LatencyView
 from harness.swarm.narrator import Narrator
 from harness.swarm.run import Run
 from harness.swarm.sharing import NOTICE_S, Sharing
 from harness.workload.search import Found, Search
-from harness.workload.steps import SearchBounds, Step, StepOutcome, TakenStep
+from harness.workload.steps import Limit, SearchBounds, Step, StepOutcome, TakenStep
 
 _REPORTED_S = 2.5
 """Reports of a second have come so much later."""
+_ON_TIME_S = 0.1
+"""So little behind its schedule on average, a generator sends no bursts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Latencies:
+    """All latencies of a run up to some instant."""
+
+    service: LatencyHistogram
+    response: LatencyHistogram
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Up to now."""
+        return cls(run.ledger.overall("service"), run.ledger.overall("response"))
+
+    def since(self, before: _Latencies | None) -> tuple[LatencyView | None, LatencyView | None]:
+        """What came between ``before`` and this; None of it is all."""
+        if before is None:
+            return self.service.view(), self.response.view()
+        return (
+            self.service.since(before.service).view(),
+            self.response.since(before.response).view(),
+        )
 
 
 @dataclasses.dataclass(slots=True)
@@ -28,15 +53,16 @@ class _Now:
     """The step that is being taken. Seconds are UTC, whole ones.
 
     Attributes:
-        before: All response latencies up to ``start``; None before it.
+        before: All latencies up to ``start``; None before it.
+        after: The same up to ``end``.
     """
 
     step: Step
     start: int
     end: int
     spent: int
-    before: LatencyHistogram | None = None
-    after: LatencyHistogram | None = None
+    before: _Latencies | None = None
+    after: _Latencies | None = None
 
 
 class Searching:
@@ -57,6 +83,7 @@ class Searching:
         self._sharing = sharing
         self._narrator = narrator
         self._clock = clock
+        self._bounds = bounds
         self._search = Search(bounds)
         self._now: _Now | None = None
 
@@ -71,9 +98,9 @@ class Searching:
             return self._begin(now_s)
         # Latencies are cumulated: those of a step are what was added in it.
         if now.before is None and now_s >= now.start + 1.0:
-            now.before = self._run.ledger.overall("response")
+            now.before = _Latencies.of(self._run)
         if now.after is None and now_s >= now.end + 1.0:
-            now.after = self._run.ledger.overall("response")
+            now.after = _Latencies.of(self._run)
         if now_s < now.end + _REPORTED_S:
             return False
         taken = self._search.note(self._outcome(now))
@@ -107,27 +134,38 @@ class Searching:
         throttled = sum(
             point.throttled_503 + point.throttled_500 + point.throttled_429 for point in points
         )
-        later = (now.after or run.ledger.overall("response")).since(now.before).view()
-        p99_s = None if later is None else later.p99_s
-        generator = run.generator.view(now.start, now.end)
-        light_s = run.light_latency_s
-        grew = (
-            later is not None
-            and light_s is not None
-            and (later.total_s / later.count > light_s * GROWN_FROM)
-        )
-        achieved_per_s = sum(point.entities for point in points) / seconds
-        held = achieved_per_s >= REACHED_FROM * now.step.rate_per_s
-        return StepOutcome(
+        service, response = (now.after or _Latencies.of(run)).since(now.before)
+        outcome = StepOutcome(
             wanted_per_s=now.step.rate_per_s,
-            achieved_per_s=achieved_per_s,
+            achieved_per_s=sum(point.entities for point in points) / seconds,
             throttled_ratio=throttled / attempts if attempts else 0.0,
-            p99_ms=None if p99_s is None else p99_s * 1000.0,
-            client_limited=limit_of(generator, run.endpoint.kind, held=held) is not None,
-            endpoint_limited=grew,
+            p99_ms=None if response is None else response.p99_s * 1000.0,
+            client_limited=False,
+            endpoint_limited=self._slow(service),
             billable_transactions=run.billable_transactions - now.spent,
             seconds=float(seconds),
         )
+        failed = self._bounds.failed(outcome)
+        # What was refused although it was sent on time was not refused for a busy machine.
+        fine = failed is None or (failed is Limit.THROTTLED and _on_time(service, response))
+        generator = run.generator.view(now.start, now.end)
+        limited = limit_of(generator, run.endpoint.kind, held=fine) is not None
+        return dataclasses.replace(outcome, client_limited=limited)
+
+    def _slow(self, service: LatencyView | None) -> bool:
+        """Whether the endpoint took too long, or longer than it does under little load."""
+        if service is None:
+            return True
+        light_s = self._run.light_latency_s
+        grew = light_s is not None and service.total_s / service.count > light_s * GROWN_FROM
+        return grew or service.p99_s * 1000.0 > self._bounds.most_p99_ms
+
+
+def _on_time(service: LatencyView | None, response: LatencyView | None) -> bool:
+    """Whether operations left when they were due: what response latency has more than service."""
+    if service is None or response is None:
+        return False
+    return response.total_s / response.count - service.total_s / service.count < _ON_TIME_S
 
 
 def part_of(found: Found) -> SearchPart:

@@ -19,18 +19,17 @@ from locust.runners import LocalRunner
 
 from harness.endpoint.clock import Clock, monotonic_utc
 from harness.endpoint.connection import behind_gateway, endpoint_from
-from harness.endpoint.session import SessionOptions, TableSession
-from harness.endpoint.sessions import open_session
+from harness.endpoint.session import SessionOptions
 from harness.measure.generator import CpuSample
 from harness.measure.ledger import Ledger
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
-from harness.model.outcome import Result, Scope
+from harness.model.outcome import Outcome, Result, Scope
 from harness.profile.build import retry_of, source_of
 from harness.profile.pace import counts_operations, pacer_of
 from harness.profile.scenarios import fingerprint
 from harness.swarm.cpu import sample_forever
-from harness.swarm.looking_up import AuditedSession, Auditor
+from harness.swarm.looking_up import worker_session
 from harness.swarm.plan import RunPlan, Share
 from harness.workload.budget import Budget
 from harness.workload.pacing import STOP, Pacer
@@ -84,13 +83,9 @@ class WorkerRun:
             connect_timeout_s=profile.session.connect_timeout_s,
             read_timeout_s=profile.session.read_timeout_s,
         )
-        self.session: TableSession = open_session(plan.session, options)
         self.fire_request = environment.events.request.fire
         self._send_message = environment.runner.send_message
-        self.auditor: Auditor | None = None
-        if profile.audit.enabled:
-            self.auditor = Auditor(plan, worker, options, self._send_message)
-            self.session = AuditedSession(self.session, self.auditor)
+        self.session, self.auditor = worker_session(plan, worker, options, self._send_message)
         # Within one process a delta is handed over as it is.
         self._encoded = not isinstance(environment.runner, LocalRunner)
         # Its own source, so that random arrivals do not change the list of operations.
@@ -101,7 +96,7 @@ class WorkerRun:
         self._share: Share | None = None
         self._pacer: Pacer | None = None
         self._epoch_s = 0.0
-        self._fresh_from_s = 0.0
+        self._fresh_s = 0.0
         self._shared = gevent.event.Event()
         self._changed = gevent.event.Event()
         # One user at a time has a slot and waits for it, so that a new share holds at once.
@@ -138,7 +133,7 @@ class WorkerRun:
             from_s, per_s = share.hold
             pacer.hold(max(from_s, share.from_s), per_s)
             # What a step of a search left unsent would be sent on top of the next one.
-            self._fresh_from_s = from_s
+            self._fresh_s = share.epoch_s + from_s
         self._epoch_s = share.epoch_s
         self.budget.limit = share.budget
         if self.auditor is not None:
@@ -168,6 +163,9 @@ class WorkerRun:
         try:
             result = self.session.execute(operation, due_s)
             ledger.add(result)
+            if not self._one_each:
+                # A query may walk more than was known before: that uses up the schedule too.
+                self._handed_out += max(0, result.entities - operation.entities_asked)
             if alone and self._active == 1:
                 self._light[0] += 1
                 self._light[1] += result.service_s
@@ -224,8 +222,6 @@ class WorkerRun:
     def close(self) -> None:
         """Stop every greenlet and close every connection."""
         gevent.killall(self._greenlets)
-        if self.auditor is not None:
-            self.auditor.close()
         self.session.close()
         self.ledger.close()
 
@@ -247,7 +243,7 @@ class WorkerRun:
                 self.ledger.note_dropped()
 
     def _of_use(self, due_s: float, late_s: float) -> bool:
-        return late_s <= self._give_up_after_s and due_s >= self._epoch_s + self._fresh_from_s
+        return late_s <= self._give_up_after_s and not due_s < self._fresh_s <= due_s + late_s
 
     def _next_place(self) -> tuple[float | None, float]:
         """When the next operation was due, after waiting for it, and how late it is."""
@@ -317,4 +313,6 @@ class WorkerRun:
 
 
 def _throttled_by_account(result: Result) -> bool:
+    if result.outcome is Outcome.SUCCESS and len(result.attempts) == 1:
+        return False
     return any(attempt.scope is Scope.ACCOUNT for attempt in result.attempts)

@@ -164,8 +164,8 @@ class Table:
         result = run.perform(operation)
         outcome = result.outcome
         failure: OperationFailed | None = None
-        looked_up = operation.kind is Kind.POINT_QUERY and outcome is Outcome.NOT_FOUND
-        if not (outcome.succeeded or looked_up):
+        looked_up = outcome is Outcome.NOT_FOUND and operation.kind is Kind.POINT_QUERY
+        if outcome is not Outcome.SUCCESS and not (outcome.succeeded or looked_up):
             last = result.attempts[-1]
             failure = OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())
         context: dict[str, Any] = {}

@@ -11,6 +11,8 @@ from harness.swarm.sending import WorkerRun
 from harness.swarm.table import Table
 from harness.swarm.worker import current_run
 
+_TURN_S = 0.05
+
 
 class TableUser(User):
     """A user of a table, as `HttpUser` is one of a web site.
@@ -39,13 +41,22 @@ class WorkloadUser(TableUser):
 
     @task
     def operate(self) -> None:
-        """One task: its first operation, and what follows from the answers."""
-        run = self.run_state
-        operation: Operation | None = run.made(lambda: run.workload.next(run.rng))
-        while operation is not None:
-            result = self.table.execute(operation)
-            then = operation.then
-            operation = None if then is None else run.made(functools.partial(then, result))
+        """One task after the other, for a moment: Locust's own turn takes as long as an operation.
+
+        In between Locust looks whether this user is to stop.
+        """
+        run, table = self.run_state, self.table
+        clock, first = run.clock, functools.partial(run.workload.next, run.rng)
+        until_s = clock() + _TURN_S
+        while True:
+            # One task: its first operation, and what follows from the answers.
+            operation: Operation | None = run.made(first)
+            while operation is not None:
+                result = table.execute(operation)
+                then = operation.then
+                operation = None if then is None else run.made(functools.partial(then, result))
+            if clock() >= until_s:
+                return
 
 
 class ProfileUser(WorkloadUser):

@@ -16,9 +16,11 @@ _REACHED_FROM = 0.95
 
 
 class Limit(enum.StrEnum):
-    """Why no higher rate was found. The first four are reasons why a step failed."""
+    """Why no higher rate was found. The first five are reasons why a step failed."""
 
     CLIENT = "client-limited"
+    USERS = "users"
+    """Answers took no longer than before, and those who send were too few."""
     THROTTLED = "throttled"
     NOT_HELD = "not-held"
     LATENCY = "latency"
@@ -93,11 +95,13 @@ class SearchBounds:
             return Limit.CLIENT
         if outcome.throttled_ratio > self.most_throttled:
             return Limit.THROTTLED
-        if outcome.achieved_per_s < _REACHED_FROM * outcome.wanted_per_s:
+        held = outcome.achieved_per_s >= _REACHED_FROM * outcome.wanted_per_s
+        late = outcome.p99_ms is not None and outcome.p99_ms > self.most_p99_ms
+        if (late or not held) and not outcome.endpoint_limited:
+            return Limit.USERS
+        if not held:
             return Limit.NOT_HELD
-        if outcome.p99_ms is not None and outcome.p99_ms > self.most_p99_ms:
-            return Limit.LATENCY
-        return None
+        return Limit.LATENCY if late else None
 
     def why(self, taken: TakenStep) -> str:
         """Why a step failed, in half a sentence with its figures."""
@@ -116,9 +120,9 @@ class SearchBounds:
         if taken.failed is Limit.LATENCY:
             return f"p99 was {outcome.p99_ms:,.0f} ms, more than {self.most_p99_ms:,.0f} ms"
         throttled = f"{outcome.throttled_ratio:.2%} of attempts were throttled"
-        if outcome.endpoint_limited:
+        if taken.failed is Limit.NOT_HELD:
             return f"{achieved}, {throttled}, and answers became slower with the load"
-        return f"{achieved}, {throttled}; more users may get more"
+        return f"{achieved}, {throttled}, and answers took no longer: more users may get more"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +150,9 @@ class StepOutcome:
         wanted_per_s: Units a second that were due.
         achieved_per_s: Units a second that were served.
         throttled_ratio: Throttled attempts / all attempts.
-        p99_ms: 99th percentile of latency; None where nothing was answered.
+        p99_ms: 99th percentile of response latency; None where nothing was answered.
         client_limited: True where the generator was the limit.
-        endpoint_limited: True where answers that became slower with the load were the limit.
+        endpoint_limited: True where answers became slower with the load, or took too long.
         billable_transactions: What the step cost, settling included.
         seconds: How long it was looked at.
     """
@@ -178,6 +182,4 @@ class TakenStep:
     @property
     def of_what_is_tested(self) -> bool:
         """Whether it failed for what is tested, and not for what tests it."""
-        if self.failed is Limit.NOT_HELD:
-            return self.outcome.endpoint_limited
-        return self.failed in (Limit.THROTTLED, Limit.LATENCY)
+        return self.failed in (Limit.THROTTLED, Limit.NOT_HELD, Limit.LATENCY)

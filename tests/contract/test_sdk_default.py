@@ -78,5 +78,5 @@ def test_nobody_listens(service: Any, open_to: Callable[..., Any]) -> None:
 
 def test_unknown_kinds_are_refused(service: Any, open_to: Callable[..., Any]) -> None:
     """A session kind that is not there is refused with the names of those that are."""
-    with pytest.raises(ValueError, match="no session is called 'lean'; there are sdk, wire, sdk-default"):
+    with pytest.raises(ValueError, match="called 'lean'; there are sdk, wire, sdk-default"):
         open_to("lean", service.endpoint)

@@ -34,7 +34,8 @@ entities_per_s = 1e6
 entities_per_s = 1e6
 [faults]
 """
-LOSSY = f"{WIDE}unapplied_write = 0.02\n"
+LOSSY = f"{WIDE}unapplied_write = 0.05\n"
+VERY_LOSSY = f"{WIDE}unapplied_write = 0.2\n"
 AMBIGUOUS = f"{WIDE}lost_answer = 0.02\nhalf_answer = 0.02\nreset = 0.02\nerror_500 = 0.02\n"
 PARTS = 5
 PATIENCE_S = 120.0
@@ -150,15 +151,15 @@ def runs(
     behind_gateway("lossy", LOSSY, *INSERTS)
     behind_gateway("lossy, two workers", LOSSY, *INSERTS, *forked(2))
     all_ended()
-    behind_gateway("lossy transactions", LOSSY, *TRANSACTIONS)
+    behind_gateway("lossy transactions", VERY_LOSSY, *TRANSACTIONS)
     behind_gateway("ambiguous", AMBIGUOUS, *INSERTS, "--set", "retry.strategy=none")
     behind_gateway("faulty, two workers", AMBIGUOUS, *MOVING, *forked(2))
     behind_proxy("sample", *INSERTS, "--set", f"audit.most_rows={SAMPLE}", *forked(2))
     all_ended()
     behind_proxy(
         "budget",
-        *(*INSERTS, "-t", "40s", "--set", f"limits.billable_transactions={BUDGET}"),
-        *forked(2),
+        *(*INSERTS, "-t", "60s", "--set", f"limits.billable_transactions={BUDGET}"),
+        *("--set", "load.max_entities_per_s=30", *forked(2)),
     )
     hurried = behind_proxy("hurried", *INSERTS, answer=slow_reads)
     killed = behind_proxy("killed", *MOVING, "-t", "8s", *forked(2))
@@ -204,7 +205,8 @@ def test_what_the_audit_asks_is_paid_for_and_is_no_load(
     assert run.proxy is not None
     record = run.record
     load = record.loading.attempts + record.counts.attempts
-    assert len(run.proxy.of_entities) == load + run.audit.rows
+    # A connection that was idle may be reset, and its request sent again.
+    assert load + run.audit.rows <= len(run.proxy.of_entities) <= load + run.audit.rows * 1.1
     assert len(run.proxy.seen) == record.counts.billable_transactions
 
 

@@ -371,7 +371,8 @@ def test_a_clear_sentence_and_exit_code_2(
         assert word in process.stderr, process.said
     assert "Traceback" not in process.said
     assert process.stderr.count("error: ") == 1, process.said
-    assert len(process.stderr) < 1200, process.stderr
+    # A list of some fifty profiles is the longest of it.
+    assert len(process.stderr) < 2000, process.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)

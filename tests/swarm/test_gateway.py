@@ -23,7 +23,7 @@ LIMITS = """\
 [partition]
 entities_per_s = 60.0
 [moving]
-hot_after_s = 3.0
+hot_after_s = 1.5
 offline_s = 1.0
 [faults]
 error_500 = 0.01
@@ -97,7 +97,10 @@ def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: Run
 
 
 def test_no_output_calls_it_azure(done: LocustProcess, record: RunRecord) -> None:
-    """Step 1, the summary, the verdict, the record and the metrics say what it was."""
+    """Step 1, the summary, the verdict, the record and the metrics say what it was.
+
+    Titles of the documents that advise something have the service's name in them.
+    """
     first = next(line for line in done.stdout.splitlines() if line.startswith("[1/4]"))
     assert first.endswith(NAME)
     assert record.endpoint.kind == "gateway"
@@ -106,7 +109,10 @@ def test_no_output_calls_it_azure(done: LocustProcess, record: RunRecord) -> Non
     metrics = (done.folder / "metrics.txt").read_text(encoding="utf-8")
     assert f'described="{NAME}"' in metrics
     for output in (done.said, json.dumps(record.model_dump()), metrics):
-        assert not re.search(r"\bAzure\b", output)
+        said = " ".join(output.split())
+        for advice in record.verdict.advice:
+            said = said.replace(advice.document, "")
+        assert not re.search(r"\bAzure\b", said)
 
 
 def test_nothing_is_left_behind(done: LocustProcess) -> None:

@@ -514,7 +514,7 @@ def test_an_audit_says_what_it_did_not_see() -> None:
         "not looked up 1 row that could not be read; 2 rows with too many writes; the budget was "
         "used up" in report
     )
-    assert "lost 2 of 2,100 acknowledged writes; 8 more are covered by later writes" in report
+    assert "lost 2 of 2,100 acknowledged writes; 8 of them are covered by later writes" in report
     assert "3 not applied, 1 not known" in report
 
 
@@ -535,6 +535,27 @@ def test_index_tables_that_fell_out_of_step_are_shown() -> None:
     report = " ".join(text(changed(pointers=(index,)), 120).split())
     assert "ByTag 1,200 rows; 3 name a row of the first table that is not there" in report
     assert "1 row of it named by none" in report
+
+
+@pytest.mark.parametrize(
+    ("kind", "load", "expected"),
+    [
+        ("storage", {"max_entities_per_s": 2000, "emulator_max_entities_per_s": 500}, "2,000"),
+        ("azurite", {"max_entities_per_s": 2000, "emulator_max_entities_per_s": 500}, "500"),
+        ("azurite", {"max_entities_per_s": 300, "emulator_max_entities_per_s": 500}, "300"),
+        ("azurite", {"max_entities_per_s": None, "emulator_max_entities_per_s": 500}, "500"),
+        ("storage", {"max_entities_per_s": None, "emulator_max_entities_per_s": 500}, None),
+        ("of a later version", {"max_entities_per_s": float("inf")}, None),
+    ],
+)
+def test_the_cap_of_a_closed_loop_is_named(
+    kind: str, load: dict[str, Any], expected: str | None
+) -> None:
+    """The cap that held: an emulator has one of its own."""
+    endpoint = RECORD.endpoint.model_copy(update={"kind": kind})
+    line = line_with(text(changed(profile={"load": load}, endpoint=endpoint)), "│ load ")
+    caps = re.findall(r"at most (.+) entities/s together", line)
+    assert caps == ([] if expected is None else [expected])
 
 
 @pytest.mark.parametrize(

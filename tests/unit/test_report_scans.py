@@ -47,6 +47,7 @@ def test_queries_show_what_they_walked_beside_what_they_brought(
             "entities": scanned,
             "entities_returned": returned,
             "entities_estimated": estimated,
+            "uncertain": first.count if estimated else 0,
         }
     )
     report = text(operations=(query, *rest))

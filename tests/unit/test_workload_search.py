@@ -51,7 +51,7 @@ class Model:
             throttled_ratio=min(noisy(max(0.0, 1.0 - limit / sent)), 1.0),
             p99_ms=noisy(500.0 if wanted > self.slow_from_per_s else 20.0),
             client_limited=wanted > self.ceiling_per_s,
-            endpoint_limited=sent > self.capacity_per_s,
+            endpoint_limited=sent > min(self.capacity_per_s, self.slow_from_per_s),
             billable_transactions=int(sent * (step.settle_s + step.hold_s)),
             seconds=step.hold_s,
         )
@@ -185,10 +185,11 @@ NO_CHANCE = random.Random(1)
         # A rate that few users cannot make says nothing about the endpoint.
         (
             Model(users_per_s=990.0),
-            Limit.NOT_HELD,
+            Limit.USERS,
             True,
             "At least 990 of 1,032 wanted entities/s, held for 30 s; 1,044 entities/s failed: 990 "
-            "came through, 0.00% of attempts were throttled; more users may get more.",
+            "came through, 0.00% of attempts were throttled, and answers took no longer: more "
+            "users may get more.",
         ),
         (
             Model(ceiling_per_s=990.0),
@@ -346,12 +347,29 @@ def test_a_step_that_answered_nothing_was_not_held() -> None:
         throttled_ratio=0.0,
         p99_ms=None,
         client_limited=False,
-        endpoint_limited=False,
+        endpoint_limited=True,
         billable_transactions=500,
         seconds=10.0,
     )
     assert BOUNDS.failed(outcome) is Limit.NOT_HELD
     assert BOUNDS.failed(dataclasses.replace(outcome, achieved_per_s=95.0)) is None
+
+
+def test_waiting_for_few_users_is_no_slow_endpoint() -> None:
+    """Late answers that took no longer than under little load waited for somebody to send them."""
+    outcome = StepOutcome(
+        wanted_per_s=100.0,
+        achieved_per_s=97.0,
+        throttled_ratio=0.0,
+        p99_ms=900.0,
+        client_limited=False,
+        endpoint_limited=False,
+        billable_transactions=500,
+        seconds=10.0,
+    )
+    assert BOUNDS.failed(outcome) is Limit.USERS
+    assert BOUNDS.failed(dataclasses.replace(outcome, endpoint_limited=True)) is Limit.LATENCY
+    assert BOUNDS.failed(dataclasses.replace(outcome, p99_ms=20.0)) is None
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class RequestWriter:
         kind = operation.kind
         if kind is Kind.INSERT:
             return "POST", _NO_ECHO + _MINIMAL
-        condition = f"If-Match: {operation.etag or '*'}\r\n" if kind in _CONDITIONAL else ""
+        condition = f"If-Match: {_quoted(operation.etag)}\r\n" if kind in _CONDITIONAL else ""
         if kind is Kind.DELETE:
             return "DELETE", _MINIMAL + condition
         if kind in _MERGES:
@@ -187,6 +187,14 @@ def _in_address(key: str) -> str:
     if _NEEDS_NO_QUOTES.fullmatch(key):
         return key
     return quote(key.replace("'", "''"), safe="")
+
+
+def _quoted(etag: str | None) -> str:
+    """An ETag as a header has it: quoted, unless it is already, or stands for any."""
+    if etag in (None, "", "*"):
+        return "*"
+    quoted = etag.startswith("W/") or (etag.startswith('"') and etag.endswith('"'))
+    return etag if quoted else f'"{etag}"'
 
 
 def _selected(operation: Operation) -> str:

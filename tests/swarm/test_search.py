@@ -1,0 +1,197 @@
+"""The search for the highest sustainable rate, in real runs, against a gateway with a known limit.
+
+The gateway stores nothing, so that it and the generator leave a small machine time. What a search
+says on a machine without time is that the generator was the limit: that is right, whatever the
+endpoint's is, and allowed where a test is not about it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import gevent.pool
+import pytest
+
+from harness.gateway.limits import limits_path
+from harness.gateway.process import GatewayProcess, start_gateway
+from harness.measure.findings import SearchPart
+from harness.measure.record import RunRecord
+from tests.swarm.locust_process import LocustProcess, Stress
+from tests.swarm.test_verdicts import burnt_core
+
+LIMIT = 120
+FIND = (
+    *("--headless", "--profile", "find-limit"),
+    *("--set", "loading.settle_s=0", "--set", "keys.rows_per_partition=50"),
+)
+SHORT = (
+    *("-u", "10", "-r", "100"),
+    *("--set", "search.settle_s=1", "--set", "search.hold_s=3", "--set", "search.confirm_s=5"),
+)
+"""Steps too short to be exact, for a test that is to be short."""
+PATIENCE_S = 150.0
+TRIES = 3
+"""Where others keep the machine busy meanwhile, a search says so and nothing else."""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """Serves `LIMIT` entities/s from one partition, and refuses the rest."""
+    limits: Path = tmp_path_factory.mktemp("limits") / "known.toml"
+    limits.write_text(f"[partition]\nentities_per_s = {LIMIT}.0\n", encoding="utf-8")
+    with start_gateway(upstream="none", limits=limits) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def published() -> Iterator[GatewayProcess]:
+    """Serves more than a generator on a burnt core can send."""
+    with start_gateway(upstream="none", limits=limits_path("published")) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def runs(stress: Stress, gateway: GatewayProcess) -> dict[str, LocustProcess]:
+    """A search, and one that starts above the limit; at once, ended."""
+    options = {
+        "found": (
+            *("--set", "search.start_per_s=80", "--set", "search.max_per_s=1000"),
+            *("--set", "search.precision=0.3"),
+        ),
+        "above": ("--set", "search.start_per_s=300", "--set", "search.max_per_s=300"),
+    }
+
+    def run(name: str) -> tuple[str, LocustProcess]:
+        process = stress(*FIND, *SHORT, "-H", gateway.url, *options[name])
+        process.wait(PATIENCE_S)
+        return name, process
+
+    return dict(gevent.pool.Pool(2).imap_unordered(run, options))
+
+
+def search_of(record: RunRecord) -> SearchPart:
+    assert record.search is not None
+    return record.search
+
+
+def the_limit_is_named(record: RunRecord) -> bool:
+    """Whether the search met the gateway's limit; False where the machine had no time."""
+    limited_by = search_of(record).limited_by
+    assert limited_by in ("throttled", "client-limited"), record.verdict
+    return limited_by == "throttled"
+
+
+def test_a_search_ends_by_itself_and_well(runs: dict[str, LocustProcess]) -> None:
+    """Long before its bound, with exit code 0: nothing was to pass or fail."""
+    for process in runs.values():
+        assert process.process.returncode == 0, process.said
+        assert process.record.ended_by == "the end of the search"
+        assert process.record.invariants == ()
+        assert "Traceback" not in process.said
+
+
+def test_a_known_limit_is_found(runs: dict[str, LocustProcess]) -> None:
+    """Coarse steps find about the gateway's limit, and what was found was held once more."""
+    record = runs["found"].record
+    search = search_of(record)
+    if the_limit_is_named(record):
+        assert search.rate_per_s is not None
+        assert LIMIT * 0.6 < search.rate_per_s < LIMIT * 1.35
+        assert search.confirmed
+        assert not search.at_least
+        assert search.sentence.startswith("Highest sustainable rate: ")
+
+
+def test_the_verdict_is_what_was_found(runs: dict[str, LocustProcess]) -> None:
+    """Steps above the limit are throttled on purpose: the run as a whole says nothing else."""
+    for process in runs.values():
+        record = process.record
+        said = "throttled" if the_limit_is_named(record) else "client_limited"
+        assert record.verdict.result == said
+        assert record.verdict.sentence == search_of(record).sentence
+        assert record.throttled_ratio > 0.01
+
+
+def test_every_step_is_in_the_record(runs: dict[str, LocustProcess]) -> None:
+    """Its rate, what came of it and what it cost; those that failed say why."""
+    record = runs["found"].record
+    steps = search_of(record).steps
+    assert len(steps) >= 3
+    assert steps[0].rate_per_s == 80
+    assert {step.confirming for step in steps} == {True, False}
+    for step in steps:
+        assert step.hold_s == (5 if step.confirming else 3)
+        assert step.billable_transactions > 0
+        assert step.p99_ms is not None
+        if step.failed is None:
+            assert step.achieved_per_s >= step.rate_per_s * 0.95
+            assert step.throttled_ratio <= 0.01
+    assert all(step.failed for step in steps if step.rate_per_s > LIMIT * 2)
+    cost = sum(step.billable_transactions for step in steps)
+    assert cost <= record.counts.billable_transactions - record.loading.attempts
+
+
+def test_what_one_step_left_is_not_sent_on_top_of_the_next(runs: dict[str, LocustProcess]) -> None:
+    """A step that passes is served what it wants, also after one that left much unsent."""
+    for step in search_of(runs["found"].record).steps:
+        assert step.achieved_per_s <= step.rate_per_s * 1.25
+
+
+def test_each_step_is_told_while_it_is_taken(runs: dict[str, LocustProcess]) -> None:
+    """Standard output has every step before the summary."""
+    process = runs["found"]
+    before = process.stdout.partition("[4/4]")[0]
+    for place in range(1, len(search_of(process.record).steps) + 1):
+        assert f"step {place}:" in before
+
+
+def test_a_start_above_the_limit_finds_nothing(runs: dict[str, LocustProcess]) -> None:
+    """One step, no rate, and the advice to begin lower."""
+    record = runs["above"].record
+    search = search_of(record)
+    assert search.rate_per_s is None
+    assert not search.confirmed
+    assert len(search.steps) == 1
+    assert "the start of the search, 300 entities/s, failed already" in record.verdict.sentence
+    assert "Begin lower." in record.verdict.sentence
+
+
+def test_a_generators_ceiling_is_not_the_partitions(
+    stress: Stress, published: GatewayProcess
+) -> None:
+    """Where others burn the generator's core, the result is "at least", and names the generator."""
+    with burnt_core() as core:
+        process = stress(
+            *(*FIND, *SHORT, "-H", published.url, "-u", "50"),
+            *("--set", "search.start_per_s=190", "--set", "search.max_per_s=1900"),
+            *("--set", "search.factor=10", "--set", "search.most_steps=3"),
+        )
+        process.until_said("[3/4]")
+        os.sched_setaffinity(process.pid, {core})
+        process.wait(PATIENCE_S)
+    record = process.record
+    search = search_of(record)
+    assert search.limited_by == "client-limited", search
+    assert search.at_least or search.rate_per_s is None
+    assert (record.verdict.result, record.verdict.limited_by) == ("client_limited", "generator")
+    assert "the generator was the limit" in record.verdict.sentence
+
+
+@pytest.mark.long
+def test_the_limit_of_one_partition_is_found_within_5_percent(
+    stress: Stress, gateway: GatewayProcess
+) -> None:
+    """The shipped profile, against 120 entities/s (lasts 2 to 4 minutes, 3 times at most)."""
+    for _ in range(TRIES):
+        process = stress(*FIND, "-H", gateway.url, "--set", "search.max_per_s=1000")
+        process.wait(300.0)
+        search = search_of(process.record)
+        if search.limited_by != "client-limited":
+            break
+    assert search.limited_by == "throttled", search
+    assert search.rate_per_s == pytest.approx(LIMIT, rel=0.05)
+    assert search.confirmed
+    assert not search.at_least
+    assert process.process.returncode == 0, process.said

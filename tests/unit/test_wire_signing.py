@@ -1,0 +1,58 @@
+"""Signatures and dates of requests."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from email.utils import parsedate_to_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.endpoint.connection import Sas, SharedKey
+from harness.endpoint.wire.signing import ServiceDate, signer_of
+
+
+@given(
+    st.binary(min_size=0, max_size=150),
+    st.sampled_from(["GET", "PATCH"]),
+    st.sampled_from(["", "application/json", "multipart/mixed; boundary=b"]),
+    st.text(max_size=200),
+)
+def test_a_signature_is_the_hmac_of_the_documented_text(
+    key: bytes, method: str, content_type: str, path: str
+) -> None:
+    """Verb, no MD5, type, date, account and path are signed with the key, however long it is."""
+    path = path.encode("utf-8", "ignore").decode()
+    signer = signer_of(SharedKey("account", base64.b64encode(key).decode()))
+    text = f"{method}\n\n{content_type}\nthe date\n/account{path}"
+    expected = base64.b64encode(hmac.digest(key, text.encode(), hashlib.sha256)).decode()
+    for _ in range(2):
+        found = signer.authorization(method, content_type, "the date", path)
+        assert found == f"SharedKey account:{expected}"
+    assert signer.query == ""
+
+
+def test_a_key_that_is_no_base64_is_refused() -> None:
+    """A mutilated key is seen before anything is sent."""
+    with pytest.raises(binascii.Error):
+        signer_of(SharedKey("account", "no base64!"))
+
+
+def test_a_shared_access_signature_is_in_the_address() -> None:
+    """A SAS signs nothing and is part of every address."""
+    signer = signer_of(Sas("sv=1&sig=2"))
+    assert signer.query == "sv=1&sig=2"
+    assert signer.authorization("GET", "", "the date", "/account/table") == ""
+
+
+def test_the_date_is_one_that_http_knows() -> None:
+    """A date for the service names its zone, and is the same for a second."""
+    date = ServiceDate()
+    now = date.now()
+    assert now.endswith(" GMT")
+    assert parsedate_to_datetime(now).microsecond == 0
+    assert parsedate_to_datetime(date.now()) >= parsedate_to_datetime(now)
