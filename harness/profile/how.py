@@ -189,7 +189,7 @@ class Session(Part):
 
     kind: Literal["sdk", "wire", "sdk-default"] = Field(
         default="sdk",
-        description="azure-data-tables tuned for load, the same requests without it, or as it comes",
+        description="azure-data-tables tuned for load, its requests without it, or as it comes",
     )
     connections: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=500, description="at most so many connections of a process"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+import ssl
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +151,39 @@ def test_a_bundle_that_is_none_is_bad_set_up(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     with pytest.raises(SetupError, match=r"SSL_CERT_FILE names .* holds no certificates"):
         open_to(ours, secure)
+
+
+def test_a_later_connection_resumes_the_session_of_an_earlier_one(
+    authority: trustme.CA,
+    bundle: Path,
+    secure: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    ours: str,
+    open_to: Callable[..., Any],
+) -> None:
+    """The second connection to a server does without most of the handshake."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    resumed: list[bool | None] = []
+
+    def answer_once_each(listener: socket.socket) -> None:
+        for _ in range(2):
+            plain, _ = listener.accept()
+            with context.wrap_socket(plain, server_side=True) as connection:
+                resumed.append(connection.session_reused)
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10.0)
+        server = threading.Thread(target=answer_once_each, args=(listener,), daemon=True)
+        server.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}/devstoreaccount1"
+        session = open_to(ours, dataclasses.replace(secure, url=url), connections=1)
+        for _ in range(2):
+            assert session.execute(QUESTION).attempts[-1].status == 404
+            # The server closes each connection behind its answer.
+            time.sleep(0.2)
+        server.join(10.0)
+    assert resumed == [False, True]

@@ -41,7 +41,7 @@ VALUES = st.one_of(
     st.uuids(),
 )
 PROPERTIES = st.dictionaries(st.from_regex(r"[A-Z][a-z]{1,5}", fullmatch=True), VALUES, max_size=5)
-ETAGS = st.sampled_from([None, "*", "W/\"datetime'2024-01-01T00%3A00%3A00Z'\""])
+ETAGS = st.sampled_from([None, "*", "1", '"1"', "'1'", "W/\"datetime'2024-01-01T00%3A00%3A00Z'\""])
 WRITES = sorted(set(Kind) - {Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION})
 
 

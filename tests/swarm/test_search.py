@@ -22,6 +22,7 @@ from tests.swarm.locust_process import LocustProcess, Stress
 from tests.swarm.test_verdicts import burnt_core
 
 LIMIT = 120
+ACCOUNT_LIMIT = 300
 FIND = (
     *("--headless", "--profile", "find-limit"),
     *("--set", "loading.settle_s=0", "--set", "keys.rows_per_partition=50"),
@@ -38,9 +39,12 @@ TRIES = 3
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    """Serves `LIMIT` entities/s from one partition, and refuses the rest."""
+    """Serves `LIMIT` entities/s from one partition, `ACCOUNT_LIMIT` from all, no more."""
     limits: Path = tmp_path_factory.mktemp("limits") / "known.toml"
-    limits.write_text(f"[partition]\nentities_per_s = {LIMIT}.0\n", encoding="utf-8")
+    limits.write_text(
+        f"[partition]\nentities_per_s = {LIMIT}.0\n[account]\nentities_per_s = {ACCOUNT_LIMIT}.0\n",
+        encoding="utf-8",
+    )
     with start_gateway(upstream="none", limits=limits) as process:
         yield process
 
@@ -60,7 +64,7 @@ def runs(stress: Stress, gateway: GatewayProcess) -> dict[str, LocustProcess]:
             *("--set", "search.start_per_s=80", "--set", "search.max_per_s=1000"),
             *("--set", "search.precision=0.3"),
         ),
-        "above": ("--set", "search.start_per_s=300", "--set", "search.max_per_s=300"),
+        "above": ("--set", "search.start_per_s=250", "--set", "search.max_per_s=250"),
     }
 
     def run(name: str) -> tuple[str, LocustProcess]:
@@ -154,7 +158,7 @@ def test_a_start_above_the_limit_finds_nothing(runs: dict[str, LocustProcess]) -
     assert search.rate_per_s is None
     assert not search.confirmed
     assert len(search.steps) == 1
-    assert "the start of the search, 300 entities/s, failed already" in record.verdict.sentence
+    assert "the start of the search, 250 entities/s, failed already" in record.verdict.sentence
     assert "Begin lower." in record.verdict.sentence
 
 
@@ -180,18 +184,26 @@ def test_a_generators_ceiling_is_not_the_partitions(
 
 
 @pytest.mark.long
-def test_the_limit_of_one_partition_is_found_within_5_percent(
-    stress: Stress, gateway: GatewayProcess
+@pytest.mark.parametrize(
+    ("profile", "limit_per_s", "whose"),
+    [("find-limit", LIMIT, "partition"), ("find-limit-spread", ACCOUNT_LIMIT, "account")],
+)
+def test_a_limit_is_found_within_5_percent(
+    profile: str, limit_per_s: int, whose: str, stress: Stress, gateway: GatewayProcess
 ) -> None:
-    """The shipped profile, against 120 entities/s (lasts 2 to 4 minutes, 3 times at most)."""
+    """The shipped profiles, against limits that are known (2 to 4 minutes, 3 times at most)."""
     for _ in range(TRIES):
-        process = stress(*FIND, "-H", gateway.url, "--set", "search.max_per_s=1000")
+        process = stress(
+            *(*FIND, "--profile", profile, "-H", gateway.url),
+            *("--set", "search.start_per_s=100", "--set", "search.max_per_s=1000"),
+        )
         process.wait(300.0)
         search = search_of(process.record)
         if search.limited_by != "client-limited":
             break
     assert search.limited_by == "throttled", search
-    assert search.rate_per_s == pytest.approx(LIMIT, rel=0.05)
+    assert search.rate_per_s == pytest.approx(limit_per_s, rel=0.05)
     assert search.confirmed
     assert not search.at_least
+    assert process.record.verdict.limited_by == whose
     assert process.process.returncode == 0, process.said

@@ -193,8 +193,8 @@ def _quoted(etag: str | None) -> str:
     """An ETag as a header has it: quoted, unless it is already, or stands for any."""
     if etag in (None, "", "*"):
         return "*"
-    quoted = etag.startswith("W/") or (etag.startswith('"') and etag.endswith('"'))
-    return etag if quoted else f'"{etag}"'
+    quoted = any(etag.startswith(mark) and etag.endswith(mark) for mark in ('"', "'"))
+    return etag if quoted or etag.startswith("W/") else f'"{etag}"'
 
 
 def _selected(operation: Operation) -> str:
