@@ -150,13 +150,13 @@ class KindTally:
     __slots__ = (
         "entities",
         "estimated",
-        "uncertain",
         "kind",
         "latencies",
         "operations",
         "outcomes",
         "returned",
         "seconds",
+        "uncertain",
     )
 
     def __init__(self, kind: Kind) -> None:

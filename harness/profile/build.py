@@ -85,11 +85,14 @@ def _loading_size(profile: Profile) -> int:
 
 
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
-    """The most billable transactions that loading and load can make; each retry is one more."""
+    """The most billable transactions of loading, and of load and audit; each retry is one more."""
     tries = 1 + _retries(profile)
     loading = loading_transactions(profile) * (1 + LOADING_RETRY.retries)
     units = most_units(profile, kind)
-    return loading, units if math.isinf(units) else math.ceil(units) * tries
+    if math.isinf(units):
+        return loading, units
+    looked_up = min(units, profile.audit.most_rows) if profile.audit.enabled else 0
+    return loading, math.ceil(units + looked_up) * tries
 
 
 def adds_rows(profile: Profile) -> bool:

@@ -156,7 +156,9 @@ class Mix(Part):
     point_query: Weight = Field(default=0.0, description="one entity by both keys")
     row_range_scan: Weight = Field(default=0.0, description="consecutive rows of one partition")
     partition_scan: Weight = Field(default=0.0, description="everything of one partition")
-    partition_range_scan: Weight = Field(default=0.0, description="partitions that were created one after the other")
+    partition_range_scan: Weight = Field(
+        default=0.0, description="partitions that were made in a row"
+    )
     full_table_scan: Weight = Field(default=0.0, description="everything")
     insert: Weight = Field(default=0.0, description="a new row")
     upsert_merge: Weight = Field(default=0.0, description="insert-or-merge of a loaded row")
@@ -164,7 +166,9 @@ class Mix(Part):
     update_merge: Weight = Field(default=0.0, description="merge into a loaded row")
     update_replace: Weight = Field(default=0.0, description="replace a loaded row")
     delete: Weight = Field(default=0.0, description="delete the oldest row that was inserted")
-    transaction: Weight = Field(default=0.0, description="entity group transaction; see [transaction]")
+    transaction: Weight = Field(
+        default=0.0, description="entity group transaction; see [transaction]"
+    )
     series_merge: Weight = Field(default=0.0, description="merge one hour's value of a data series")
     conditional_update: Weight = Field(default=0.0, description="read, then update with the ETag")
     read_then_write: Weight = Field(default=0.0, description="read to find out: insert or update?")

@@ -14,7 +14,7 @@ RUN_PROPERTY = "StressRun"
 NUMBER_PROPERTY = "Number"
 """Number of an entity among all of its table, loaded ones first."""
 GROUP_PROPERTY = "Group"
-"""One of `GROUPS`, decided by the entity's number: a filter on it returns a known share of any range.
+"""One of `GROUPS`, by the entity's number: a filter on it returns a known share of any range.
 
 Neighbours are in groups far apart, so that a short range has its share too.
 """
