@@ -75,8 +75,10 @@ class Watch:
     def _until_over(self) -> str | None:
         """Follow the run until it is over; why it is, or None where something else ended it."""
         run = self._run
-        while run.phase in (Phase.RAMPING, Phase.MEASURING):
+        while True:
             gevent.sleep(_WATCH_EVERY_S)
+            if run.phase not in (Phase.RAMPING, Phase.MEASURING):
+                return None
             now_s = self._clock()
             self._sharing.follow(now_s)
             if run.window is not None:
@@ -88,7 +90,6 @@ class Watch:
                 return "budget of billable transactions"
             runner = self._environment.runner
             self._narrator.live(now_s, runner.user_count, len(self._sharing.workers))
-        return None
 
     def _over(self, now_s: float) -> str | None:
         """Why the run is over now; None where it is not."""

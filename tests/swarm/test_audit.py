@@ -1,7 +1,7 @@
 """After a run every write is looked up again: what was lost is found, and nothing else.
 
 A gateway in front of Azurite acknowledges some writes that it does not do, or loses answers, and
-counts both. A proxy counts the requests.
+counts both. A proxy counts the requests. Some twelve short runs: about a minute and a half.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.measure.record import RunRecord
 from tests.swarm.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
 from tests.swarm.proxy import Proxy, Seen
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
 WIDE = """\
 [partition]

@@ -1,7 +1,7 @@
 """Workers that join, leave and die in the middle of a scheduled load: the whole rate is followed.
 
 Every operation inserts a row, and a proxy notes when each arrived: RowKeys tell which worker sent
-it. What arrived by an instant is compared with what was due by then.
+it. What arrived by an instant is compared with what was due by then. Lasts about a minute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.swarm.locust_process import ROOT, LocustProcess, Stress, forked, free
 from tests.swarm.proxy import Proxy
 from tests.swarm.test_workers import workers_of
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
 RATE = 60
 RUN_S = 18
