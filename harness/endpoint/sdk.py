@@ -13,6 +13,7 @@ from azure.data.tables import TableClient
 from harness.endpoint.connection import Sas, SharedKey
 from harness.endpoint.envelope import Envelope
 from harness.endpoint.exchange import Exchange, ResponseFault
+from harness.endpoint.lean_batches import prepare_in_turn
 from harness.endpoint.lean_writes import LEAN_KINDS, LeanWrites
 from harness.endpoint.persistence import PersistentSession
 from harness.endpoint.session import SessionOptions
@@ -72,6 +73,7 @@ class SdkSession(PersistentSession):
                 transport=self._transport,
                 policies=[Envelope(self._endpoint.credential)],
             )
+            prepare_in_turn(client)
             clients = self._clients[operation.table] = (client, LeanWrites(client))
         return clients
 

@@ -240,7 +240,7 @@ def snapshot_of(
             )
         ),
         folded=folded,
-        series=_series(tally, entities) if series else (),
+        series=_series(tally, entities, end) if series else (),
     )
 
 
@@ -261,7 +261,8 @@ def _kind_view(label: str, counted: KindTally, start: int, end: int) -> KindView
     )
 
 
-def _series(tally: Tally, entities: PerSecond) -> tuple[SeriesPoint, ...]:
+def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, ...]:
+    """Every second from the first with anything in it to the last, or to the window's end."""
     known = sorted(
         {second for line in (entities, *tally.series.values()) for second, _ in line.items()}
     )
@@ -273,7 +274,7 @@ def _series(tally: Tally, entities: PerSecond) -> tuple[SeriesPoint, ...]:
             entities=entities.at(second),
             **{name: line.at(second) for name, line in tally.series.items()},
         )
-        for second in range(known[0], known[-1] + 1)
+        for second in range(known[0], max(known[-1] + 1, end))
     )
 
 

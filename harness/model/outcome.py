@@ -138,6 +138,11 @@ class Result:
         return self.done_s - self.sent_s
 
     @property
+    def throttled_by_account(self) -> bool:
+        """Whether an attempt was refused for the whole account."""
+        return any(attempt.scope is Scope.ACCOUNT for attempt in self.attempts)
+
+    @property
     def response_s(self) -> float | None:
         """Response latency: due to done; None in a closed loop, where nothing was due."""
         return None if self.due_s is None else self.done_s - self.due_s

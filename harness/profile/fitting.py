@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from harness.measure.conditions import parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.workload.entities import EntityFactory, wire_bytes
 from harness.workload.making import PART_OVERHEAD_BYTES
@@ -38,6 +39,16 @@ def _load(profile: Profile) -> Iterator[str]:
         yield "stage and load: the rate is that of the stages; leave it out of [load]"
     if stages and not any(stage.to for stage in stages):
         yield "stage: every stage goes to 0; nothing would be sent"
+    scheduled = rated or profile.search is not None or bool(stages and stages[0].unit != "to_users")
+    for text in profile.conditions:
+        form = parse_condition(text).form
+        if form.metric == "lost_writes" and not profile.audit.enabled:
+            yield f"conditions: {text!r} needs audit.enabled = true"
+        if form.of == "response" and not scheduled:
+            yield (
+                f"conditions: {text!r} needs an open load: in a closed one nothing is due, so that "
+                "there is no response latency; ask for service, or give load.entities_per_s"
+            )
     if profile.search is not None and (stages or rated):
         yield "search: it decides about the rate; leave stages and the rate of [load] out"
 

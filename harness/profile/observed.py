@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import random
 from collections.abc import Iterator, Mapping
 
 from harness.model.operation import Kind
@@ -17,11 +16,10 @@ from harness.profile.build import source_of
 from harness.profile.fitting import EXAMPLE_RUN_ID
 from harness.profile.keys_seen import TableKeys
 from harness.profile.pace import capped_rate, counts_operations, staged
-from harness.profile.scenarios import try_out
+from harness.profile.scenarios import drawn, try_out
 from harness.profile.schema import Profile
 from harness.profile.sent import Sent, WritesSeen
 from harness.workload.entities import NUMBER_PROPERTY
-from harness.workload.imagined import operations
 from harness.workload.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
 
 _LOADING = 3
@@ -138,8 +136,7 @@ def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
     sent: dict[tuple[str, bool], Sent] = {}
     writes = WritesSeen()
     parts = 0
-    drawn = operations(source, random.Random(profile.seed))
-    for operation in itertools.islice(drawn, sample):
+    for operation in itertools.islice(drawn(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
         if alike not in sent:
             sent[alike] = Sent(operation)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TRIED_OPERATIONS = 300
 """So many operations are made, and none of them sent, before a run is taken to be possible."""
 _TABLE_ENDING_CHARACTERS = 24
+_HARNESS = Path(__file__).resolve().parents[1]
 
 
 def picker_of(profile: Profile, worker: int) -> Picker:
@@ -120,10 +121,28 @@ def try_out(source: Source, profile: Profile) -> None:
     """
     with _own_mistakes(profile.scenario or ""):
         loading = itertools.islice(source.loading(), TRIED_OPERATIONS)
-        sent = itertools.islice(operations(source, random.Random(profile.seed)), TRIED_OPERATIONS)
+        sent = itertools.islice(drawn(source, profile), TRIED_OPERATIONS)
         for operation in itertools.chain(loading, sent):
+            if not isinstance(operation, Operation):
+                raise SetupError(
+                    f"scenario {profile.scenario} makes {operation!r} where an operation is due"
+                )
             if (problem := _problem(operation, source.tables)) is not None:
                 raise SetupError(f"scenario {profile.scenario}: {problem}")
+
+
+def drawn(source: Source, profile: Profile) -> Iterator[Operation]:
+    """What a source sends, without end, and none of it sent.
+
+    Raises:
+        SetupError: a scenario's code raises; file and line are named.
+    """
+    made = operations(source, random.Random(profile.seed))
+    if profile.scenario is None:
+        yield from made
+        return
+    with _own_mistakes(profile.scenario):
+        yield from made
 
 
 def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
@@ -216,9 +235,17 @@ def _own_mistakes(name: str) -> Iterator[None]:
         raise
     except SyntaxError as error:
         raise SetupError(f"{error.filename}:{error.lineno}: {error.msg}") from error
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        raise SetupError(
-            f"scenario {name}: {frame.filename}:{frame.lineno}: in {frame.name}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise SetupError(f"scenario {name}: {mistake_of(error)}") from error
+
+
+def mistake_of(error: BaseException) -> str:
+    """What a workload raised, with the file and line.
+
+    A call of a user's code may raise in the harness: the line that is named is the last of theirs.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if _HARNESS not in Path(frame.filename).parents]
+    frame = (theirs or frames)[-1]
+    where = f"{frame.filename}:{frame.lineno}: in {frame.name}"
+    return f"{where}: {type(error).__name__}: {error}"

@@ -9,9 +9,9 @@ from locust.rpc import Message
 from harness.swarm.conductor import Conductor
 from harness.swarm.looking_up import FOUND_MESSAGE
 from harness.swarm.run import Phase, Run
-from harness.swarm.sending import REPORT_MESSAGE, THROTTLED_MESSAGE
+from harness.swarm.sending import DEFECT_MESSAGE, REPORT_MESSAGE, THROTTLED_MESSAGE
 from harness.swarm.terminal import Terminal
-from harness.swarm.worker import HELLO_MESSAGE, REFUSED_MESSAGE
+from harness.swarm.worker import REFUSED_MESSAGE
 
 
 class Inbox:
@@ -29,8 +29,8 @@ class Inbox:
         runner = environment.runner
         runner.register_message(REPORT_MESSAGE, self._on_report)
         runner.register_message(REFUSED_MESSAGE, self._on_refused)
-        runner.register_message(HELLO_MESSAGE, self._on_hello)
         runner.register_message(THROTTLED_MESSAGE, self._on_account_throttled)
+        runner.register_message(DEFECT_MESSAGE, self._on_defect)
         runner.register_message(FOUND_MESSAGE, self._on_found)
 
     def _run_of(self, msg: Message) -> Run | None:
@@ -63,9 +63,12 @@ class Inbox:
         run.phase = Phase.ENDING
         gevent.spawn(self._conductor.give_up, run, sentence)
 
-    def _on_hello(self, environment: Environment, msg: Message) -> None:
-        """A worker is hooked up; what it was told before, it may have missed."""
-        self._conductor.share_out()
+    def _on_defect(self, environment: Environment, msg: Message) -> None:
+        run = self._run_of(msg)
+        if run is None or run.phase >= Phase.ENDING:
+            return
+        self._terminal.complain(msg.data["sentence"])
+        gevent.spawn(self._conductor.end, run, "a mistake in the workload")
 
     def _on_account_throttled(self, environment: Environment, msg: Message) -> None:
         run = self._run_of(msg)

@@ -31,6 +31,7 @@ from harness.report.advice import opening_line
 from harness.swarm.loading import Loaded
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
+from harness.workload.steps import Limit
 
 _FEWEST_LIGHT = 20
 """Fewer operations say nothing of a mean."""
@@ -292,7 +293,8 @@ class Run:
             invariants=invariants,
             exit_code=exit_code(
                 invariants_hold=not invariants,
-                enough=shortcoming(evidence) is None,
+                enough=shortcoming(evidence) is None
+                and (self.search is None or self.search.limited_by != Limit.UNFINISHED),
                 verdict=verdict,
                 conditions=conditions,
             ),

@@ -24,10 +24,10 @@ from harness.measure.generator import CpuSample
 from harness.measure.ledger import Ledger
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
-from harness.model.outcome import Outcome, Result, Scope
+from harness.model.outcome import Result
 from harness.profile.build import retry_of, source_of
 from harness.profile.pace import counts_operations, pacer_of
-from harness.profile.scenarios import fingerprint
+from harness.profile.scenarios import fingerprint, mistake_of
 from harness.swarm.cpu import sample_forever
 from harness.swarm.looking_up import worker_session
 from harness.swarm.plan import RunPlan, Share
@@ -36,6 +36,7 @@ from harness.workload.pacing import STOP, Pacer
 
 REPORT_MESSAGE = "aztables-report"
 THROTTLED_MESSAGE = "aztables-account-throttled"
+DEFECT_MESSAGE = "aztables-defect"
 
 REPORT_EVERY_S = 1.0
 _LONGEST_SLEEP_S = 60.0
@@ -179,7 +180,7 @@ class WorkerRun:
             raise
         finally:
             self._active -= 1
-        if not self._said_throttled and _throttled_by_account(result):
+        if not self._said_throttled and result.throttled_by_account:
             self._said_throttled = True
             self._send_message(THROTTLED_MESSAGE, {"run_id": self.plan.run_id})
         return result
@@ -187,13 +188,17 @@ class WorkerRun:
     def made(self, make: Callable[[], Operation | None]) -> Operation | None:
         """What the workload makes. Where it raises, that is no failure of the service.
 
-        Locust logs what is raised here and goes on; the run is not valid all the same.
+        Raises:
+            StopUser: it raised. The run ends, and is not valid.
         """
         try:
             return make()
-        except Exception:
+        except Exception as error:
             self._defects += 1
-            raise
+            self._send_message(
+                DEFECT_MESSAGE, {"run_id": self.plan.run_id, "sentence": mistake_of(error)}
+            )
+            raise StopUser from error
 
     def stop(self, at_s: float, grace_s: float) -> gevent.Greenlet:
         """Send nothing new from ``at_s`` on, let operations finish, then report for the last time.
@@ -310,9 +315,3 @@ class WorkerRun:
                 "written": self.auditor.written() if final and self.auditor is not None else None,
             },
         )
-
-
-def _throttled_by_account(result: Result) -> bool:
-    if result.outcome is Outcome.SUCCESS and len(result.attempts) == 1:
-        return False
-    return any(attempt.scope is Scope.ACCOUNT for attempt in result.attempts)

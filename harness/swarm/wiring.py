@@ -104,6 +104,8 @@ class Wiring:
         self._interrupts = 0
         self._leaving = False
         self._choices = Choices(environment)
+        # First, because workers may greet before there is a conductor.
+        environment.runner.register_message(HELLO_MESSAGE, self._on_hello)
         self._repeats: Repeats | None = None
 
     def wire(self) -> None:
@@ -143,6 +145,11 @@ class Wiring:
         self._listen(conductor)
         if environment.web_ui is not None:
             self._set_up_web(environment.web_ui, conductor)
+
+    def _on_hello(self, **_: Any) -> None:
+        """A worker is hooked up; what it was told before, it may have missed."""
+        if self._conductor is not None:
+            self._conductor.share_out()
 
     def _endpoint(self) -> Endpoint:
         host, throttling = self._environment.host, self._options.throttling

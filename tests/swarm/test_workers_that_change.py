@@ -191,7 +191,6 @@ def test_a_worker_that_is_killed_leaves_what_it_reported(clusters: dict[str, Clu
     assert "Traceback" not in cluster.master.said
 
 
-@pytest.mark.long
 def test_a_killed_master_stops_its_workers(stress: Stress, proxy_to: Callable[..., Proxy]) -> None:
     """Within 15 s its workers stop, and `harness sweep` finds the table (lasts 20 to 40 s)."""
     proxy = proxy_to()
