@@ -14,7 +14,7 @@ from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.measure.record import RunRecord
 from harness.swarm.rehearsal import NO_ANSWER, recorded_counts
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
+from tests.swarm.locust_process import QUICK, LocustProcess, Stress, forked, free_port, wait_until
 
 pytestmark = pytest.mark.azurite
 
@@ -55,7 +55,8 @@ def done(stress: Stress, limits: str) -> LocustProcess:
     process = stress(
         *QUICK,
         *LOAD,
-        *("--processes", "2", "--throttling", limits, "--metrics-port", str(port)),
+        *forked(2),
+        *("--throttling", limits, "--metrics-port", str(port)),
     )
     process.until_said("[3/4]")
     process.children()
