@@ -57,7 +57,9 @@ class AzuriteStart:
         """Start, say where, wait for a signal or its end."""
         if (args.cert is None) != (args.key is None):
             raise SetupError("--cert and --key belong together")
-        signal.signal(signal.SIGTERM, _interrupt)
+        # A shell that starts it in the background lets it ignore SIGINT.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
         try:
             with azurite.start_azurite(
                 port=args.port, cert=args.cert, key=args.key, log_path=args.log
