@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import string
-import sys
 from pathlib import Path
 from typing import Any
 
+from harness.commands.showing import terminal_page
 from harness.measure.record import RecordError, RunRecord
 from harness.model.errors import SetupError
 from harness.report.compare import Comparison, Subject, compare
 from harness.report.compare_export import comparison_json, comparison_markdown
 from harness.report.compare_page import side_by_side
-from harness.report.page import Page
 from harness.report.regression import Regression, parse_regression
 
 _RECORD = "run.json"
-_WIDTHS = (60, 140)
+_MOST_WIDTH = 140
+"""Several runs side by side need more room than one text."""
 _EVERYBODYS = frozenset(("seed",))
 """Settings in which repeats may differ."""
 
@@ -135,10 +133,4 @@ def _written(comparison: Comparison, form: str) -> str:
         return comparison_json(comparison)
     if form == "markdown":
         return comparison_markdown(comparison)
-    least, most = _WIDTHS
-    page = Page(
-        width=min(max(shutil.get_terminal_size((100, 24)).columns, least), most),
-        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
-        ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8",
-    )
-    return side_by_side(comparison, page) + "\n"
+    return side_by_side(comparison, terminal_page(_MOST_WIDTH)) + "\n"

@@ -1,4 +1,4 @@
-"""What subcommands about profiles share: which profile, and the page they write on."""
+"""What subcommands share: which profile they are about, and the page they write on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from harness.profile.load import NamedProfile, resolve, shipped_directory
 from harness.report.page import Page
 
-_WIDTHS = (60, 110)
+_LEAST_WIDTH, _MOST_WIDTH = 60, 110
 
 
 def profile_options(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +39,14 @@ def profile_of(args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> Nam
     return resolve(args.profile, (*args.overrides, *overrides), directory=shipped_directory())
 
 
-def terminal_page() -> Page:
-    """Standard output as it is: its width, whether it shows colours and more than ASCII."""
-    least, most = _WIDTHS
+def terminal_page(most_width: int = _MOST_WIDTH) -> Page:
+    """Standard output as it is: its width, whether it shows colours and more than ASCII.
+
+    Args:
+        most_width: Columns that are used at most.
+    """
     return Page(
-        width=min(max(shutil.get_terminal_size((100, 24)).columns, least), most),
+        width=min(max(shutil.get_terminal_size((100, 24)).columns, _LEAST_WIDTH), most_width),
         colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
         ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8",
     )
