@@ -32,6 +32,8 @@ from harness.measure.record import (
 )
 from harness.measure.recorded import (
     attempts_by_status,
+    heat_part,
+    latency_course_part,
     latency_part,
     partition_part,
     rates_part,
@@ -72,6 +74,7 @@ class RunFacts:
     prediction: PredictionPart | None = None
     connections: int | None = None
     connections_in_use: int | None = None
+    redacted: bool = False
 
 
 def broken_invariants(
@@ -195,7 +198,11 @@ def build_record(
             )
             for view in snapshot.kinds
         ),
-        series=series_parts(snapshot.series),
+        series=series_parts(snapshot.series, generator),
+        heat=heat_part(snapshot.course.heat),
+        service_over_time=latency_course_part(snapshot.course.service),
+        response_over_time=latency_course_part(snapshot.course.response),
+        redacted=facts.redacted,
         generator=GeneratorPart(
             cpu_percent_max=rounded(generator.cpu_percent_max),
             cpu_percent_mean=rounded(generator.cpu_percent_mean),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from harness.measure.tally import PartitionTally, Tally, Wire
+from harness.measure.course import Course
+from harness.measure.latency import Wire
+from harness.measure.tally import PartitionTally, Tally
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class Delta:
     folded: PartitionTally | None
     accessed: bytes
     throttled: bytes
+    course: Course
     errors: list[dict[str, Any]]
     errors_dropped: int
 
@@ -40,6 +43,7 @@ class Delta:
             "folded": None if self.folded is None else self.folded.encode(),
             "accessed": self.accessed,
             "throttled": self.throttled,
+            "course": self.course.encode(),
             "errors": self.errors,
             "errors_dropped": self.errors_dropped,
         }
@@ -59,6 +63,7 @@ class Delta:
             folded=None if folded is None else PartitionTally.decode(folded),
             accessed=content["accessed"],
             throttled=content["throttled"],
+            course=Course.decode(content["course"]),
             errors=content["errors"],
             errors_dropped=content["errors_dropped"],
         )

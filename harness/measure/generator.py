@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 BUSY_PERCENT = 90.0
 """A worker is one core; from here on it has no time left to be punctual."""
@@ -38,6 +39,9 @@ class GeneratorView:
         busy_share: Share of seconds in which that worker used `BUSY_PERCENT` of its core or more.
         machine_busy_share: Share of seconds in which its machine had no time left.
         lag_s_max: The most by which an operation left later than its pacer allowed.
+        offered: Entities a second that the load asked for by UTC second, of the whole run; nothing
+            where it takes what comes.
+        cpu_by_second: CPU of the busiest worker by UTC second, of the whole run.
     """
 
     workers: int = 0
@@ -48,17 +52,26 @@ class GeneratorView:
     machine_percent_max: float = 0.0
     machine_busy_share: float = 0.0
     lag_s_max: float = 0.0
+    offered: Mapping[int, float] = dataclasses.field(default_factory=dict)
+    cpu_by_second: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
 
 class GeneratorLog:
-    """Samples of every worker of a run."""
+    """Samples of every worker of a run, and what was asked of them."""
 
     def __init__(self) -> None:
         self._samples: dict[str, list[CpuSample]] = {}
+        self._offered: dict[int, float] = {}
+        self._cpu: dict[int, float] = {}
+
+    def note_offered(self, second: int, per_s: float) -> None:
+        """The load asks for so many entities a second in UTC second ``second``."""
+        self._offered[second] = per_s
 
     def add(self, worker: str, sample: CpuSample) -> None:
         """Keep one sample."""
         self._samples.setdefault(worker, []).append(sample)
+        self._cpu[sample.second] = max(self._cpu.get(sample.second, 0.0), sample.cpu_percent)
 
     def latest(self) -> dict[str, CpuSample]:
         """Each worker's last sample."""
@@ -71,8 +84,11 @@ class GeneratorLog:
             for samples in self._samples.values()
             if (inside := [sample for sample in samples if start <= sample.second < end])
         ]
+        offered, cpu_by_second = dict(self._offered), dict(self._cpu)
         if not windows:
-            return GeneratorView(workers=len(self._samples))
+            return GeneratorView(
+                workers=len(self._samples), offered=offered, cpu_by_second=cpu_by_second
+            )
         means = sorted((_mean([s.cpu_percent for s in inside]) for inside in windows), reverse=True)
         every = [sample for samples in windows for sample in samples]
         return GeneratorView(
@@ -89,6 +105,8 @@ class GeneratorLog:
                 for window in windows
             ),
             lag_s_max=max(sample.lag_s for sample in every),
+            offered=offered,
+            cpu_by_second=cpu_by_second,
         )
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
+from typing import Any
 
 from hdrh.histogram import HdrHistogram
+
+Wire = dict[str, Any]
 
 _LOWEST_US = 1
 _HIGHEST_US = 120_000_000
@@ -139,3 +142,54 @@ class LatencyHistogram:
         histogram = self._histogram
         value = histogram.get_value_from_index(index)
         return float(histogram.get_highest_equivalent_value(value)) / 1e6
+
+
+class Latencies:
+    """Service and response latencies of one group. Memory is taken at the first latency."""
+
+    __slots__ = ("_digits", "response", "service")
+
+    def __init__(self, digits: int) -> None:
+        self._digits = digits
+        self.service: LatencyHistogram | None = None
+        self.response: LatencyHistogram | None = None
+
+    def record(self, service_s: float, response_s: float | None) -> None:
+        """Count one operation; ``response_s`` is None in a closed loop."""
+        if self.service is None:
+            self.service = LatencyHistogram(self._digits)
+        self.service.record(service_s)
+        if response_s is not None:
+            if self.response is None:
+                self.response = LatencyHistogram(self._digits)
+            self.response.record(response_s)
+
+    def merge(self, other: Latencies) -> None:
+        """Add every latency of ``other``."""
+        for name in ("service", "response"):
+            theirs = getattr(other, name)
+            if theirs is not None:
+                self._own(name).merge(theirs)
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            name: list(histogram.encode())
+            for name in ("service", "response")
+            if (histogram := getattr(self, name)) is not None
+        }
+
+    @classmethod
+    def decode(cls, digits: int, content: Wire) -> Latencies:
+        """What `encode` gave."""
+        made = cls(digits)
+        for name, encoded in content.items():
+            made._own(name).merge_encoded((encoded[0], encoded[1]))
+        return made
+
+    def _own(self, name: str) -> LatencyHistogram:
+        histogram: LatencyHistogram | None = getattr(self, name)
+        if histogram is None:
+            histogram = LatencyHistogram(self._digits)
+            setattr(self, name, histogram)
+        return histogram

@@ -14,15 +14,15 @@ from typing import Any
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
+from harness.measure.course import Course
 from harness.measure.delta import Delta
+from harness.measure.failed_attempts import FailedAttempts
 from harness.measure.latency import LatencyHistogram
 from harness.measure.snapshot import HeavyHitter, Snapshot, partition_view, snapshot_of
-from harness.measure.tally import KIND_DIGITS, PartitionTally, Tally
-from harness.model.operation import Operation
-from harness.model.outcome import Attempt, Result
+from harness.measure.tally import KIND_DIGITS, Counts, PartitionTally, Tally
+from harness.model.outcome import Result
 
 PARTITION_CAP = 200
-ERROR_CAP = 1000
 _SKETCH_LOG2 = 12
 """4,096 counters: an estimate is off by at most 0.09 % of all that was counted."""
 _THROTTLED_SHARE = 10
@@ -30,6 +30,8 @@ _THROTTLED_SHARE = 10
 _HEAVY_SHARE = 0.001
 """A key with this share of all that was counted is heavy."""
 _MOST_SWAPS = 20
+_LONGEST_NOTE_S = 10
+"""What is noted of waiting operations holds for so many seconds back at most."""
 _NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
 
 
@@ -51,9 +53,10 @@ class Ledger:
         self._partial: set[str] = set()
         self._lost: list[str] = []
         self._latest_s = 0.0
+        self._waiting_noted = 0
         self._seen_accessed = frequent_strings_sketch(_SKETCH_LOG2)
         self._seen_throttled = frequent_strings_sketch(_SKETCH_LOG2)
-        self._errors_kept = 0
+        self._failed = FailedAttempts(source)
         self._start_delta()
 
     def _start_delta(self) -> None:
@@ -62,8 +65,7 @@ class Ledger:
         self._folded: PartitionTally | None = None
         self._accessed = frequent_strings_sketch(_SKETCH_LOG2)
         self._throttled = frequent_strings_sketch(_SKETCH_LOG2)
-        self._errors: list[dict[str, Any]] = []
-        self._errors_dropped = 0
+        self._course = Course()
 
     def open_window(self, start_s: float, end_s: float) -> None:
         """Measure latencies of results that are done from ``start_s`` to ``end_s``, UTC."""
@@ -82,9 +84,17 @@ class Ledger:
         """The first attempt of an operation leaves."""
         self._tally.counts.sent += 1
 
-    def note_dropped(self) -> None:
-        """An operation that was due is given up unsent."""
+    def note_dropped(self, now_s: float) -> None:
+        """An operation that was due is given up unsent at ``now_s``, UTC."""
         self._tally.counts.dropped += 1
+        self._tally.series["dropped"].add(int(now_s), 1)
+
+    def note_waiting(self, now_s: float, count: int) -> None:
+        """So many operations are due and not sent at ``now_s``, UTC, and since the last note."""
+        now = int(now_s)
+        for second in range(max(self._waiting_noted + 1, now - _LONGEST_NOTE_S), now + 1):
+            self._tally.series["waiting"].add(second, count)
+        self._waiting_noted = now
 
     def add(self, result: Result) -> None:
         """Count one result. Every attempt in it is counted with its status."""
@@ -98,8 +108,10 @@ class Ledger:
         if row is None:
             row = self._row(key, result.done_s)
         entities = result.entities
+        second = int(result.done_s)
         row.entities[label] = row.entities.get(label, 0) + entities
-        row.seconds.add(int(result.done_s), entities)
+        row.seconds.add(second, entities)
+        self._course.add(key, second, result)
         throttled = 0
         attempts = row.attempts
         for attempt in result.attempts:
@@ -107,8 +119,9 @@ class Ledger:
             attempts[seen] = attempts.get(seen, 0) + 1
             if attempt.status >= 300 and attempt.throttled:
                 throttled += 1
+                self._course.add_throttled(key, int(attempt.sent_s + attempt.latency_s))
             if attempt.error_code:
-                self._note_error(operation, attempt)
+                self._failed.note(operation, attempt)
         if in_window:
             row.latencies.record(result.service_s, result.response_s)
         self._accessed.update(key, entities)
@@ -119,6 +132,7 @@ class Ledger:
         """What was counted since the last drain; the ledger starts again from nothing."""
         self._seen_accessed.merge(self._accessed)
         self._seen_throttled.merge(self._throttled)
+        errors, errors_dropped = self._failed.drain()
         delta = Delta(
             source=self._source,
             folding=bool(self._folding),
@@ -128,8 +142,9 @@ class Ledger:
             folded=self._folded,
             accessed=self._accessed.serialize(),
             throttled=self._throttled.serialize(),
-            errors=self._errors,
-            errors_dropped=self._errors_dropped,
+            course=self._course,
+            errors=errors,
+            errors_dropped=errors_dropped,
         )
         self._start_delta()
         self._lost = []
@@ -154,9 +169,8 @@ class Ledger:
             theirs = frequent_strings_sketch.deserialize(getattr(delta, name))
             getattr(self, f"_{name}").merge(theirs)
             getattr(self, f"_seen_{name}").merge(theirs)
-        room = max(0, ERROR_CAP - len(self._errors))
-        self._errors += delta.errors[:room]
-        self._errors_dropped += delta.errors_dropped + len(delta.errors[room:])
+        self._course.merge(delta.course)
+        self._failed.merge(delta.errors, delta.errors_dropped)
         self._promote(delta.tally)
         # Nobody drains a ledger that merges, so that the list would grow for ever.
         self._lost = []
@@ -188,7 +202,20 @@ class Ledger:
             folded = partition_view(
                 "(other)", self._folded, start=start, end=end, exact=True, latencies=latencies
             )
-        return snapshot_of(self._tally, partitions, folded, start=start, end=end, series=latencies)
+        return snapshot_of(
+            self._tally,
+            partitions,
+            folded,
+            start=start,
+            end=end,
+            course=self._course.view(),
+            series=latencies,
+        )
+
+    @property
+    def counts(self) -> Counts:
+        """Operations by where they are, so far."""
+        return self._tally.counts
 
     def latencies(self) -> Iterator[tuple[str, LatencyHistogram]]:
         """Histograms of the measured window by operation, such as ``point_query.service``."""
@@ -208,7 +235,7 @@ class Ledger:
 
     def errors(self) -> tuple[list[dict[str, Any]], int]:
         """Failed attempts with what the service's support asks for, and how many were not kept."""
-        return self._errors, self._errors_dropped
+        return self._failed.rows, self._failed.dropped
 
     def close(self) -> None:
         """Let go of the sketches, at the end of the process; nothing can be counted any more.
@@ -275,29 +302,6 @@ class Ledger:
         self._partial.discard(loser)
         self._lost.append(loser)
         self._tracked[winner] = self._latest_s
-
-    def _note_error(self, operation: Operation, attempt: Attempt) -> None:
-        if self._errors_kept >= ERROR_CAP:
-            self._errors_dropped += 1
-            return
-        self._errors_kept += 1
-        self._errors.append(
-            {
-                "time_s": round(attempt.sent_s, 6),
-                "operation": operation.label,
-                "table": operation.table,
-                "partition_key": operation.partition_key,
-                "row_key": operation.row_key,
-                "status": attempt.status,
-                "error_code": attempt.error_code,
-                "scope": str(attempt.scope),
-                "latency_s": round(attempt.latency_s, 6),
-                "message": attempt.message,
-                "request_id": attempt.request_id,
-                "client_request_id": attempt.client_request_id,
-                "worker": self._source,
-            }
-        )
 
 
 def _heaviest(sketch: frequent_strings_sketch, count: int) -> dict[str, int]:

@@ -20,6 +20,7 @@ from harness.measure.findings import (
     ThrottlingPart,
     VerdictPart,
 )
+from harness.measure.over_time import HeatPart, LatencyCoursePart, SeriesPart
 
 SCHEMA_VERSION = 1
 
@@ -139,21 +140,6 @@ class OperationPart(RecordPart):
     response_ms: LatencyPart | None
 
 
-class SeriesPart(RecordPart):
-    """Means a second over ``width_s`` seconds from ``t``, UTC."""
-
-    t: int
-    width_s: int
-    entities: float
-    operations: float
-    failed: float
-    attempts: float
-    throttled: float
-    throttled_503: float
-    throttled_500: float
-    throttled_429: float
-
-
 class GeneratorPart(RecordPart):
     """How busy the generator was in the measured window."""
 
@@ -176,7 +162,10 @@ class EntityPart(RecordPart):
 
 
 class RunRecord(RecordPart):
-    """A whole run."""
+    """A whole run.
+
+    Where it is ``redacted``, aliases stand for the PartitionKeys.
+    """
 
     schema_version: int
     harness_version: str
@@ -216,6 +205,10 @@ class RunRecord(RecordPart):
     search: SearchPart | None = None
     audit: AuditPart | None = None
     prediction: PredictionPart | None = None
+    redacted: bool = False
+    heat: HeatPart | None = None
+    service_over_time: LatencyCoursePart | None = None
+    response_over_time: LatencyCoursePart | None = None
 
     def to_json(self) -> str:
         """The record as it is kept in ``run.json``."""

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.measure.generator import GeneratorView
+from harness.measure.heatmap import HeatView
 from harness.measure.latency import LatencyView
+from harness.measure.latency_course import LatencyCourseView
+from harness.measure.over_time import (
+    HeatPart,
+    KeyRangePart,
+    LatencyCoursePart,
+    SeriesPart,
+    row_of,
+)
 from harness.measure.record import (
     EstimatePart,
     LatencyPart,
     PartitionPart,
     RatesPart,
-    SeriesPart,
 )
 from harness.measure.snapshot import PartitionView, Rates, SeriesPoint
 from harness.measure.tally import AttemptKey
@@ -51,7 +60,9 @@ def partition_part(view: PartitionView, target: float | None) -> PartitionPart:
     )
 
 
-def series_parts(points: tuple[SeriesPoint, ...]) -> tuple[SeriesPart, ...]:
+def series_parts(
+    points: tuple[SeriesPoint, ...], generator: GeneratorView
+) -> tuple[SeriesPart, ...]:
     """The time series with at most `MOST_SERIES_POINTS` points, all of one width."""
     width = -(-len(points) // MOST_SERIES_POINTS) if points else 1
     parts = []
@@ -75,9 +86,46 @@ def series_parts(points: tuple[SeriesPoint, ...]) -> tuple[SeriesPart, ...]:
                 throttled_503=mean("throttled_503"),
                 throttled_500=mean("throttled_500"),
                 throttled_429=mean("throttled_429"),
+                waiting=mean("waiting"),
+                dropped=mean("dropped"),
+                offered=_known_mean(generator.offered, group),
+                cpu_percent=_known_mean(generator.cpu_by_second, group),
             )
         )
     return tuple(parts)
+
+
+def heat_part(view: HeatView | None) -> HeatPart | None:
+    """The heat map; None where nothing was counted."""
+    if view is None:
+        return None
+    return HeatPart(
+        start=view.start,
+        width_s=view.width_s,
+        columns=view.columns,
+        ranges=tuple(
+            KeyRangePart(
+                first=row.first,
+                last=row.last,
+                entities=row_of(row.entities),
+                throttled=row_of(row.throttled),
+            )
+            for row in view.ranges
+        ),
+    )
+
+
+def latency_course_part(view: LatencyCourseView | None) -> LatencyCoursePart | None:
+    """Latencies over time; None where nothing was measured."""
+    if view is None:
+        return None
+    return LatencyCoursePart(
+        start=view.start,
+        width_s=view.width_s,
+        columns=len(view.rows[0]),
+        bounds_ms=tuple(rounded(bound * 1000) for bound in view.bounds_s),
+        rows=tuple(row_of(row) for row in view.rows),
+    )
 
 
 def rates_part(rates: Rates) -> RatesPart:
@@ -106,6 +154,11 @@ def latency_part(view: LatencyView | None) -> LatencyPart | None:
 def share(value: float, target: float | None) -> float | None:
     """``value`` of ``target``; None where there is none."""
     return None if target is None else round(value / target, 4)
+
+
+def _known_mean(values: Mapping[int, float], points: tuple[SeriesPoint, ...]) -> float | None:
+    known = [values[point.second] for point in points if point.second in values]
+    return rounded(sum(known) / len(known)) if known else None
 
 
 def rounded(value: float) -> float:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from harness.measure.latency import LatencyHistogram, LatencyView
+from harness.measure.course import CourseView
+from harness.measure.heatmap import HeatView
+from harness.measure.latency import Latencies, LatencyHistogram, LatencyView
 from harness.measure.seconds import PerSecond
 from harness.measure.tally import (
     KIND_DIGITS,
     AttemptKey,
     Counts,
     KindTally,
-    Latencies,
     PartitionTally,
     Tally,
 )
@@ -95,7 +96,7 @@ class KindView:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPoint:
-    """Sums of one UTC second."""
+    """Sums of one UTC second; ``waiting`` is how many operations were due and not sent in it."""
 
     second: int
     entities: int
@@ -105,11 +106,17 @@ class SeriesPoint:
     throttled_503: int
     throttled_500: int
     throttled_429: int
+    waiting: int = 0
+    dropped: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything a ledger knew. Counts cover the whole run, rates and latencies the window."""
+    """Everything a ledger knew.
+
+    Counts, the series, the heat map and the courses cover the whole run; rates and latencies the
+    window.
+    """
 
     start: int
     end: int
@@ -125,6 +132,12 @@ class Snapshot:
     partitions: tuple[PartitionView, ...]
     folded: PartitionView | None
     series: tuple[SeriesPoint, ...]
+    course: CourseView
+
+    @property
+    def heat(self) -> HeatView | None:
+        """The heat map; None where nothing was counted."""
+        return self.course.heat
 
     @property
     def throttled(self) -> int:
@@ -196,6 +209,7 @@ def snapshot_of(
     *,
     start: int,
     end: int,
+    course: CourseView,
     series: bool = True,
 ) -> Snapshot:
     """The snapshot of a tally and its rows. Partitions come hottest first.
@@ -241,6 +255,7 @@ def snapshot_of(
         ),
         folded=folded,
         series=_series(tally, entities, end) if series else (),
+        course=course,
     )
 
 

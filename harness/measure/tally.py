@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from harness.measure.latency import LatencyHistogram
+from harness.measure.latency import Latencies, Wire
 from harness.measure.seconds import PerSecond
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome, Result, Scope
@@ -20,8 +20,6 @@ OTHER_LABELS = "(other)"
 """What a partition's entities are counted under beyond them."""
 KIND_DIGITS = 3
 PARTITION_DIGITS = 2
-
-Wire = dict[str, Any]
 
 _K = TypeVar("_K")
 
@@ -46,57 +44,6 @@ class Counts:
         """Add every count of ``other``."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-class Latencies:
-    """Service and response latencies of one group. Memory is taken at the first latency."""
-
-    __slots__ = ("_digits", "response", "service")
-
-    def __init__(self, digits: int) -> None:
-        self._digits = digits
-        self.service: LatencyHistogram | None = None
-        self.response: LatencyHistogram | None = None
-
-    def record(self, service_s: float, response_s: float | None) -> None:
-        """Count one operation; ``response_s`` is None in a closed loop."""
-        if self.service is None:
-            self.service = LatencyHistogram(self._digits)
-        self.service.record(service_s)
-        if response_s is not None:
-            if self.response is None:
-                self.response = LatencyHistogram(self._digits)
-            self.response.record(response_s)
-
-    def merge(self, other: Latencies) -> None:
-        """Add every latency of ``other``."""
-        for name in ("service", "response"):
-            theirs = getattr(other, name)
-            if theirs is not None:
-                self._own(name).merge(theirs)
-
-    def encode(self) -> Wire:
-        """Its content for the wire."""
-        return {
-            name: list(histogram.encode())
-            for name in ("service", "response")
-            if (histogram := getattr(self, name)) is not None
-        }
-
-    @classmethod
-    def decode(cls, digits: int, content: Wire) -> Latencies:
-        """What `encode` gave."""
-        made = cls(digits)
-        for name, encoded in content.items():
-            made._own(name).merge_encoded((encoded[0], encoded[1]))
-        return made
-
-    def _own(self, name: str) -> LatencyHistogram:
-        histogram: LatencyHistogram | None = getattr(self, name)
-        if histogram is None:
-            histogram = LatencyHistogram(self._digits)
-            setattr(self, name, histogram)
-        return histogram
 
 
 class PartitionTally:
@@ -210,7 +157,16 @@ class KindTally:
         return made
 
 
-SERIES = ("operations", "failed", "attempts", "throttled_503", "throttled_500", "throttled_429")
+SERIES = (
+    "operations",
+    "failed",
+    "attempts",
+    "throttled_503",
+    "throttled_500",
+    "throttled_429",
+    "waiting",
+    "dropped",
+)
 """What is counted for every second, beside the entities of each kind."""
 
 

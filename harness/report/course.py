@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.measure.record import RunRecord, SeriesPart
+from harness.measure.over_time import SeriesPart
+from harness.measure.record import RunRecord
 from harness.report.drawing import chart, columns
 from harness.report.page import Page, grid
 from harness.report.reading import shown_gaps, throttling

@@ -35,6 +35,7 @@ from harness.swarm.loading import LoadingStopped
 from harness.swarm.narrator import Narrator
 from harness.swarm.output import check_folder
 from harness.swarm.plan import OPTION, new_plan
+from harness.swarm.redacting import aliases_of
 from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Phase, Run
 from harness.swarm.sharing import Sharing
@@ -126,7 +127,8 @@ class Conductor:
         )
         # A new clock a run: the machine's may have been set, or have slept, since the last.
         self.clock = monotonic_utc()
-        run = Run(plan, self.endpoint, self.clock())
+        aliases = aliases_of(self.environment.parsed_options)
+        run = Run(plan, self.endpoint, self.clock(), aliases)
         run.look_at(seen)
         run.budget.take()
         check(self.endpoint)
@@ -136,8 +138,7 @@ class Conductor:
         check_folder(self.environment.parsed_options.out)
         self.run = run
         self._staging = Staging(run, self._terminal, self.clock)
-        gateway = self._gateway
-        rehearsal = None if gateway is None else Rehearsal(gateway, plan.table, plan.tables)
+        rehearsal = Rehearsal.of(self._gateway, plan.table, plan.tables, aliases or str)
         self._narrator = Narrator(run, self._terminal, rehearsal)
         self._sharing = Sharing(self.environment, run)
         self._auditing = Auditing(self.environment, run, self._terminal, self.clock)

@@ -33,6 +33,8 @@ def keep(
         OSError: the record cannot be written.
     """
     errors, not_kept = run.ledger.errors()
+    if run.aliases is not None:
+        errors = [run.aliases.error(error) for error in errors]
     try:
         path = write_run(out, record, errors, not_kept)
     finally:

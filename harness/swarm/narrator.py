@@ -10,18 +10,13 @@ from harness.measure.record import RunRecord
 from harness.measure.snapshot import Snapshot
 from harness.model.target import targets_for
 from harness.profile.build import most_transactions
-from harness.profile.pace import (
-    capped_rate,
-    counts_operations,
-    schedule_of,
-    scheduled,
-    window_s,
-)
+from harness.profile.pace import capped_rate, scheduled, window_s
 from harness.report.live import Live, live_line, step
 from harness.report.search import step_begins, step_taken
 from harness.report.stressed import scheduled_words
 from harness.report.terminal import summary
 from harness.report.words import counted
+from harness.swarm.offered import offered_per_s
 from harness.swarm.output import beside
 from harness.swarm.rehearsal import Rehearsal
 from harness.swarm.run import Run
@@ -46,7 +41,6 @@ class Narrator:
         self._rehearsal = rehearsal
         self._earlier: Snapshot | None = None
         self._latencies: dict[str, LatencyHistogram] = {}
-        self._step: Step | None = None
         self._step_number = 0
         self._next_live_s = 0.0
         self._found = ""
@@ -98,10 +92,12 @@ class Narrator:
         self._next_live_s += LIVE_EVERY_S
         run, now = self._run, int(now_s)
         # Reports come every second: of the last one only a part is known.
-        snapshot = run.ledger.snapshot(
-            start=max(math.ceil(run.epoch_s), now - 1 - int(LIVE_EVERY_S)),
-            end=now - 1,
-            latencies=False,
+        snapshot = run.shown(
+            run.ledger.snapshot(
+                start=max(math.ceil(run.epoch_s), now - 1 - int(LIVE_EVERY_S)),
+                end=now - 1,
+                latencies=False,
+            )
         )
         live = self._live(snapshot, now_s, users, workers)
         self._earlier = snapshot
@@ -118,9 +114,9 @@ class Narrator:
         open_load = scheduled(run.plan.profile)
         return Live(
             elapsed_s=now_s - run.epoch_s,
-            step=self._step_number if self._step is not None else None,
+            step=self._step_number if run.step is not None else None,
             achieved_per_s=snapshot.entities_per_s.mean,
-            wanted_per_s=self._wanted_per_s(snapshot),
+            wanted_per_s=offered_per_s(run, snapshot.start, snapshot.end),
             hottest=None if hottest is None else hottest.key,
             hottest_per_s=0.0 if hottest is None else hottest.entities_per_s.mean,
             target_per_s=None if targets is None else targets.partition,
@@ -141,24 +137,6 @@ class Narrator:
         now = self._latencies[latency] = self._run.ledger.overall(latency)
         view = now.since(earlier).view()
         return None if view is None else view.p99_s
-
-    def _wanted_per_s(self, snapshot: Snapshot) -> float | None:
-        """Entities a second that the snapshot's window wanted; None is as many as come."""
-        run = self._run
-        profile = run.plan.profile
-        if self._step is not None:
-            return self._step.rate_per_s
-        schedule = schedule_of(profile)
-        if schedule is None:
-            return capped_rate(profile, run.endpoint.kind)
-        start, end, began_s = snapshot.start, snapshot.end, run.origin_s
-        if began_s is None or end <= start:
-            return None
-        wanted = (schedule.due_by(end - began_s) - schedule.due_by(start - began_s)) / (end - start)
-        if not counts_operations(profile):
-            return wanted
-        operations = sum(snapshot.outcomes.values())
-        return wanted * snapshot.counts.entities / operations if operations else None
 
     def examine(self) -> None:
         """Step 4 begins."""
@@ -187,7 +165,7 @@ class Narrator:
 
     def step_begins(self, step: Step) -> None:
         """A step of a search."""
-        self._step = step
+        self._run.step = step
         self._step_number += 1
         self._terminal.say(step_begins(self._step_number, step))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from locust.argument_parser import LocustArgumentParser
 
 from harness.endpoint.sessions import SESSION_KINDS
+from harness.swarm.redacting import REDACT_SECRET
 
 
 def add_options(parser: LocustArgumentParser) -> None:
@@ -77,6 +78,13 @@ def add_options(parser: LocustArgumentParser) -> None:
         metavar="DIR",
         default="out",
         help="Where a run leaves its folder. Default: %(default)s.",
+    )
+    group.add_argument(
+        "--redact-keys",
+        action="store_true",
+        help="Show aliases instead of PartitionKeys, which can be personal data, in everything "
+        f"that a run says, serves or leaves. They are new in every run, unless {REDACT_SECRET} "
+        "in the environment holds a secret, the same for runs to compare.",
     )
     group.add_argument(
         "--metrics-port",

@@ -10,8 +10,8 @@ import collections
 import dataclasses
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
 from harness.gateway.process import GatewayProcess
 from harness.gateway.truth import OTHER
@@ -43,16 +43,35 @@ class Rehearsal:
         gateway: The gateway.
         table: The table that the run stresses.
         endings: Endings of the names of all its tables.
+        name: How the record calls a partition.
     """
 
-    def __init__(self, gateway: GatewayProcess, table: str, endings: Iterable[str] = ("",)) -> None:
+    def __init__(
+        self,
+        gateway: GatewayProcess,
+        table: str,
+        endings: Iterable[str] = ("",),
+        name: Callable[[str], str] = str,
+    ) -> None:
         self._gateway = gateway
+        self._name = name
         self._tables = {table + ending: ending for ending in endings}
         self._before = Counts()
         self._after = Counts()
         self._moves: list[dict[str, Any]] = []
         self._began_s = 0.0
         self._problem = ""
+
+    @classmethod
+    def of(
+        cls,
+        gateway: GatewayProcess | None,
+        table: str,
+        endings: Iterable[str],
+        name: Callable[[str], str],
+    ) -> Self | None:
+        """One through ``gateway``; None where there is none."""
+        return None if gateway is None else cls(gateway, table, endings, name)
 
     def begin(self, now_s: float) -> None:
         """The load begins now, UTC seconds."""
@@ -123,9 +142,14 @@ class Rehearsal:
                 key = WHOLE_TABLE if row["partition"] is None else row["partition"]
                 if ending := self._tables.get(row["table"]):
                     key = f"{ending}/{key}"
+                if not folded:
+                    key = self._name(key)
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
                 counts[key, status] += row["requests"]
-        return counts, page["moves"]
+        moves = page["moves"]
+        for move in moves:
+            move["partition_key"] = self._name(move["partition_key"])
+        return counts, moves
 
 
 def recorded_counts(record: RunRecord) -> Counts:

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import enum
 from typing import Any
 
-from harness import __version__
 from harness.endpoint.connection import Endpoint
-from harness.measure.audit import lost_writes
-from harness.measure.build_record import RunFacts, broken_invariants, build_record
 from harness.measure.delta import Delta
-from harness.measure.evidence import Evidence, shortcoming
 from harness.measure.findings import AuditPart, PointersPart, PredictionPart, SearchPart
 from harness.measure.generator import CpuSample, GeneratorLog
 from harness.measure.journal import Written
 from harness.measure.ledger import Ledger
-from harness.measure.quantities import Facts
-from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
-from harness.measure.searched import judge_search
+from harness.measure.record import RunRecord
+from harness.measure.redaction import Aliases
 from harness.measure.snapshot import Snapshot
-from harness.measure.verdict import exit_code, judge
-from harness.model.target import targets_for
-from harness.profile.build import conditions_of, entity_sizes
 from harness.profile.checklist import findings_of
 from harness.profile.observed import Observed
-from harness.profile.pace import counts_operations, scheduled, wanted_rate
 from harness.report.advice import opening_line
+from harness.swarm.judging import record_of
 from harness.swarm.loading import Loaded
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
-from harness.workload.steps import Limit
+from harness.workload.prediction import Prediction
+from harness.workload.steps import Step
 
 _FEWEST_LIGHT = 20
 """Fewer operations say nothing of a mean."""
@@ -78,9 +70,16 @@ class Run:
         plan: What was decided before.
         endpoint: Whom it stresses.
         started_s: When it was prepared, UTC seconds.
+        aliases: Stand for the PartitionKeys wherever they would be seen; None shows the keys.
     """
 
-    def __init__(self, plan: RunPlan, endpoint: Endpoint, started_s: float) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        endpoint: Endpoint,
+        started_s: float,
+        aliases: Aliases | None = None,
+    ) -> None:
         self.plan = plan
         self.endpoint = endpoint
         self.started_s = started_s
@@ -102,9 +101,14 @@ class Run:
         self.began_with: tuple[str, ...] = ()
         self.found: dict[str, dict[str, Any]] = {}
         self.ended_by = ""
+        self.step: Step | None = None
+        self.offered_per_s: float | None = None
+        self.aliases = aliases
 
     def look_at(self, seen: Observed) -> None:
         """Keep what was seen of the profile before anything is sent."""
+        if self.aliases is not None:
+            seen = dataclasses.replace(seen, prediction=_aliased(seen.prediction, self.aliases))
         self.prediction = PredictionPart.model_validate(seen.prediction, from_attributes=True)
         self.checked = opening_line(self.plan.profile_name, findings_of(seen))
 
@@ -179,25 +183,20 @@ class Run:
         return {*self.began_with, *self.reports, *self.asked}
 
     @property
-    def _connections_in_use(self) -> int:
+    def connections_in_use(self) -> int:
+        """The most connections that were in use at once, of each worker, together."""
         return sum(report.connections_in_use for report in self.reports.values())
 
-    def _wanted_per_s(self, snapshot: Snapshot) -> float | None:
-        """Entities a second that were wanted over the measured window; None is as many as came."""
-        profile = self.plan.profile
-        wanted = wanted_rate(profile, self.endpoint.kind)
-        service = snapshot.service
-        if wanted is None or service is None or not counts_operations(profile):
-            return wanted
-        seconds = snapshot.end - snapshot.start
-        return wanted * snapshot.entities_per_s.mean * seconds / service.count
-
     def snapshot(self, now_s: float, *, latencies: bool = False) -> Snapshot:
-        """What is known at ``now_s``, UTC; rates over the window so far."""
+        """What is known at ``now_s``, UTC; rates over the window so far. With the keys."""
         start, end = self.window or (0, 0)
         return self.ledger.snapshot(
             start=start, end=max(start, min(end, int(now_s))), latencies=latencies
         )
+
+    def shown(self, snapshot: Snapshot) -> Snapshot:
+        """``snapshot`` as it may be seen."""
+        return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
 
     def judged(self, ended_s: float, pointers: tuple[PointersPart, ...] = ()) -> RunRecord:
         """The record of the run, which ended at ``ended_s``, UTC.
@@ -206,102 +205,16 @@ class Run:
             ended_s: When it was stopped, UTC seconds.
             pointers: What was found in index tables.
         """
-        plan, profile = self.plan, self.plan.profile
-        snapshot = self.snapshot(ended_s, latencies=True)
-        generator = self.generator.view(snapshot.start, snapshot.end)
-        targets = targets_for(self.endpoint.kind)
-        stored, wire = entity_sizes(profile, plan.run_id)
-        evidence = Evidence(
-            snapshot=snapshot,
-            generator=generator,
-            kind=self.endpoint.kind,
-            targets=targets,
-            wanted_per_s=self._wanted_per_s(snapshot),
-            users=self.users,
-            entity_bytes=stored,
-            complete=self.complete,
-            scheduled=scheduled(profile),
-            waiting=self.waiting,
-            connections=profile.session.connections * max(1, len(self.reports)),
-            connections_in_use=self._connections_in_use or None,
-            light_latency_s=self.light_latency_s,
-            retry=profile.retry.strategy,
-            growing_keys=profile.scenario is None and profile.keys.made().grows,
-            leaner_session=None if plan.session == "wire" else "wire",
-        )
-        verdict = judge(evidence)
-        if self.search is not None:
-            verdict = judge_search(verdict, self.search, snapshot, targets)
-        known = Facts(
-            lost_writes=lost_writes(self.audit),
-            held_ratio=evidence.held_ratio,
-        )
-        conditions = tuple(
-            condition.evaluate(snapshot, known) for condition in conditions_of(profile)
-        )
-        # Without a worker's last report the laws of conservation cannot be checked.
-        invariants = (
-            broken_invariants(
-                snapshot,
-                waiting=self.waiting,
-                in_flight=self.in_flight,
-                defects=sum(report.defects for report in self.reports.values()),
-            )
-            if self.complete
-            else ()
-        )
-        facts = RunFacts(
-            harness_version=__version__,
-            run_id=plan.run_id,
-            profile={"name": plan.profile_name, **profile.model_dump(mode="json")},
-            endpoint=EndpointPart(
-                kind=str(self.endpoint.kind),
-                described=self.endpoint.kind.described,
-                host=self.endpoint.host,
-                table=plan.table,
-            ),
-            session=plan.session,
-            started_at=iso(self.started_s),
-            ended_at=iso(ended_s),
-            ended_by=self.ended_by,
-            workers=len(self.reports),
-            users=self.users,
-            complete=self.complete,
-            waiting=self.waiting,
-            in_flight=self.in_flight,
-            billable_transactions=self.billable_transactions,
-            entity=EntityPart(stored_bytes=stored, wire_bytes=wire),
-            loading=LoadingPart(
-                entities=self.loaded.entities,
-                seconds=round(self.loaded.seconds, 3),
-                attempts=self.loaded.attempts,
-            ),
-            pointers=pointers,
-            search=self.search,
-            audit=self.audit,
-            prediction=self.prediction,
-            connections=evidence.connections,
-            connections_in_use=evidence.connections_in_use,
-        )
-        return build_record(
-            facts,
-            snapshot,
-            generator,
-            verdict,
-            conditions,
-            targets=targets,
-            invariants=invariants,
-            exit_code=exit_code(
-                invariants_hold=not invariants,
-                enough=shortcoming(evidence) is None
-                and (self.search is None or self.search.limited_by != Limit.UNFINISHED),
-                verdict=verdict,
-                conditions=conditions,
-            ),
-        )
+        return record_of(self, ended_s, pointers=pointers, over=True)
+
+    def so_far(self, now_s: float) -> RunRecord:
+        """The record as it would be if the run were judged by what is known at ``now_s``, UTC."""
+        return record_of(self, now_s, pointers=(), over=False)
 
 
-def iso(utc_s: float) -> str:
-    """UTC seconds as ISO 8601, to the millisecond."""
-    moment = dt.datetime.fromtimestamp(utc_s, tz=dt.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _aliased(prediction: Prediction, aliases: Aliases) -> Prediction:
+    return dataclasses.replace(
+        prediction,
+        hottest=aliases(prediction.hottest),
+        ranges=tuple((aliases(first), aliases(last)) for first, last in prediction.ranges),
+    )

@@ -156,7 +156,7 @@ class WorkerRun:
         ledger = self.ledger
         ledger.note_due()
         if self.budget.exhausted:
-            ledger.note_dropped()
+            ledger.note_dropped(self.clock())
             raise StopUser
         ledger.note_sent()
         alone = self._active == 0
@@ -245,7 +245,7 @@ class WorkerRun:
                 if due_s is None or self._of_use(due_s, late_s):
                     return due_s
                 self.ledger.note_due()
-                self.ledger.note_dropped()
+                self.ledger.note_dropped(due_s + late_s)
 
     def _of_use(self, due_s: float, late_s: float) -> bool:
         return late_s <= self._give_up_after_s and not due_s < self._fresh_s <= due_s + late_s
@@ -297,6 +297,8 @@ class WorkerRun:
         self._most_connections = max(self._most_connections, self.session.connections_in_use)
         samples = list(self._samples)
         self._samples.clear()
+        waiting = self._waiting()
+        self.ledger.note_waiting(self.clock(), waiting)
         delta = self.ledger.drain()
         self._send_message(
             REPORT_MESSAGE,
@@ -306,7 +308,7 @@ class WorkerRun:
                 "delta": delta.encode() if self._encoded else delta,
                 "samples": [[s.second, s.cpu_percent, s.machine_percent, s.lag_s] for s in samples],
                 "in_flight": self._active + self._abandoned,
-                "waiting": self._waiting(),
+                "waiting": waiting,
                 "connections_in_use": self._most_connections,
                 "light": list(self._light),
                 "defects": self._defects,

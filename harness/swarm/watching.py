@@ -14,6 +14,7 @@ from harness.measure.reachable import Extent
 from harness.profile.build import conditions_of
 from harness.profile.pace import schedule_of, search_bounds
 from harness.swarm.narrator import Narrator
+from harness.swarm.offered import note_offered
 from harness.swarm.run import Phase, Run
 from harness.swarm.searching import Searching
 from harness.swarm.sharing import GRACE_S, Sharing
@@ -81,6 +82,7 @@ class Watch:
                 return None
             now_s = self._clock()
             self._sharing.follow(now_s)
+            note_offered(run, now_s)
             if run.window is not None:
                 if run.phase is Phase.RAMPING and now_s >= run.window[0]:
                     run.phase = Phase.MEASURING

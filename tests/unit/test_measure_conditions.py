@@ -32,7 +32,7 @@ def measured() -> Snapshot:
     for _ in range(110):
         ledger.note_due()
     for _ in range(11):
-        ledger.note_dropped()
+        ledger.note_dropped(START + 1.0)
     for number in range(99):
         key, entities = ("a", 5) if number < 80 else ("b", 5 if number < 98 else 10)
         kind = Kind.UPSERT_MERGE if number < 98 else Kind.DELETE

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from harness.measure.build_record import broken_invariants
 from harness.measure.delta import Delta
-from harness.measure.ledger import ERROR_CAP, Ledger
+from harness.measure.failed_attempts import ERROR_CAP
+from harness.measure.ledger import Ledger
 from harness.measure.recorded import attempts_by_status
 from harness.measure.snapshot import PartitionView, Snapshot
 from harness.measure.tally import PartitionTally
@@ -383,7 +384,7 @@ def test_conservation(
     for _ in range(sent):
         ledger.note_sent()
     for _ in range(dropped):
-        ledger.note_dropped()
+        ledger.note_dropped(START + 1.0)
     for _ in range(done):
         ledger.add(result())
     sentences = broken_invariants(seen(ledger), waiting=waiting, in_flight=in_flight)

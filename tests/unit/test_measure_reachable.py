@@ -51,7 +51,7 @@ def snapshot_of(events: list[Event], so_far_s: int) -> Snapshot:
         ledger.note_due()
         if event.dropped:
             if event.second + event.waits_s < so_far_s:
-                ledger.note_dropped()
+                ledger.note_dropped(float(START + event.second))
             continue
         ledger.note_sent()
         at_s = float(START + event.second)

@@ -1,0 +1,94 @@
+"""Parts of a record that hold the course of a run: its series, its heat map, its latencies.
+
+A row of counts is one string, the counts of all columns in order with a blank between them, so
+that a record stays small and readable: ``"12 0 7"``. `counts_of` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.measure.findings import RecordPart
+
+
+class SeriesPart(RecordPart):
+    """Means a second over ``width_s`` seconds from ``t``, UTC.
+
+    Attributes:
+        waiting: Operations that were due and not sent, on average. 0 in a closed loop.
+        dropped: Operations that were given up unsent, a second.
+        offered: Entities a second that the load asked for; None where it takes what comes.
+        cpu_percent: Of the busiest worker, in percent of one core; None where nobody looked.
+    """
+
+    t: int
+    width_s: int
+    entities: float
+    operations: float
+    failed: float
+    attempts: float
+    throttled: float
+    throttled_503: float
+    throttled_500: float
+    throttled_429: float
+    waiting: float = 0.0
+    dropped: float = 0.0
+    offered: float | None = None
+    cpu_percent: float | None = None
+
+
+class KeyRangePart(RecordPart):
+    """One row of a heat map: the partitions from ``first`` to ``last``, in key order.
+
+    ``entities`` and ``throttled`` (attempts) are rows of counts.
+    """
+
+    first: str
+    last: str
+    entities: str
+    throttled: str
+
+
+class HeatPart(RecordPart):
+    """Key range x time: the whole run under load, exact sums.
+
+    Attributes:
+        start: UTC second at which the first column begins.
+        width_s: Seconds that a column is wide.
+        columns: How many there are.
+        ranges: In key order, at most 64; queries over several partitions come first, a row a table.
+    """
+
+    start: int
+    width_s: int
+    columns: int
+    ranges: tuple[KeyRangePart, ...]
+
+
+class LatencyCoursePart(RecordPart):
+    """Latencies x time: the whole run under load, the window marked nowhere.
+
+    Attributes:
+        start: UTC second at which the first column begins.
+        width_s: Seconds that a column is wide.
+        columns: How many there are.
+        bounds_ms: Upper bound of each row, lowest first; a row begins where the one below ends, the
+            lowest one a tenth of a decade below its bound.
+        rows: Operations by latency, rows of counts.
+    """
+
+    start: int
+    width_s: int
+    columns: int
+    bounds_ms: tuple[float, ...]
+    rows: tuple[str, ...]
+
+
+def counts_of(row: str) -> list[int]:
+    """A row of counts as numbers."""
+    return [int(count) for count in row.split()]
+
+
+def row_of(counts: Iterable[int]) -> str:
+    """Numbers as a row of counts."""
+    return " ".join(map(str, counts))

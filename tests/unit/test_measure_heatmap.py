@@ -1,0 +1,228 @@
+"""The heat map: what it shows of each key scheme, and that its sums stay exact."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.columns import MOST_COLUMNS
+from harness.measure.heatmap import MOST_RANGES, HeatMap, HeatView
+from harness.model.operation import WHOLE_TABLE
+from harness.profile.build import source_of
+from harness.profile.load import parse
+from harness.profile.scenarios import drawn
+from harness.workload.schemes import SCHEMES
+
+START = 1_700_000_000
+SECONDS = 60
+PER_S = 100
+ONE_ROW_EACH = {
+    "unique",
+    "append-only",
+    "prepend-only",
+    "append-only-unpadded",
+    "hash-prefix",
+    "natural-key",
+}
+PICTURES = {
+    "single": "line",
+    "append-only": "diagonal",
+    "date": "diagonal",
+    "publish-month": "diagonal",
+    "prepend-only": "falling diagonal",
+    # Numbers that are not padded sort by their first digit: several diagonals in one.
+    "append-only-unpadded": "steps",
+    # Two tables: customers that are spread, and an index by date.
+    "index-table": "steps",
+}
+"""Every other scheme is an even field."""
+
+
+def view_of(name: str, distribution: str = "uniform") -> HeatView:
+    """A minute of inserts by a key scheme, at 100 a second, as a master hears of two workers."""
+    keys: dict[str, object] = {"scheme": name, "distribution": distribution}
+    if name != "single":
+        keys["partitions"] = 500
+    if name in ONE_ROW_EACH:
+        keys["rows_per_partition"] = 1
+    profile = parse({"question": "?", "keys": keys, "mix": {"insert": 100}}, source="test")
+    source = source_of(profile, run_id="20260101T000000Z-00000000", worker=0)
+    operations = drawn(source, profile)
+    master = HeatMap()
+    for second in range(SECONDS):
+        workers = (HeatMap(), HeatMap())
+        for number, operation in enumerate(itertools.islice(operations, PER_S)):
+            workers[number % 2].add(operation.partition, START + second, 1)
+        for worker in workers:
+            master.merge(HeatMap.decode(worker.encode()))
+        # Somebody looks on all the time.
+        view = master.view()
+    assert view is not None
+    return view
+
+
+def picture(view: HeatView) -> str:
+    """What a reader would call it."""
+    rows = [row.entities for row in view.ranges]
+    whole = sum(map(sum, rows))
+    if max(map(sum, rows)) > whole / 2:
+        return "line"
+    taken = [sum(1 for count in row if count) / view.columns for row in rows]
+    if min(taken) > 0.5:
+        even = max(map(sum, rows)) < 3 * whole / len(rows)
+        return "field" if even else "lines"
+    middles = [sum(n * count for n, count in enumerate(row)) / sum(row) for row in rows]
+    steps = [later - earlier for earlier, later in itertools.pairwise(middles)]
+    if max(taken) < 0.2 and all(step > 0 for step in steps):
+        return "diagonal"
+    if max(taken) < 0.2 and all(step < 0 for step in steps):
+        return "falling diagonal"
+    return "steps"
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMES))
+def test_what_a_key_scheme_looks_like(name: str) -> None:
+    """One key is a line, appended keys are a diagonal, a good spread is an even field."""
+    view = view_of(name)
+    assert picture(view) == PICTURES.get(name, "field")
+    assert sum(sum(row.entities) for row in view.ranges) == SECONDS * PER_S
+
+
+def test_a_hot_key_is_a_line_of_its_own() -> None:
+    """Of a skewed spread the hottest key has a row to itself, by far the brightest."""
+    view = view_of("spread", "zipfian")
+    hottest, *others = sorted(view.ranges, key=lambda row: -sum(row.entities))
+    assert hottest.first == hottest.last
+    assert min(1 if count else 0 for count in hottest.entities[1:-1]) == 1
+    typical = sorted(sum(row.entities) for row in others)[len(others) // 2]
+    assert sum(hottest.entities) > 3 * typical
+
+
+def test_edges_stay_where_a_load_stays_as_it_is() -> None:
+    """Who follows a range by its first key finds most of them again after twice the load."""
+    rng = random.Random(1)
+    heat = HeatMap()
+
+    def load(seconds: range) -> set[str]:
+        for second in seconds:
+            for _ in range(200):
+                heat.add(f"p{rng.randrange(1000):03d}", START + second, 1)
+        view = heat.view()
+        assert view is not None
+        return {row.first for row in view.ranges}
+
+    earlier, later = load(range(50)), load(range(50, 100))
+    assert len(earlier & later) >= 0.8 * len(earlier)
+
+
+def test_queries_over_several_partitions_have_a_row_for_each_table() -> None:
+    """They are in no place of key order, and come first."""
+    heat = HeatMap()
+    for key in ("b", WHOLE_TABLE, f"Orders/{WHOLE_TABLE}", "a"):
+        heat.add(key, START, 7)
+    view = heat.view()
+    assert view is not None
+    assert [row.first for row in view.ranges] == [WHOLE_TABLE, f"Orders/{WHOLE_TABLE}", "a", "b"]
+
+
+def test_throttled_attempts_have_cells_of_their_own() -> None:
+    """A partition that is only refused has its row all the same."""
+    heat = HeatMap()
+    heat.add("a", START, 5)
+    heat.add_throttled("b", START + 1)
+    heat.add_throttled("b", START + 1)
+    view = heat.view()
+    assert view is not None
+    assert [(row.first, row.entities, row.throttled) for row in view.ranges] == [
+        ("a", (5, 0), (0, 0)),
+        ("b", (0, 0), (0, 2)),
+    ]
+
+
+def test_nothing_counted_is_no_map() -> None:
+    """Before the first operation there is nothing to show."""
+    assert HeatMap().view() is None
+
+
+def test_columns_double_when_all_are_taken() -> None:
+    """A long run has as many columns as a short one, each of whole seconds, none lost."""
+    heat = HeatMap()
+    for second in range(1000):
+        heat.add("a", START + second, 1)
+    view = heat.view()
+    assert view is not None
+    assert view.width_s == 16
+    assert view.columns <= MOST_COLUMNS
+    [row] = view.ranges
+    assert sum(row.entities) == 1000
+    assert set(row.entities[1:-1]) == {16}
+    assert view.start % 16 == 0
+
+
+def test_many_keys_take_no_more_memory_than_few() -> None:
+    """A hundred thousand keys are at most 64 ranges, in order, with every entity."""
+    rng = random.Random(2)
+    heat = HeatMap()
+    for number in range(100_000):
+        heat.add(f"{rng.getrandbits(64):016x}", START + number // 5000, 1)
+    heat.add(WHOLE_TABLE, START, 1)
+    assert len(heat.encode()[1]) <= 258
+    view = heat.view()
+    assert view is not None
+    assert (view.ranges[0].last, sum(view.ranges[0].entities)) == (WHOLE_TABLE, 1)
+    assert len(view.ranges) <= MOST_RANGES + 1
+    assert sum(sum(row.entities) for row in view.ranges) == 100_001
+
+
+events = st.lists(
+    st.tuples(
+        st.text(st.sampled_from("abz09_é😀'\"/"), max_size=4),
+        st.integers(0, 400),
+        st.integers(1, 100),
+        st.booleans(),
+    ),
+    max_size=200,
+)
+
+
+@given(events, st.integers(1, 5), st.randoms(use_true_random=False))
+def test_sums_are_the_same_in_any_order(
+    happened: list[tuple[str, int, int, bool]], workers: int, rng: random.Random
+) -> None:
+    """However the load is shared out and merged, each column holds exactly what happened in it."""
+    deltas = [HeatMap() for _ in range(workers)]
+    for key, second, entities, refused in happened:
+        heat = rng.choice(deltas)
+        if refused:
+            heat.add_throttled(key, START + second)
+        else:
+            heat.add(key, START + second, entities)
+    rng.shuffle(deltas)
+    master = HeatMap()
+    for delta in deltas:
+        master.merge(HeatMap.decode(delta.encode()) if rng.random() < 0.5 else delta)
+    view = master.view()
+    if view is None:
+        assert not happened
+        return
+    entities, throttled = [0] * view.columns, [0] * view.columns
+    for _, second, count, refused in happened:
+        column = (START + second - view.start) // view.width_s
+        if refused:
+            throttled[column] += 1
+        else:
+            entities[column] += count
+    assert _sums([row.entities for row in view.ranges]) == entities
+    assert _sums([row.throttled for row in view.ranges]) == throttled
+    in_order = [row for row in view.ranges if not row.first.endswith("/")]
+    for earlier, later in itertools.pairwise(in_order):
+        assert earlier.first <= earlier.last < later.first <= later.last
+
+
+def _sums(rows: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,64 @@
+"""Latencies over time."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.columns import MOST_COLUMNS
+from harness.measure.latency_course import BOUNDS_S, LatencyCourse
+
+START = 1_700_000_000
+
+
+def test_a_latency_is_in_the_row_that_holds_it() -> None:
+    """A row holds what is at most its bound and more than the bound below it."""
+    course = LatencyCourse()
+    course.add(START, 0.0035)
+    view = course.view()
+    assert view is not None
+    [bound] = view.bounds_s
+    below = BOUNDS_S[BOUNDS_S.index(bound) - 1]
+    assert below < 0.0035 <= bound
+    assert view.rows == ((1,),)
+
+
+def test_what_is_too_short_or_too_long_is_in_the_outer_rows() -> None:
+    """Nothing is left out."""
+    course = LatencyCourse()
+    for latency_s in (0.0, 1e-9, 1e6):
+        course.add(START, latency_s)
+    view = course.view()
+    assert view is not None
+    assert (view.rows[0], view.rows[-1]) == ((2,), (1,))
+
+
+def test_nothing_measured_is_no_course() -> None:
+    """Before the first operation, and for the response latency of a closed loop."""
+    assert LatencyCourse().view() is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1000), st.floats(0, 200)), max_size=200),
+    st.integers(1, 4),
+    st.randoms(use_true_random=False),
+)
+def test_sums_are_the_same_in_any_order(
+    happened: list[tuple[int, float]], workers: int, rng: random.Random
+) -> None:
+    """However the load is shared out and merged, the course is the same."""
+    whole = LatencyCourse()
+    parts = [LatencyCourse() for _ in range(workers)]
+    for second, latency_s in happened:
+        whole.add(START + second, latency_s)
+        rng.choice(parts).add(START + second, latency_s)
+    rng.shuffle(parts)
+    master = LatencyCourse()
+    for part in parts:
+        master.merge(LatencyCourse.decode(part.encode()))
+    assert master.view() == whole.view()
+    if (view := whole.view()) is not None:
+        assert sum(map(sum, view.rows)) == len(happened)
+        assert len(view.rows[0]) <= MOST_COLUMNS

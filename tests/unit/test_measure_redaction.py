@@ -1,0 +1,71 @@
+"""Aliases for PartitionKeys."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.ledger import Ledger
+from harness.measure.redaction import Aliases
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result
+
+START = 1_700_000_000
+keys = st.text(max_size=30).filter(lambda key: "/" not in key)
+
+
+@given(keys, keys)
+def test_an_alias_stands_for_one_key_in_every_run_with_the_secret(one: str, other: str) -> None:
+    """Equal keys have equal aliases, different keys have not, and another secret gives others."""
+    earlier, later, stranger = Aliases(b"secret"), Aliases(b"secret"), Aliases(b"other")
+    assert earlier(one) == later(one)
+    assert (earlier(one) == earlier(other)) is (one == other)
+    assert stranger(one) != earlier(one)
+
+
+def test_tables_keep_their_names() -> None:
+    """What is no PartitionKey is shown as it is."""
+    alias = Aliases(b"secret")
+    assert alias(WHOLE_TABLE) == WHOLE_TABLE
+    assert alias(f"Orders/{WHOLE_TABLE}") == f"Orders/{WHOLE_TABLE}"
+    assert alias("Orders/ann@example.org") == f"Orders/{alias('ann@example.org')}"
+
+
+def test_no_key_is_left_in_a_snapshot() -> None:
+    """Partitions and the edges of key ranges have aliases, and figures stay."""
+    ledger = Ledger()
+    for number in range(300):
+        operation = Operation(
+            kind=Kind.POINT_QUERY, partition_key=f"ann{number}@example.org", row_key="r"
+        )
+        attempt = Attempt(status=200, sent_s=START, latency_s=0.01)
+        ledger.add(
+            Result(
+                operation=operation,
+                outcome=Outcome.SUCCESS,
+                attempts=(attempt,),
+                due_s=None,
+                sent_s=START,
+                done_s=START + 0.01,
+                entities=1,
+                entities_returned=1,
+            )
+        )
+    snapshot = ledger.snapshot(start=START, end=START + 1)
+    redacted = Aliases(b"secret").snapshot(snapshot)
+    assert "example.org" in repr(snapshot)
+    assert "example.org" not in repr(redacted)
+    assert redacted.counts == snapshot.counts
+    assert redacted.entities_per_s == snapshot.entities_per_s
+
+
+def test_no_key_is_left_in_a_failed_attempt() -> None:
+    """PartitionKey and RowKey have aliases, the rest stays for support."""
+    alias = Aliases(b"secret")
+    error = {"partition_key": "ann", "row_key": "bob", "status": 503, "request_id": "r1"}
+    assert alias.error(error) == {
+        "partition_key": alias("ann"),
+        "row_key": alias("bob"),
+        "status": 503,
+        "request_id": "r1",
+    }
