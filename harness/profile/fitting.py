@@ -40,6 +40,7 @@ def _load(profile: Profile) -> Iterator[str]:
     if stages and not any(stage.to for stage in stages):
         yield "stage: every stage goes to 0; nothing would be sent"
     scheduled = rated or profile.search is not None or bool(stages and stages[0].unit != "to_users")
+    yield from _cap(profile)
     for text in profile.conditions:
         form = parse_condition(text).form
         if form.metric == "lost_writes" and not profile.audit.enabled:
@@ -51,6 +52,26 @@ def _load(profile: Profile) -> Iterator[str]:
             )
     if profile.search is not None and (stages or rated):
         yield "search: it decides about the rate; leave stages and the rate of [load] out"
+
+
+def _cap(profile: Profile) -> Iterator[str]:
+    """A cap holds for a closed load alone; who gives one does not want an open load above it."""
+    cap = profile.load.max_entities_per_s
+    if cap is None or "max_entities_per_s" not in profile.load.model_fields_set:
+        return
+    rates = {
+        "load.entities_per_s": profile.load.entities_per_s or 0,
+        "search.max_per_s": 0 if profile.search is None else profile.search.max_per_s,
+        "stage.to_entities_per_s": max(
+            (stage.to for stage in profile.stage if stage.unit == "to_entities_per_s"), default=0
+        ),
+    }
+    for name, rate in rates.items():
+        if rate > cap:
+            yield (
+                f"load.max_entities_per_s: {cap:g} is below {name} ({rate:g}), and caps a load without "
+                "a rate of its own alone; lower the rate, or leave the cap out"
+            )
 
 
 def _keys_and_mix(profile: Profile) -> Iterator[str]:

@@ -26,6 +26,9 @@ LOCUSTFILE = ROOT / "locustfile.py"
 PATIENCE_S = 60.0
 """A process that does not do what is waited for within so long has failed the test."""
 
+SESSION = os.environ.get("TEST_SESSION")
+"""Which session every run of the suite has that names none; None leaves it to the profile."""
+
 QUICK = (
     "--headless",
     *("-u", "4", "-r", "100"),
@@ -102,11 +105,15 @@ class LocustProcess:
             if not name.startswith(_HIDDEN) and name not in _AUTHORITIES
         }
         metrics = () if "--metrics-port" in arguments else ("--metrics-port", "0")
+        session = () if SESSION is None or "--session" in arguments else ("--session", SESSION)
         self._out = folder / "stdout.txt"
         self._err = folder / "stderr.txt"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [python, "-m", "locust", "-f", str(locustfile or LOCUSTFILE), *metrics, *arguments],
+                [
+                    *(python, "-m", "locust", "-f", str(locustfile or LOCUSTFILE)),
+                    *(*metrics, *session, *arguments),
+                ],
                 cwd=folder,
                 env={
                     **kept,

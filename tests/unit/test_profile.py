@@ -207,6 +207,21 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
             "search",
             "search.max_per_s (50) is below search.start_per_s (100)",
         ),
+        (
+            {"load": {"entities_per_s": 300, "max_entities_per_s": 200}},
+            "load.max_entities_per_s",
+            "200 is below load.entities_per_s (300)",
+        ),
+        (
+            {"stage": (RAMP,), "load": {"max_entities_per_s": 40}},
+            "load.max_entities_per_s",
+            "40 is below stage.to_entities_per_s (50)",
+        ),
+        (
+            {"search": {"max_per_s": 500}, "load": {"max_entities_per_s": 200}},
+            "load.max_entities_per_s",
+            "200 is below search.max_per_s (500)",
+        ),
         ({"search": {"start_per_s": 0}}, "search.start_per_s", "greater than 0"),
         ({"search": {"factor": 1}}, "search.factor", "greater than 1"),
         ({"search": {"precision": 0}}, "search.precision", "greater than 0"),
