@@ -131,7 +131,7 @@ def test_a_closed_load_is_capped_by_the_kind_of_endpoint(
 @pytest.mark.parametrize("kind", [AZURITE, STORAGE])
 def test_an_open_load_wants_its_rate_whatever_the_caps(kind: EndpointKind) -> None:
     """Who names a rate gets that rate: the caps bound what comes of waiting users."""
-    assert wanted_rate(open_load(entities_per_s=4000, max_entities_per_s=10.0), kind) == 4000
+    assert wanted_rate(open_load(entities_per_s=4000), kind) == 4000
     assert wanted_rate(open_load(operations_per_s=7), kind) == 7
 
 
