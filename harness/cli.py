@@ -20,6 +20,7 @@ from harness.commands.compare import Compare
 from harness.commands.gateway import Gateway
 from harness.commands.plan import PlanRun
 from harness.commands.profiles import Profiles
+from harness.commands.report import Report
 from harness.commands.schemes import Schemes
 from harness.commands.sweep import Sweep
 from harness.model.errors import SetupError
@@ -30,6 +31,7 @@ COMMANDS: tuple[Command, ...] = (
     Check(),
     PlanRun(),
     Compare(),
+    Report(),
     AzuriteInstall(),
     AzuriteStart(),
     Gateway(),

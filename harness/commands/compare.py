@@ -7,15 +7,15 @@ import string
 from pathlib import Path
 from typing import Any
 
+from harness.commands.records import read_record, record_files
 from harness.commands.showing import terminal_page
-from harness.measure.record import RecordError, RunRecord
+from harness.measure.record import RunRecord
 from harness.model.errors import SetupError
 from harness.report.compare import Comparison, Subject, compare
 from harness.report.compare_export import comparison_json, comparison_markdown
 from harness.report.compare_page import side_by_side
 from harness.report.regression import Regression, parse_regression
 
-_RECORD = "run.json"
 _MOST_WIDTH = 140
 """Several runs side by side need more room than one text."""
 _EVERYBODYS = frozenset(("seed",))
@@ -78,15 +78,9 @@ def _regressions(texts: list[str]) -> list[Regression]:
 
 def _records(path: Path) -> tuple[RunRecord, ...]:
     """The run at ``path``, or the repeats in it, oldest first."""
-    if not path.is_dir():
-        return (_record(path),)
-    if (path / _RECORD).is_file():
-        return (_record(path / _RECORD),)
-    files = sorted(path.glob(f"*/{_RECORD}"))
-    if not files:
-        raise SetupError(f"{path} holds no {_RECORD}, and no folder in it does")
     records = sorted(
-        (_record(file) for file in files), key=lambda record: (record.started_at, record.run_id)
+        (read_record(file) for file in record_files(path)),
+        key=lambda record: (record.started_at, record.run_id),
     )
     for record in records[1:]:
         if (difference := _difference(records[0], record)) is not None:
@@ -95,15 +89,6 @@ def _records(path: Path) -> tuple[RunRecord, ...]:
                 f"{record.run_id} differ in {difference}. Name the runs themselves"
             )
     return tuple(records)
-
-
-def _record(path: Path) -> RunRecord:
-    try:
-        return RunRecord.from_json(path.read_bytes())
-    except OSError as error:
-        raise SetupError(f"{path} cannot be read ({error.strerror or error})") from error
-    except RecordError as error:
-        raise SetupError(f"{path}: {error}") from error
 
 
 def _difference(one: RunRecord, other: RunRecord) -> str | None:

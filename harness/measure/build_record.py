@@ -12,6 +12,7 @@ from harness.measure.findings import (
     AuditPart,
     ConditionPart,
     GapPart,
+    MachinePart,
     PointersPart,
     PredictionPart,
     SearchPart,
@@ -75,6 +76,7 @@ class RunFacts:
     connections: int | None = None
     connections_in_use: int | None = None
     redacted: bool = False
+    machine: MachinePart | None = None
 
 
 def broken_invariants(
@@ -203,6 +205,7 @@ def build_record(
         service_over_time=latency_course_part(snapshot.course.service),
         response_over_time=latency_course_part(snapshot.course.response),
         redacted=facts.redacted,
+        machine=facts.machine,
         generator=GeneratorPart(
             cpu_percent_max=rounded(generator.cpu_percent_max),
             cpu_percent_mean=rounded(generator.cpu_percent_mean),

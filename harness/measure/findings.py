@@ -139,6 +139,22 @@ class ConditionPart(RecordPart):
     unit: str = ""
 
 
+class MachinePart(RecordPart):
+    """What the master ran on; workers may have run on others.
+
+    Attributes:
+        cpus: Logical ones of the machine.
+        platform: Operating system, its release, and the kind of machine.
+        python: Which one, and its version.
+        packages: Versions by name.
+    """
+
+    cpus: int
+    platform: str
+    python: str
+    packages: dict[str, str] = pydantic.Field(default_factory=dict)
+
+
 class PointersPart(RecordPart):
     """Rows of an index table that name rows of another, counted by listing both after the run.
 

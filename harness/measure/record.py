@@ -13,6 +13,7 @@ import pydantic
 from harness.measure.findings import (
     AuditPart,
     ConditionPart,
+    MachinePart,
     PointersPart,
     PredictionPart,
     RecordPart,
@@ -206,6 +207,7 @@ class RunRecord(RecordPart):
     audit: AuditPart | None = None
     prediction: PredictionPart | None = None
     redacted: bool = False
+    machine: MachinePart | None = None
     heat: HeatPart | None = None
     service_over_time: LatencyCoursePart | None = None
     response_over_time: LatencyCoursePart | None = None

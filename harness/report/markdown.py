@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harness.measure.record import LatencyPart, OperationPart, PartitionPart, RatesPart, RunRecord
+from harness.report.cells import latency_cells, rates_cells, throttled_cells
 from harness.report.drawing import FULL
 from harness.report.gfm import code, table, text
 from harness.report.rates import MOST_PARTITIONS, predicted_shares
@@ -27,13 +28,12 @@ from harness.report.reading import (
     partition_notes,
     result_words,
     scans,
-    throttled_by_status,
     throttling,
 )
 from harness.report.search import figures, found, step_result
 from harness.report.stored import MOST_EXAMPLES, audited, names_of
 from harness.report.stressed import stressed
-from harness.report.words import milliseconds, number, partition_name, percent, shortened
+from harness.report.words import number, partition_name, percent, shortened
 
 _NAME_WIDTH = 60
 _SIGNS = {True: "✅ yes", False: "❌ **no**", None: "❔ not known"}
@@ -127,7 +127,7 @@ def _partitions(record: RunRecord) -> list[str]:
     if more:
         together = number(sum(part.entities_per_s.mean for part in more))
         rows.append(
-            [f"and {len(more):,} more", together, "", "", "", *_throttled(more), "", ""],
+            [f"and {len(more):,} more", together, "", "", "", *throttled_cells(more), "", ""],
         )
     if folded is not None:
         rows.append(_partition(OTHERS, folded))
@@ -143,26 +143,11 @@ def _name(part: PartitionPart) -> str:
 def _partition(name: str, part: PartitionPart) -> list[str]:
     return [
         name,
-        *_rates(part.entities_per_s),
+        *rates_cells(part.entities_per_s),
         "none" if part.ratio is None else percent(part.ratio),
-        *_throttled((part,)),
-        *_latency(part.service_ms, "p50", "p99"),
+        *throttled_cells((part,)),
+        *latency_cells(part.service_ms, "p50", "p99"),
     ]
-
-
-def _throttled(parts: Sequence[PartitionPart]) -> list[str]:
-    counts = throttled_by_status(part.attempts_by_status for part in parts)
-    return [f"{count:,}" for count in counts.values()]
-
-
-def _rates(rates: RatesPart) -> list[str]:
-    return [number(value) for value in (rates.mean, rates.best_1s, rates.best_10s)]
-
-
-def _latency(part: LatencyPart | None, *names: str) -> list[str]:
-    if part is None:
-        return ["n/a"] * len(names)
-    return [milliseconds(getattr(part, name)) for name in names]
 
 
 def _account(record: RunRecord) -> list[str]:
@@ -172,7 +157,7 @@ def _account(record: RunRecord) -> list[str]:
         beside = f"{percent(part.ratio)} of {number(part.target)}"
     rows = [
         [
-            *_rates(part.entities_per_s),
+            *rates_cells(part.entities_per_s),
             beside,
             number(part.reads_per_s),
             number(part.writes_per_s),
@@ -220,7 +205,7 @@ def _operation(
     service: LatencyPart | None,
     response: LatencyPart | None,
 ) -> list[str]:
-    latencies = (_latency(part, "p50", "p90", "p99", "max") for part in (service, response))
+    latencies = (latency_cells(part, "p50", "p90", "p99", "max") for part in (service, response))
     return [
         name,
         f"{count:,}",

@@ -21,7 +21,7 @@ MOST_PARTITIONS = 10
 _BAR_WIDTH = 10
 _NAME_WIDTH = 20
 _SHARE_WIDTH = 40
-_ACCOUNT_TRANSACTIONS_PER_S = 20_000
+ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
 _NAMES = "partition"
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
@@ -79,9 +79,9 @@ def account(record: RunRecord, page: Page) -> RenderableType:
     requests: Cell = "requests, retries included"
     if part.target is not None and part.ratio is not None:
         beside = page.ratio(part.ratio, _BAR_WIDTH).append(f" of {number(part.target)}")
-        share = part.transactions_per_s / _ACCOUNT_TRANSACTIONS_PER_S
+        share = part.transactions_per_s / ACCOUNT_TRANSACTIONS_PER_S
         requests = page.ratio(share, _BAR_WIDTH)
-        requests.append(f" of {_ACCOUNT_TRANSACTIONS_PER_S:,}")
+        requests.append(f" of {ACCOUNT_TRANSACTIONS_PER_S:,}")
         requests.append(" (the unit of newer documents)", style="dim")
     rows: list[tuple[Cell, ...]] = [
         ("entities/s", Text(number(rates.mean), style="bold"), beside),

@@ -239,6 +239,8 @@ def hottest_share(record: RunRecord) -> float | None:
 def partition_notes(record: RunRecord, ellipsis: str, ascii_only: bool = False) -> list[str]:
     """What has to be known to read the table of partitions, a sentence each."""
     notes = []
+    if record.redacted:
+        notes.append("Aliases stand for the PartitionKeys, which the run was told not to show.")
     if record.partitions_folded is not None:
         notes.append(
             f"{OTHERS}: partitions beyond the {len(record.partitions)} that are told apart, "

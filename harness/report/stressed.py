@@ -23,16 +23,14 @@ def stressed(record: RunRecord) -> list[tuple[str, str]]:
     size = f"{entity.stored_bytes:,} B stored, about {entity.wire_bytes:,} B on the wire"
     if loading.entities:
         size += f"; {loading.entities:,} loaded in {number(loading.seconds)} s"
+    ended = f", ended by {record.ended_by}" if record.ended_by else ""
     under_load = sum(point.width_s for point in record.series)
     return [
         ("stressed", record.endpoint.described),
         ("", f"{record.endpoint.host}, table {record.endpoint.table}"),
         ("load", load),
         ("entities", size),
-        (
-            "measured",
-            f"{record.measured_s:,} s of {under_load:,} s under load, ended by {record.ended_by}",
-        ),
+        ("measured", f"{record.measured_s:,} s of {under_load:,} s under load{ended}"),
         ("run", f"{record.run_id}, session {record.session}"),
     ]
 

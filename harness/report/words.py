@@ -62,8 +62,13 @@ def listed(names: Sequence[str]) -> str:
 
 def printable(text: str, ascii_only: bool = False) -> str:
     """``text`` with what a terminal would act upon, or cannot show, as ``\\u`` escapes."""
-    shown = "".join(
-        character if character.isprintable() else f"\\u{ord(character):04x}" for character in text
+    shown = (
+        text
+        if text.isprintable()
+        else "".join(
+            character if character.isprintable() else f"\\u{ord(character):04x}"
+            for character in text
+        )
     )
     return shown.encode("ascii", "backslashreplace").decode() if ascii_only else shown
 

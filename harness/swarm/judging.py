@@ -18,6 +18,7 @@ from harness.measure.verdict import exit_code, judge
 from harness.model.target import targets_for
 from harness.profile.build import conditions_of, entity_sizes
 from harness.profile.pace import scheduled
+from harness.swarm.machine import machine
 from harness.swarm.offered import offered_per_s
 from harness.workload.steps import Limit
 
@@ -114,6 +115,7 @@ def record_of(
         connections=evidence.connections,
         connections_in_use=evidence.connections_in_use,
         redacted=run.aliases is not None,
+        machine=machine(),
     )
     return build_record(
         facts,

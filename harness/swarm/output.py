@@ -16,6 +16,7 @@ from harness.report.hlog import hlog
 from harness.report.junit import junit
 from harness.report.markdown import markdown
 from harness.report.table_csv import partitions_csv
+from harness.report.web.document import document
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Names the file whose content GitHub shows on the page of a job."""
@@ -86,6 +87,7 @@ def write_outputs(
         "junit.xml": junit(record),
         "latencies.hlog": hlog(start, start + record.measured_s, latencies),
         "partitions.csv": partitions_csv(record),
+        "report.html": document(record),
     }.items():
         _write(path.with_name(name), text)
     if page := os.environ.get(STEP_SUMMARY):

@@ -22,6 +22,7 @@ from harness.measure.build_record import RunFacts, build_record
 from harness.measure.ledger import Ledger
 from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
 from harness.measure.verdict import judge
+from harness.metrics.course import LoadState, RunCourse
 from harness.metrics.exposition import Exposed, RunState
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range
 from harness.model.outcome import Outcome, Result
@@ -277,6 +278,9 @@ def test_record_metrics_and_text_say_the_same_of_a_scan(
     exposed = Exposed(
         run_id="run1",
         snapshot=ledger.snapshot(start=0, end=1, latencies=False),
+        counted_until_s=1,
+        course=RunCourse(phases=("done",), phase="done", started_s=0.0),
+        load=LoadState(),
         targets=None,
         users=1,
         workers=1,

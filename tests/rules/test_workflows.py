@@ -101,5 +101,6 @@ def test_the_document_names_every_output() -> None:
     rows = re.findall(r"^\| `([a-z.]+)` \|", DOCUMENT, re.MULTILINE)
     assert rows == [
         *("run.json", "summary.md", "junit.xml", "latencies.hlog", "partitions.csv"),
+        "report.html",
         "errors.jsonl",
     ]

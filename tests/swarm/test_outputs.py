@@ -15,7 +15,7 @@ from tests.swarm.locust_process import QUICK, LocustProcess, Stress
 pytestmark = pytest.mark.azurite
 
 OPEN = (*QUICK, "--set", "load.entities_per_s=150", "--set", "load.run_time_s=7")
-FILES = ["junit.xml", "latencies.hlog", "partitions.csv", "run.json", "summary.md"]
+FILES = ["junit.xml", "latencies.hlog", "partitions.csv", "report.html", "run.json", "summary.md"]
 BEFORE = "what another step wrote\n"
 
 
@@ -53,7 +53,7 @@ def test_a_run_leaves_its_files_and_names_them(
     assert sorted(path.name for path in folder.iterdir()) == FILES
     stdout = runs["open"].stdout
     assert f"Record: out/{folder.name}/run.json" in stdout
-    assert "Beside it: junit.xml, latencies.hlog, partitions.csv, summary.md" in stdout
+    assert "Beside it: junit.xml, latencies.hlog, partitions.csv, report.html, summary.md" in stdout
 
 
 def test_the_files_are_about_the_run(runs: dict[str, LocustProcess], folder: Path) -> None:

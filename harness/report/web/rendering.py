@@ -1,0 +1,52 @@
+"""Templates, which escape every text, and the assets of pages."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+_HERE = Path(__file__).parent
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(template: str, **content: Any) -> str:
+    """The HTML that a template makes of ``content``."""
+    return _templates().get_template(template).render(content)
+
+
+@functools.cache
+def page_css() -> str:
+    """The style of all pages."""
+    return (_HERE / "assets" / "page.css").read_text(encoding="utf-8")
+
+
+@functools.cache
+def page_js() -> str:
+    """The script of all pages."""
+    return (_HERE / "assets" / "page.js").read_text(encoding="utf-8")
+
+
+@functools.cache
+def plotly_js() -> str:
+    """The library that charts are drawn with, from the installed package."""
+    # Importing the package would take long, and nothing of it is needed but this file.
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("plotly is not installed", name="plotly")
+    script = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+    return script.read_text(encoding="utf-8")

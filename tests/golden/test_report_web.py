@@ -1,0 +1,46 @@
+"""The HTML report of a kept record must not change by accident, its scripts and its style apart.
+
+`UPDATE_GOLDEN=1 pytest tests/golden` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from harness.report.web.document import document
+from harness.report.web.update import update
+from tests.unit.courses import kept, with_courses, with_heat
+
+HERE = Path(__file__).parent
+KEYS = [f"2026-11-{day:02d}" for day in range(1, 6)]
+RECORD = with_heat(
+    with_courses(kept("run-v1-search.json")),
+    KEYS,
+    lambda row, column: 240 if column // 25 == row else 0,
+    lambda row, column: 9 if column % 40 == 8 * row else 0,
+)
+
+
+def check(name: str, text: str) -> None:
+    """``text`` is what the golden file holds."""
+    path = HERE / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_report() -> None:
+    """The report of a kept record is the same page."""
+    page = re.sub(r"<style>.*?</style>", "<style></style>", document(RECORD), flags=re.S)
+    page = re.sub(r"(<script[^>]*>).*?</script>", r"\1</script>", page, flags=re.S)
+    check("report.html", re.sub(r"'sha256-[^']*'", "'sha256-'", page))
+
+
+def test_charts() -> None:
+    """Its charts are the same figures."""
+    charts = update(RECORD, live=False)["charts"]
+    lines = [f"{name} {json.dumps(chart)}\n" for name, chart in charts.items()]
+    check("report-charts.txt", "".join(lines))

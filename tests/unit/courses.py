@@ -1,0 +1,90 @@
+"""Records with a course over time, made by hand, for the tests of what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.measure.over_time import HeatPart, KeyRangePart, LatencyCoursePart, row_of
+from harness.measure.record import RunRecord
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def kept(name: str = "run-v1.json") -> RunRecord:
+    """A record that a run kept."""
+    return RunRecord.from_json((GOLDEN / name).read_bytes())
+
+
+def with_partitions(record: RunRecord, keys: Sequence[str], *, folded: bool = False) -> RunRecord:
+    """``record`` with partitions of these keys, all like its first."""
+    like = record.partitions[0]
+    return record.model_copy(
+        update={
+            "partitions": tuple(like.model_copy(update={"key": key}) for key in keys),
+            "partitions_folded": like.model_copy(update={"key": "(other)"}) if folded else None,
+        }
+    )
+
+
+def with_heat(
+    record: RunRecord,
+    keys: Sequence[str],
+    entities: Callable[[int, int], int],
+    throttled: Callable[[int, int], int] = lambda row, column: 0,
+    columns: int | None = None,
+) -> RunRecord:
+    """``record`` with a heat map: a row a key, counts by row and column."""
+    width_s = 1
+    columns = columns or sum(point.width_s for point in record.series)
+    ranges = tuple(
+        KeyRangePart(
+            first=key,
+            last=key,
+            entities=row_of(entities(row, column) for column in range(columns)),
+            throttled=row_of(throttled(row, column) for column in range(columns)),
+        )
+        for row, key in enumerate(keys)
+    )
+    start = record.series[0].t
+    heat = HeatPart(start=start, width_s=width_s, columns=columns, ranges=ranges)
+    return record.model_copy(update={"heat": heat})
+
+
+def course(start: int, rows: Sequence[Sequence[int]], lowest_ms: float = 1.0) -> LatencyCoursePart:
+    """Operations by latency, ten rows a decade from ``lowest_ms``, and time."""
+    return LatencyCoursePart(
+        start=start,
+        width_s=1,
+        columns=len(rows[0]),
+        bounds_ms=tuple(round(lowest_ms * 10 ** (row / 10), 3) for row in range(len(rows))),
+        rows=tuple(map(row_of, rows)),
+    )
+
+
+def with_courses(record: RunRecord) -> RunRecord:
+    """``record`` with latencies over time, some of a second's worth slow, and an offered rate."""
+    start, columns = record.series[0].t, len(record.series)
+    rows = [
+        [max(0, 90 - 11 * abs(row - 6 - column % 3)) + (row == 24) for column in range(columns)]
+        for row in range(25)
+    ]
+    rows = [[0 if column == 3 else count for column, count in enumerate(row)] for row in rows]
+    series = tuple(
+        point.model_copy(
+            update={
+                "offered": 250.0,
+                "waiting": float(place % 5),
+                "dropped": float(place % 7 == 6),
+                "cpu_percent": 40.0 + place % 11,
+            }
+        )
+        for place, point in enumerate(record.series)
+    )
+    return record.model_copy(
+        update={
+            "series": series,
+            "service_over_time": course(start, rows),
+            "response_over_time": course(start, rows, lowest_ms=2.0),
+        }
+    )

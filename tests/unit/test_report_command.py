@@ -1,0 +1,64 @@
+"""``harness report``: which records it finds, what it writes, and what it says of bad input."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from tests.unit.courses import GOLDEN
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder with the folders of two runs."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        shutil.copy(GOLDEN / "run-v1.json", tmp_path / name / "run.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize("named", ["one", "one/run.json"])
+def test_a_report_stands_beside_its_record(
+    runs: Path, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run is named by its folder or its record."""
+    assert main(["report", str(runs / named)]) == 0
+    page = (runs / "one" / "report.html").read_text(encoding="utf-8")
+    assert "Throttled: 3,840 of 44,263 attempts" in page
+    assert not (runs / "two" / "report.html").exists()
+    assert capsys.readouterr().out == f"Report: {runs / 'one' / 'report.html'}\n"
+
+
+def test_each_of_several_runs_gets_its_own(runs: Path) -> None:
+    """A folder of runs is done at once."""
+    assert main(["report", str(runs)]) == 0
+    assert (runs / "one" / "report.html").exists()
+    assert (runs / "two" / "report.html").exists()
+
+
+def test_a_report_goes_where_it_is_told(runs: Path) -> None:
+    """With --out it is that file, and nothing is written beside the record."""
+    path = runs / "mine.html"
+    assert main(["report", str(runs / "one"), "--out", str(path)]) == 0
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert not (runs / "one" / "report.html").exists()
+
+
+def test_bad_input_is_said_in_a_sentence(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written, the exit code is 2, and the sentence names what is wrong."""
+    (runs / "two" / "run.json").write_text("{}", encoding="utf-8")
+    (runs / "empty").mkdir()
+    for arguments, sentence in (
+        ([str(runs)], "no record of a run"),
+        ([str(runs / "two")], "no record of a run"),
+        ([str(runs / "none")], "cannot be read"),
+        ([str(runs / "empty")], "holds no run.json"),
+        ([str(runs), "--out", "x.html"], "holds 2 runs, which do not go into one file"),
+        ([str(runs / "one"), "--out", str(runs / "no" / "x.html")], "cannot be written"),
+    ):
+        assert main(["report", *arguments]) == 2, arguments
+        assert sentence in capsys.readouterr().err
+    assert not list(runs.rglob("*.html"))

@@ -1,0 +1,258 @@
+"""The HTML report and what the live page is told: what is shown, and that nothing in it acts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html.parser
+import json
+import re
+import tomllib
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.findings import MachinePart
+from harness.measure.record import RunRecord
+from harness.model.operation import over_partitions
+from harness.report.web.document import document, embedded, live_page
+from harness.report.web.layout import SECTIONS
+from harness.report.web.rendering import page_js, plotly_js
+from harness.report.web.settings import settings as settings_text
+from harness.report.web.update import update
+from harness.report.words import partition_name, printable
+from tests.unit.courses import kept, with_courses, with_heat, with_partitions
+
+RECORD = kept()
+SEARCH = kept("run-v1-search.json")
+IDS = [block.id for section in SECTIONS for block in section.blocks]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</title></style><b>",
+    "{{ 7 * 7 }}{% raw %}",
+    "😀" * 300,
+    "x" * 1024,
+    "a\u202eb\u2028c\u0007",
+    "שלום",
+    "",
+]
+
+
+class Structure(html.parser.HTMLParser):
+    """The tags of a page with the names of their attributes, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # Whether a name has a title depends on its length.
+        self.tags.append((tag, tuple(name for name, _ in attrs if name != "title")))
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def full(keys: list[str]) -> RunRecord:
+    """A record with everything that can be shown, of partitions of these keys."""
+    record = with_heat(
+        with_partitions(with_courses(SEARCH), keys, folded=True),
+        keys[:64],
+        lambda row, column: 7 * row + column,
+        lambda row, column: (row + column) % 3,
+    )
+    versions = {"locust": "2.47.0", "gevent": "26.9.0"}
+    machine = MachinePart(cpus=2, platform="Linux", python="CPython 3.11", packages=versions)
+    return record.model_copy(update={"machine": machine, "redacted": True})
+
+
+def parts_of(record: RunRecord) -> str:
+    """All parts of a page, one after the other."""
+    return "\n".join(update(record, live=False)["parts"].values())
+
+
+def charts_of(page: str) -> dict[str, object]:
+    """The figures that a report holds."""
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
+    assert found is not None
+    figures: dict[str, object] = json.loads(found[1])
+    return figures
+
+
+def acting(text: str) -> set[str]:
+    """Characters that a page must not hold as they are."""
+    return {
+        character
+        for character in text
+        if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Cs") and character != "\n"
+    }
+
+
+def test_everything_has_its_place_on_the_page() -> None:
+    """Every part and chart that can be made has an element, and every element can be filled."""
+    assert len(IDS) == len(set(IDS))
+    shown = update(full(["a", "b"]), live=True)
+    made = {*shown["parts"], *shown["charts"]}
+    assert made - {"head"} <= set(IDS)
+    assert set(IDS) - made == {"scans", "pointers"}, "which this record has nothing for"
+
+
+@pytest.mark.parametrize("record", [RECORD, SEARCH], ids=["plain", "search"])
+def test_a_record_of_an_older_harness_is_shown(record: RunRecord) -> None:
+    """A record without heat map, courses and machine has a report of all the rest."""
+    assert record.heat is None
+    page = document(record)
+    assert set(charts_of(page)) >= {"chart-rate", "chart-throttling"}
+    text = Structure(page).text
+    assert record.verdict.sentence in text
+    assert record.run_id in text
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(HOSTILE), st.text(max_size=200)).filter(
+            lambda key: not over_partitions(key)
+        ),
+        min_size=2,
+        max_size=6,
+        unique=True,
+    )
+)
+def test_a_key_is_shown_and_never_acts(keys: list[str]) -> None:
+    """Whatever keys hold, the page has the tags of a page with plain keys, and the keys as text."""
+    page = Structure(parts_of(full(keys)))
+    assert page.tags == Structure(parts_of(full([f"k{place}" for place in range(len(keys))]))).tags
+    titles = {value for _, name, value in page.attributes if name == "title"}
+    for key in keys:
+        name = partition_name(key)
+        assert name in page.text or name in titles
+    assert not acting(parts_of(full(keys)))
+
+
+@settings(max_examples=60)
+@given(st.recursive(st.text() | st.integers(), st.lists) | st.sampled_from(HOSTILE))
+def test_data_in_a_page_is_read_as_it_was(content: object) -> None:
+    """What is embedded ends no element and no line, and JSON gives it back."""
+    text = embedded(content)
+    assert not set(text) & set("<>&\u2028\u2029\n")
+    assert json.loads(text) == content
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+def test_a_chart_shows_a_key_as_text(key: str) -> None:
+    """Names in charts hold none of the marks that the library would take for its own."""
+    charts = update(full([key, "z"]), live=False)["charts"]
+    names = charts["chart-heat"]["data"][0]["y"]
+    assert len(names) == len(set(names)) == 2
+    assert not any("<" in name or ">" in name for name in names)
+    assert not acting("".join(names))
+
+
+@pytest.mark.parametrize("letter", ["k", "é", '"', "漢"])
+def test_an_update_stays_small(letter: str) -> None:
+    """200 partitions with the longest keys and a full heat map are less than a megabyte."""
+    keys = [f"{place:04d}{letter * 1020}" for place in range(200)]
+    record = with_heat(
+        full(keys), keys[:64], lambda row, column: 1234 + row, lambda row, column: 99, columns=120
+    )
+    series = record.series * (1200 // len(record.series))
+    record = record.model_copy(update={"series": series})
+    shown = update(record, live=True)
+    assert len(json.dumps(shown)) < 1_000_000
+    rows = shown["parts"]["partitions"].count("<tr>")
+    assert rows > 50
+    assert "150 more" in shown["parts"]["partitions"]
+    assert update(record, live=False)["parts"]["partitions"].count("<tr>") > 200
+
+
+def test_a_report_asks_nobody_for_anything() -> None:
+    """Nothing in a report has an address outside it, and no script but its own may run."""
+    page = document(full(HOSTILE))
+    found = Structure(page)
+    addresses = [(name, value) for _, name, value in found.attributes if name in ("src", "href")]
+    assert addresses
+    assert all(name == "href" and value.startswith("#") for name, value in addresses)
+    assert not {"link", "img", "iframe", "object", "form"} & {tag for tag, _ in found.tags}
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+    [policy] = [value for _, name, value in found.attributes if value.startswith("default-src")]
+    for script in (plotly_js(), page_js()):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+        assert page.count(f"<script>{script}</script>") == 1
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+
+
+def test_a_report_is_read_without_scripts() -> None:
+    """Verdict, conditions, partitions, steps, profile and machine are in the page itself."""
+    record = full(["p0", "p1"])
+    text = Structure(document(record)).text
+    assert record.search is not None
+    for expected in (
+        record.verdict.sentence,
+        "lost_writes == 0",
+        "Azurite behind a model of the published limits",
+        "p1",
+        f"{record.search.steps[0].billable_transactions:,}",
+        'scheme = "single"',
+        "CPython 3.11",
+        "locust 2.47.0",
+        "Aliases stand for the PartitionKeys",
+        record.verdict.advice[0].document,
+    ):
+        assert expected in text, expected
+
+
+def test_the_live_page_takes_all_from_beside_it() -> None:
+    """Its addresses are relative, so that it works wherever it is put, and it has every element."""
+    found = Structure(live_page())
+    addresses = [value for _, name, value in found.attributes if name in ("src", "href")]
+    assert sorted(one for one in addresses if not one.startswith("#")) == [
+        *("../", "../", "data:,", "page.css", "page.js", "plotly.js"),
+    ]
+    ids = [value for _, name, value in found.attributes if name == "id"]
+    assert {*IDS, "head", "downloads"} <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert "No run yet" in found.text
+
+
+def test_what_goes_on_is_marked() -> None:
+    """A verdict in mid-run says that the run goes on; that of a report does not."""
+    assert "so far" in update(RECORD, live=True)["parts"]["verdict"]
+    assert "so far" not in update(RECORD, live=False)["parts"]["verdict"]
+
+
+@pytest.mark.parametrize("record", [RECORD, SEARCH], ids=["plain", "search"])
+def test_the_profile_is_shown_as_it_could_be_written(record: RunRecord) -> None:
+    """The settings are TOML that says the same, without those that have no value."""
+
+    def valued(content: object) -> object:
+        if isinstance(content, dict):
+            inner = {name: valued(value) for name, value in content.items() if value is not None}
+            return {name: value for name, value in inner.items() if value != {}}
+        return content
+
+    own = {k: v for k, v in record.profile.items() if k not in ("name", "question")}
+    assert tomllib.loads(settings_text(own)) == valued(own)
+    assert printable(settings_text({"question": "?"})) == ""
+
+
+def test_stages_are_tables_of_their_own() -> None:
+    """A list of tables is shown as one."""
+    stages = [{"for_s": 60.0, "to_users": None}, {"for_s": 5.0, "to_users": 3}]
+    text = settings_text({"seed": 1, "stage": stages, "load": {"a": {"b": 1}}})
+    assert tomllib.loads(text) == {
+        "seed": 1,
+        "stage": [{"for_s": 60.0}, {"for_s": 5.0, "to_users": 3}],
+        "load": {"a": {"b": 1}},
+    }

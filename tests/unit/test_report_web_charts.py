@@ -1,0 +1,159 @@
+"""The charts of a report: each figure says what the record holds, in its unit, at its time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.measure.over_time import LatencyCoursePart
+from harness.measure.record import RunRecord
+from harness.report.web.charts import charts
+from harness.report.web.percentiles import percentiles
+from tests.unit.courses import course, kept, with_courses, with_heat
+
+RECORD = kept()
+START = RECORD.series[0].t
+
+
+def heat(record: RunRecord, name: str = "chart-heat") -> dict[str, Any]:
+    """The heat map of a figure."""
+    trace: dict[str, Any] = charts(record)[name]["data"][0]
+    return trace
+
+
+def at_rate(rate: float) -> RunRecord:
+    """The kept record with a series of one rate."""
+    series = tuple(point.model_copy(update={"entities": rate}) for point in RECORD.series)
+    return RECORD.model_copy(update={"series": series})
+
+
+@pytest.mark.parametrize(
+    ("rows", "q", "expected"),
+    [
+        pytest.param([[4], [0], [1]], 50, [1.0], id="the median is among the fast"),
+        pytest.param([[4], [0], [1]], 80, [1.0], id="exactly at the edge"),
+        pytest.param([[4], [0], [1]], 81, [1.585], id="just above it"),
+        pytest.param([[4], [0], [1]], 100, [1.585], id="the slowest"),
+        pytest.param([[1], [0], [0]], 0, [1.0], id="the fastest"),
+        pytest.param([[0, 1], [0, 0], [0, 99]], 99, [None, 1.585], id="an empty column"),
+    ],
+)
+def test_percentiles_over_time(rows: list[list[int]], q: float, expected: list[Any]) -> None:
+    """A percentile is the upper bound of the row in which its rank falls, column by column."""
+    assert percentiles(course(START, rows), q) == expected
+
+
+def test_every_chart_says_what_it_shows() -> None:
+    """Each has a title, titles with units on both axes, and texts beside the pointer."""
+    record = with_heat(with_courses(RECORD), ["a"], lambda row, column: 5, lambda row, column: 1)
+    made = charts(record)
+    assert set(made) == {
+        *("chart-rate", "chart-throttling", "chart-backlog", "chart-generator", "chart-heat"),
+        *("chart-refused", "chart-service", "chart-response"),
+    }
+    for figure in made.values():
+        layout = figure["layout"]
+        assert layout["title"]["text"]
+        assert layout["xaxis"]["title"]["text"] == "time (UTC)"
+        assert layout["yaxis"]["title"]["text"]
+        assert all("%{x" in trace["hovertemplate"] for trace in figure["data"])
+
+
+def test_a_heat_map_shows_rates() -> None:
+    """Its cells are counts over their width; what took nothing is empty."""
+    record = with_heat(RECORD, ["a", "b"], lambda row, column: row * 4 * (column % 2))
+    assert record.heat is not None
+    wide = record.heat.model_copy(update={"width_s": 2, "columns": len(RECORD.series) // 2})
+    rows = tuple(
+        row.model_copy(update={"entities": " ".join(row.entities.split()[: wide.columns])})
+        for row in wide.ranges
+    )
+    trace = heat(record.model_copy(update={"heat": wide.model_copy(update={"ranges": rows})}))
+    assert set(trace["z"][0]) == {None}
+    assert trace["z"][1][:4] == [None, 2.0, None, 2.0]
+    assert trace["x"][:2] == [START * 1000, (START + 2) * 1000]
+    assert len(trace["x"]) == len(trace["z"][0]) + 1
+    assert trace["zmin"] == 0
+    assert trace["zmax"] == 2.0
+
+
+def test_a_column_that_was_cut_is_not_too_low() -> None:
+    """A column that the run covers in part is divided by that part."""
+    record = with_heat(RECORD, ["a"], lambda row, column: 12, columns=1)
+    assert record.heat is not None
+    early = record.heat.model_copy(update={"start": START - 4, "width_s": 8})
+    assert heat(record.model_copy(update={"heat": early}))["z"] == [[3.0]]
+
+
+def test_rows_with_the_same_name_stay_apart() -> None:
+    """Long keys that are shortened to the same name are rows of their own."""
+    keys = [f"{'k' * 40}{place}{'z' * 40}" for place in range(3)]
+    trace = heat(with_heat(RECORD, keys, lambda row, column: row + 1))
+    assert len(set(trace["y"])) == 3
+
+
+def test_throttling_is_shown_where_it_was() -> None:
+    """Without throttled attempts there is neither a chart nor a heat map of them."""
+    calm = tuple(
+        point.model_copy(
+            update=dict.fromkeys(
+                ("throttled", "throttled_503", "throttled_500", "throttled_429"), 0.0
+            )
+        )
+        for point in RECORD.series
+    )
+    record = with_heat(
+        RECORD.model_copy(update={"series": calm}), ["a"], lambda row, column: column
+    )
+    assert set(charts(record)) == {"chart-rate", "chart-heat"}
+    assert {"503 ServerBusy", "500 OperationTimedOut"} == {
+        trace["name"] for trace in charts(RECORD)["chart-throttling"]["data"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("rate", "lines", "note"),
+    [
+        (100.0, [], "targets 20,000 (account) and 2,000 (partition) are above this chart"),
+        (1500.0, [2000.0], "target 20,000 (account) is above this chart"),
+        (9000.0, [20000.0, 2000.0], ""),
+    ],
+)
+def test_a_far_target_does_not_squash_the_chart(rate: float, lines: list[float], note: str) -> None:
+    """A target is a line where the load came near it, and a sentence where it did not."""
+    layout = charts(at_rate(rate))["chart-rate"]["layout"]
+    assert sorted(s["y0"] for s in layout["shapes"] if s["type"] == "line") == sorted(lines)
+    words = layout["title"]["subtitle"]["text"]
+    assert sorted(words.split()) == sorted(note.split())
+
+
+def test_the_line_of_a_partition_is_for_one_partition() -> None:
+    """Where several partitions share the load their target is no line for the sum."""
+    two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
+    layout = charts(at_rate(9000.0).model_copy(update={"partitions": two}))["chart-rate"]["layout"]
+    assert [s["y0"] for s in layout["shapes"] if s["type"] == "line"] == [20000.0]
+
+
+def test_the_measured_window_is_shaded() -> None:
+    """From its opening to its end, in the time of the axis."""
+    [shade] = [
+        shape
+        for shape in charts(RECORD)["chart-rate"]["layout"]["shapes"]
+        if shape["type"] == "rect"
+    ]
+    assert shade["x0"] == RECORD.window_start * 1000
+    assert shade["x1"] == (RECORD.window_start + RECORD.measured_s) * 1000
+
+
+def test_a_latency_heat_map_has_its_percentiles() -> None:
+    """Rows lie between their bounds, and the lines are the percentiles of each column."""
+    part: LatencyCoursePart = course(START, [[1, 0], [98, 0], [1, 7]])
+    record = RECORD.model_copy(update={"service_over_time": part})
+    grid, *lines = charts(record)["chart-service"]["data"]
+    assert len(grid["y"]) == 4
+    assert grid["y"][1:] == [1.0, 1.259, 1.585]
+    assert grid["text"][1] == [98.0, 0.0]
+    assert [line["name"] for line in lines] == ["p50", "p90", "p99"]
+    assert lines[0]["y"] == [1.259, 1.585]
+    assert lines[2]["y"] == [1.259, 1.585]
