@@ -14,7 +14,7 @@ NO_TESTS := 5
 
 .DEFAULT_GOAL := help
 .PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-long test-deps \
-	lint check bench lock clean
+	lint check bench dashboards lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ check: lint test ## Run everything a change has to pass
 
 bench: dev azurite ## Run the benchmarks; each prints a ratio
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+dashboards: dev ## Make the Grafana dashboard again
+	$(BIN)/python -m dashboards.generator
 
 lock: ## Renew requirements*.txt from pyproject.toml
 	./scripts/lock

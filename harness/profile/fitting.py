@@ -69,8 +69,8 @@ def _cap(profile: Profile) -> Iterator[str]:
     for name, rate in rates.items():
         if rate > cap:
             yield (
-                f"load.max_entities_per_s: {cap:g} is below {name} ({rate:g}), and caps a load without "
-                "a rate of its own alone; lower the rate, or leave the cap out"
+                f"load.max_entities_per_s: {cap:g} is below {name} ({rate:g}), and caps a load "
+                "without a rate of its own alone; lower the rate, or leave the cap out"
             )
 
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from harness import __version__
+from harness.measure.record import RunRecord
+from harness.metrics.course import LoadState, RunCourse
 from harness.metrics.exposition import Exposed
 from harness.model.target import targets_for
+from harness.profile.pace import scheduled
 from harness.swarm.conductor import Conductor
+from harness.swarm.run import Phase, Run
+
+_PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
 def exposed(conductor: Conductor) -> Exposed | None:
@@ -14,10 +22,23 @@ def exposed(conductor: Conductor) -> Exposed | None:
     if run is None:
         return None
     plan = run.plan
+    record = conductor.record
+    # No rate is exported but those of key ranges, so that no window is needed.
+    snapshot = run.shown(run.ledger.snapshot(start=0, end=0, latencies=False))
     return Exposed(
         run_id=plan.run_id,
-        # No rate is exported, so that no window is needed.
-        snapshot=run.ledger.snapshot(start=0, end=0, latencies=False),
+        snapshot=snapshot,
+        # Reports come every second: of the last one only a part is known.
+        counted_until_s=int(conductor.clock()) - 1,
+        course=_course(run, record if record and record.run_id == plan.run_id else None),
+        load=LoadState(
+            offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
+            waiting=run.waiting if scheduled(plan.profile) else None,
+            in_flight=run.in_flight,
+            dropped=snapshot.counts.dropped,
+            billable_transactions=run.billable_transactions,
+            billable_limit=plan.profile.limits.billable_transactions,
+        ),
         targets=targets_for(run.endpoint.kind),
         users=conductor.environment.runner.user_count,
         workers=conductor.workers,
@@ -32,5 +53,26 @@ def exposed(conductor: Conductor) -> Exposed | None:
             "table": plan.table,
             "session": plan.session,
             "version": __version__,
+        },
+    )
+
+
+def _course(run: Run, record: RunRecord | None) -> RunCourse:
+    """How far ``run`` has come; ``record`` is its own, once it is judged."""
+    phase = run.phase.name.lower()
+    if record is None:
+        return RunCourse(phases=_PHASES, phase=phase, started_s=run.started_s, window=run.window)
+    start = record.window_start
+    verdict = record.verdict
+    return RunCourse(
+        phases=_PHASES,
+        phase=phase,
+        started_s=run.started_s,
+        ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
+        window=None if run.window is None else (start, start + record.measured_s),
+        verdict={
+            "verdict": verdict.result,
+            "limited_by": verdict.limited_by or "",
+            "sentence": verdict.sentence,
         },
     )

@@ -8,130 +8,38 @@ import shutil
 import socket
 import subprocess
 import threading
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.measure.latency import BUCKETS_S
-from harness.measure.ledger import Ledger
-from harness.metrics.exposition import Exposed, Read, RunState, partition_label
+from harness.metrics.exposition import Exposed, RunState
+from harness.metrics.labels import partition_label
 from harness.metrics.server import push, start_server
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
-from harness.model.target import PUBLISHED, Targets
-
-Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
-START = 1_700_000_000
-
-OK = Attempt(status=204, sent_s=START, latency_s=0.004)
-BUSY = Attempt(
-    status=503,
-    sent_s=START,
-    latency_s=0.002,
-    error_code="ServerBusy",
-    scope=Scope.PARTITION,
-    message="The server is busy.",
+from harness.model.outcome import Outcome, Result
+from tests.unit.scraped import (
+    BUSY,
+    OK,
+    RESET,
+    START,
+    Series,
+    exposed,
+    labelled,
+    rendered,
+    result,
+    scrape,
+    series,
+    value,
 )
-RESET = Attempt(
-    status=0, sent_s=START, latency_s=0.001, error_code="connection_reset", fault=Fault.RESET
-)
-
-
-def result(
-    key: str,
-    *,
-    kind: Kind = Kind.UPSERT_MERGE,
-    outcome: Outcome = Outcome.SUCCESS,
-    attempts: tuple[Attempt, ...] = (OK,),
-    entities: int = 1,
-    returned: int = 0,
-    estimated: bool = False,
-    service_s: float = 0.005,
-    due_s: float | None = None,
-    name: str = "",
-    table: str = "",
-) -> Result:
-    """A result of an operation on ``key`` that was sent at `START`."""
-    return Result(
-        operation=Operation(kind=kind, partition_key=key, row_key="r", name=name, table=table),
-        outcome=outcome,
-        sent_s=START,
-        done_s=START + service_s,
-        due_s=due_s,
-        attempts=attempts,
-        entities=entities,
-        entities_returned=returned,
-        estimated=estimated,
-    )
-
-
-def exposed(
-    *results: Result, run_id: str = "run1", cap: int = 200, targets: Targets | None = PUBLISHED
-) -> Exposed:
-    """A run that consists of ``results``."""
-    ledger = Ledger(cap=cap)
-    ledger.open_window(START, START + 10)
-    for one in results:
-        ledger.add(one)
-    return Exposed(
-        run_id=run_id,
-        snapshot=ledger.snapshot(start=START, end=START + 10, latencies=False),
-        targets=targets,
-        users=20,
-        workers=2,
-        cpu_percent={"w1": 41.5, "w2": 12.0},
-        info={"profile": "single-partition", "endpoint": "azurite", "host": "127.0.0.1:10002"},
-    )
-
-
-def series(text: str) -> Series:
-    """Every sample of a page; a series that comes twice is an error."""
-    found: Series = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            name = (sample.name, frozenset(sample.labels.items()))
-            assert name not in found, f"{name} comes twice"
-            found[name] = sample.value
-    return found
-
-
-def rendered(read: Read) -> str:
-    """The page that ``read`` leads to."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(RunState(read))
-    return generate_latest(registry).decode()
-
-
-def scrape(port: int) -> Series:
-    """A real scrape over HTTP."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        assert answer.status == 200
-        return series(answer.read().decode())
-
-
-def labelled(found: Series, name: str) -> dict[tuple[str, ...], float]:
-    """The samples of one name by their label values, ordered by label name."""
-    return {
-        tuple(value for _, value in sorted(labels)): value
-        for (of, labels), value in found.items()
-        if of == name
-    }
-
-
-def value(found: Series, name: str, **labels: str) -> float:
-    """One sample."""
-    return found[(name, frozenset(labels.items()))]
-
 
 SOME = exposed(
     result("p0"),

@@ -1,0 +1,86 @@
+"""The questions that panels ask Prometheus. Every one is about one run.
+
+Throttled attempts are those with a scope: 503, 429, and 500 where it is OperationTimedOut.
+"""
+
+from __future__ import annotations
+
+RUN = 'run="$run"'
+CHOSEN = f'{RUN},partition=~"$partition"'
+ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)"'
+"""Neither the folded rest nor queries over several partitions."""
+THROTTLED = 'scope!=""'
+
+
+def rate(counter: str, labels: str) -> str:
+    """What a counter grows by a second."""
+    return f"rate({counter}{{{labels}}}[$__rate_interval])"
+
+
+def total(of: str, *by: str) -> str:
+    """A sum, told apart by some labels."""
+    return f"sum by ({', '.join(by)}) ({of})" if by else f"sum({of})"
+
+
+PHASE = f"aztables_run_phase{{{RUN}}} == 1"
+VERDICT = f"aztables_verdict_info{{{RUN}}}"
+ENTITIES = total(rate("aztables_entities_total", RUN))
+ENTITIES_BY_PARTITION = total(rate("aztables_entities_total", CHOSEN), "partition")
+_ENTITIES_OF_ONE = total(rate("aztables_entities_total", f"{CHOSEN},{ONE_PARTITION}"), "partition")
+SHARE_OF_TARGET = (
+    f"{_ENTITIES_OF_ONE} / on () group_left () "
+    f'max(aztables_target_entities_per_second{{{RUN},scope="partition"}})'
+)
+HOTTEST = f"max({SHARE_OF_TARGET})"
+HOTTEST_TEN = f"topk(10, {SHARE_OF_TARGET})"
+ATTEMPTS = total(rate("aztables_attempts_total", RUN))
+THROTTLED_RATIO = f"{total(rate('aztables_attempts_total', f'{RUN},{THROTTLED}'))} / {ATTEMPTS}"
+ATTEMPTS_PER_OPERATION = f"{ATTEMPTS} / {total(rate('aztables_operations_total', RUN))}"
+THROTTLED_BY_SCOPE = total(rate("aztables_attempts_total", f"{RUN},{THROTTLED}"), "scope")
+OUTCOMES = total(rate("aztables_operations_total", RUN), "outcome")
+OFFERED = f"aztables_offered_entities_per_second{{{RUN}}}"
+WAITING = f"aztables_operations_waiting{{{RUN}}}"
+IN_FLIGHT = f"aztables_operations_in_flight{{{RUN}}}"
+DROPPED = rate("aztables_operations_dropped_total", RUN)
+BUDGET_LEFT = (
+    f"aztables_billable_transactions_left{{{RUN}}} / aztables_billable_transactions_limit{{{RUN}}}"
+)
+BILLED = rate("aztables_billable_transactions_total", RUN)
+CPU = f"aztables_generator_cpu_percent{{{RUN}}}"
+USERS = f"aztables_users{{{RUN}}}"
+WORKERS = f"aztables_workers{{{RUN}}}"
+RANGE_ENTITIES = total(f"aztables_key_range_entities_per_second{{{RUN}}}", "range")
+RANGE_THROTTLED = total(f"aztables_key_range_throttled_attempts_per_second{{{RUN}}}", "range")
+
+STARTED_MS = f"aztables_run_started_timestamp_seconds{{{RUN}}} * 1000"
+"""Grafana takes a moment in milliseconds."""
+MEASURED = (
+    f"aztables_measured_window_start_timestamp_seconds{{{RUN}}} <= time() "
+    f"and aztables_measured_window_end_timestamp_seconds{{{RUN}}} > time()"
+)
+ENDED_MS = (
+    f"aztables_run_ended_timestamp_seconds{{{RUN}}} * 1000 "
+    f"* on (run) group_left (verdict, sentence) {VERDICT}"
+)
+
+
+def throttled(status: int) -> str:
+    """Throttled attempts a second with one status."""
+    labels = f'{CHOSEN},status="{status}",{THROTTLED}'
+    return total(rate("aztables_attempts_total", labels), "partition", "scope")
+
+
+def buckets(latency: str) -> str:
+    """Operations a second by their latency, ``service`` or ``response``."""
+    labels = f'{RUN},latency="{latency}"'
+    return total(rate("aztables_operation_duration_seconds_bucket", labels), "le")
+
+
+def percentiles(latency: str) -> str:
+    """Exact seconds that some shares of the window's operations did not exceed."""
+    return f'aztables_latency_seconds{{{RUN},latency="{latency}"}}'
+
+
+def quantile(share: float, latency: str) -> str:
+    """Seconds that a share of the operations did not exceed."""
+    return f"histogram_quantile({share:g}, {buckets(latency)})"

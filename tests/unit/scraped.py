@@ -1,0 +1,158 @@
+"""Hand-made runs as the metrics page shows them, and what is read off a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import urllib.request
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness.measure.ledger import Ledger
+from harness.metrics.course import LoadState, RunCourse
+from harness.metrics.exposition import Exposed, Read, RunState
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from harness.model.target import PUBLISHED, Targets
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+START = 1_700_000_000
+
+OK = Attempt(status=204, sent_s=START, latency_s=0.004)
+BUSY = Attempt(
+    status=503,
+    sent_s=START,
+    latency_s=0.002,
+    error_code="ServerBusy",
+    scope=Scope.PARTITION,
+    message="The server is busy.",
+)
+RESET = Attempt(
+    status=0, sent_s=START, latency_s=0.001, error_code="connection_reset", fault=Fault.RESET
+)
+
+
+def result(
+    key: str,
+    *,
+    kind: Kind = Kind.UPSERT_MERGE,
+    outcome: Outcome = Outcome.SUCCESS,
+    attempts: tuple[Attempt, ...] = (OK,),
+    entities: int = 1,
+    returned: int = 0,
+    estimated: bool = False,
+    service_s: float = 0.005,
+    due_s: float | None = None,
+    name: str = "",
+    table: str = "",
+) -> Result:
+    """A result of an operation on ``key`` that was sent at `START`."""
+    return Result(
+        operation=Operation(kind=kind, partition_key=key, row_key="r", name=name, table=table),
+        outcome=outcome,
+        sent_s=START,
+        done_s=START + service_s,
+        due_s=due_s,
+        attempts=attempts,
+        entities=entities,
+        entities_returned=returned,
+        estimated=estimated,
+    )
+
+
+COURSE = RunCourse(
+    phases=("ramping", "measuring", "done"),
+    phase="measuring",
+    started_s=START - 5.5,
+    window=(START, START + 10),
+)
+
+
+def exposed(
+    *results: Result,
+    run_id: str = "run1",
+    cap: int = 200,
+    targets: Targets | None = PUBLISHED,
+    **changes: Any,
+) -> Exposed:
+    """A run that consists of ``results``; ``changes`` are of what is shown."""
+    ledger = Ledger(cap=cap)
+    ledger.open_window(START, START + 10)
+    for one in results:
+        ledger.add(one)
+    shown = Exposed(
+        run_id=run_id,
+        snapshot=ledger.snapshot(start=START, end=START + 10, latencies=False),
+        counted_until_s=START + 10,
+        course=COURSE,
+        load=LoadState(),
+        targets=targets,
+        users=20,
+        workers=2,
+        cpu_percent={"w1": 41.5, "w2": 12.0},
+        info={"profile": "single-partition", "endpoint": "azurite", "host": "127.0.0.1:10002"},
+    )
+    return dataclasses.replace(shown, **changes)
+
+
+def series(text: str) -> Series:
+    """Every sample of a page; a series that comes twice is an error."""
+    found: Series = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            name = (sample.name, frozenset(sample.labels.items()))
+            assert name not in found, f"{name} comes twice"
+            found[name] = sample.value
+    return found
+
+
+def rendered(read: Read) -> str:
+    """The page that ``read`` leads to."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunState(read))
+    return generate_latest(registry).decode()
+
+
+def scrape(port: int) -> Series:
+    """A real scrape over HTTP."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        assert answer.status == 200
+        return series(answer.read().decode())
+
+
+def labelled(found: Series, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of one name by their label values, ordered by label name."""
+    return {
+        tuple(value for _, value in sorted(labels)): value
+        for (of, labels), value in found.items()
+        if of == name
+    }
+
+
+def value(found: Series, name: str, **labels: str) -> float:
+    """One sample."""
+    return found[(name, frozenset(labels.items()))]
+
+
+LOAD = LoadState(
+    offered_per_s=150.0,
+    waiting=12,
+    in_flight=7,
+    dropped=3,
+    billable_transactions=940,
+    billable_limit=1000,
+)
+ENDED = dataclasses.replace(
+    COURSE,
+    phase="done",
+    ended_s=START + 8.25,
+    window=(START, START + 8),
+    verdict={
+        "verdict": "throttled",
+        "limited_by": "partition",
+        "sentence": "Throttled: partition 'p\x000'",
+    },
+)
+WHOLE = exposed(result("p0"), result("p1", attempts=(BUSY, OK)), course=ENDED, load=LOAD)
+"""With every family that there is."""
