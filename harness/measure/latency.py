@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -117,17 +118,15 @@ class LatencyHistogram:
         if count == 0:
             return None
         histogram = self._histogram
-        cumulated = list(itertools.accumulate(histogram.counts[:]))
+        # What lies above the highest latency is empty, and there is much of it.
+        last = _place(histogram.max_value, self._bits)
+        cumulated = list(itertools.accumulate(histogram.counts[: last + 1]))
 
         def at(percentile: float) -> float:
             # The smallest recorded value that at least so many latencies do not exceed.
             rank = max(1, -(-count * percentile // 100))
             return self._value_s(bisect.bisect_left(cumulated, rank))
 
-        buckets = []
-        for bound in BUCKETS_S:
-            index = histogram._counts_index_for(int(bound * 1e6))
-            buckets.append(cumulated[index])
         return LatencyView(
             count=count,
             total_s=self.total_us / 1e6,
@@ -135,13 +134,25 @@ class LatencyHistogram:
             p90_s=at(90),
             p99_s=at(99),
             max_s=histogram.get_max_value() / 1e6,
-            buckets=tuple(buckets),
+            buckets=tuple(cumulated[min(place, last)] for place in _bucket_places(self._bits)),
         )
 
     def _value_s(self, index: int) -> float:
         histogram = self._histogram
         value = histogram.get_value_from_index(index)
         return float(histogram.get_highest_equivalent_value(value)) / 1e6
+
+
+def _place(microseconds: int, bits: int) -> int:
+    """Where in a histogram a value is counted."""
+    shift = max(0, microseconds.bit_length() - bits - 1)
+    return (shift << bits) + (microseconds >> shift)
+
+
+@functools.cache
+def _bucket_places(bits: int) -> tuple[int, ...]:
+    """Where the last value of each of `BUCKETS_S` is counted."""
+    return tuple(_place(int(bound * 1e6), bits) for bound in BUCKETS_S)
 
 
 class Latencies:

@@ -70,6 +70,9 @@ def series_parts(
         group = points[first : first + width]
 
         def mean(name: str, group: tuple[SeriesPoint, ...] = group) -> float:
+            if len(group) == 1:
+                # As most are: a live page has all of them made again every other second.
+                return rounded(getattr(group[0], name))
             return rounded(sum(getattr(point, name) for point in group) / len(group))
 
         parts.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from array import array
 from collections.abc import Iterator
 
@@ -71,12 +73,13 @@ class PerSecond:
         if length <= 0:
             return 0.0
         width = min(width, length)
-        current = self.total(start, start + width)
-        best = current
-        for second in range(start + width, end):
-            current += self.at(second) - self.at(second - width)
-            best = max(best, current)
-        return best / width
+        # Nothing is negative: no window that reaches beyond what is known has more in it.
+        known = self._counts[max(0, start - self._base) : max(0, end - self._base)]
+        if len(known) <= width:
+            return sum(known) / width
+        sums = list(itertools.accumulate(known, initial=0))
+        most: int = max(map(operator.sub, sums[width:], sums))
+        return most / width
 
     def encode(self) -> list[int]:
         """Its content for the wire: the first second, then the sums."""

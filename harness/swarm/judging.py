@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,8 @@ def record_of(
         over: Whether it has ended: then last reports are missed, and its books have to balance.
     """
     plan, profile = run.plan, run.plan.profile
-    counted = run.snapshot(now_s, latencies=True)
-    snapshot = run.shown(counted)
+    counted = run.snapshot(now_s if over else _reported_s(now_s), latencies=True)
+    snapshot = run.shown(counted if over else _reported(counted, now_s))
     generator = run.generator.view(snapshot.start, snapshot.end)
     targets = targets_for(run.endpoint.kind)
     stored, wire = entity_sizes(profile, plan.run_id)
@@ -133,6 +134,17 @@ def record_of(
             conditions=conditions,
         ),
     )
+
+
+def _reported_s(now_s: float) -> int:
+    """The second up to which all is reported: of the last one a part is known, and rates fall."""
+    return int(now_s) - 1
+
+
+def _reported(snapshot: Snapshot, now_s: float) -> Snapshot:
+    end = _reported_s(now_s)
+    known = tuple(point for point in snapshot.series if point.second < end)
+    return dataclasses.replace(snapshot, series=known)
 
 
 def _wanted_per_s(run: Run, snapshot: Snapshot) -> float | None:

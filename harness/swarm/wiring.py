@@ -26,10 +26,13 @@ from harness.swarm.conductor import Conductor
 from harness.swarm.exposing import exposed
 from harness.swarm.inbox import Inbox
 from harness.swarm.options import add_options
+from harness.swarm.pages import PLACE, add_pages
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.refusing import refuse
 from harness.swarm.repeats import Repeats
 from harness.swarm.sharing import live_workers
+from harness.swarm.showing import Showing
+from harness.swarm.tab import add_tab
 from harness.swarm.terminal import Terminal
 from harness.swarm.web import wrap_start
 from harness.swarm.worker import HELLO_MESSAGE, REFUSED_MESSAGE, attach
@@ -224,6 +227,7 @@ class Wiring:
         gevent.signal_handler(signal.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
 
     def _set_up_web(self, web_ui: WebUI, conductor: Conductor) -> None:
+        options = self._options
         web_ui.template_args["all_profiles"] = shipped_names(shipped_directory())
         wrap_start(
             self._environment,
@@ -232,11 +236,13 @@ class Wiring:
             unready=lambda: conductor.unready,
             prepare=self._prepare_from_form,
         )
-        scheme = "https" if self._options.tls_cert else "http"
-        self._terminal.say(
-            f"Web UI: {scheme}://{self._options.web_host}:{self._options.web_port}"
-            f"{self._options.web_base_path or ''}   (Ctrl-C ends it)"
-        )
+        base_path = options.web_base_path or ""
+        showing = Showing(conductor)
+        add_pages(web_ui, showing, out=options.out, base_path=base_path)
+        add_tab(web_ui, showing)
+        scheme = "https" if options.tls_cert else "http"
+        url = f"{scheme}://{options.web_host}:{options.web_port}{base_path.rstrip('/')}"
+        self._terminal.say(f"Web UI: {url}   (Ctrl-C ends it)\nCharts: {url}/{PLACE}/")
 
     def _on_interrupt(self) -> None:
         """Ctrl-C: end the run as any other end, then the process; a second one hurries."""

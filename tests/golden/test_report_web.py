@@ -36,7 +36,7 @@ def test_report() -> None:
     """The report of a kept record is the same page."""
     page = re.sub(r"<style>.*?</style>", "<style></style>", document(RECORD), flags=re.S)
     page = re.sub(r"(<script[^>]*>).*?</script>", r"\1</script>", page, flags=re.S)
-    check("report.html", re.sub(r"'sha256-[^']*'", "'sha256-'", page))
+    check("report.html", re.sub(r"sha256-[A-Za-z0-9+/=]*", "sha256-", page))
 
 
 def test_charts() -> None:

@@ -34,7 +34,7 @@ ACCOUNT = "ownaccount"
 KEY = base64.b64encode(bytes(range(7, 71))).decode()
 PAGES = (
     *("/", "/stats/requests", "/logs", "/exceptions", "/tasks", "/stats/report"),
-    *("/stats/requests/csv", "/stats/failures/csv", "/exceptions/csv"),
+    *("/stats/requests/csv", "/stats/failures/csv", "/exceptions/csv", "/stress/", "/stress/data"),
 )
 WEB = tuple(option for option in QUICK if option != "--headless")
 

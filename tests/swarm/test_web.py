@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import http.client
 import json
 import re
 import time
@@ -41,6 +42,22 @@ WRONG_FORMS = {
     "no users": ({**GOOD, "user_count": "0"}, "at least one user"),
     "users in words": ({**GOOD, "user_count": "many"}, "'many'"),
 }
+PATHS = {
+    "/stress/runs/{second}/run.json": 200,
+    "/stress/runs/{second}/partitions.csv": 200,
+    "/stress/runs/{second}/report.html": 200,
+    "/stress/runs/{first}/run.json": 404,
+    "/stress/runs/{second}/nosuch.json": 404,
+    "/stress/runs/{second}/../{first}/run.json": 404,
+    "/stress/runs/{second}/..%2f{first}%2frun.json": 404,
+    "/stress/runs/..%2f..%2f..%2fetc/passwd": 404,
+    "/stress/runs/../../../../etc/passwd": 404,
+    "/stress/runs/%2e%2e/run.json": 404,
+    "/stress/..%2fpyproject.toml": 404,
+    "/stress/page.py": 404,
+    "/stress/plotly.js": 200,
+}
+"""Below the page: what is there after the second run, and what is never given away."""
 
 
 class Ui:
@@ -54,6 +71,21 @@ class Ui:
         with urllib.request.urlopen(self.url + path, data, timeout=20) as answer:
             text: str = answer.read().decode()
         return text
+
+    def fetch(self, path: str) -> tuple[int, bytes]:
+        """Status and content of an answer, the path sent as it is."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=20)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def told(self) -> dict[str, Any]:
+        """What our own page is told."""
+        content: dict[str, Any] = json.loads(self.get("/stress/data"))
+        return content
 
     def start(self, form: dict[str, str]) -> dict[str, Any]:
         answer = self.get("/swarm", urllib.parse.urlencode(form).encode())
@@ -81,6 +113,8 @@ class Session:
     page: str
     answers: dict[str, dict[str, Any]]
     requests_before: list[Seen]
+    told: list[dict[str, Any]]
+    fetched: dict[str, tuple[int, bytes]]
     metrics: list[str]
     locust_counts: list[int]
     records: list[RunRecord]
@@ -118,11 +152,17 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
     requests_before = list(proxy.seen)
     answers = {name: ui.start(form) for name, (form, _) in WRONG_FORMS.items()}
     requests_before = proxy.seen[len(requests_before) :]
+    told = [ui.told()]
     answers["first"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "5s"})
     ui.wait_for_records(1)
+    told.append(ui.told())
     note()
     answers["second"] = ui.start({**GOOD, "profile": "key-spread", "run_time": "5"})
     ui.wait_for_records(2)
+    told.append(ui.told())
+    first, second = (answer["run_id"] for answer in told[1:])
+    paths = [path.format(first=first, second=second) for path in PATHS]
+    fetched = dict(zip(PATHS, map(ui.fetch, paths), strict=True))
     note()
     answers["third"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "60s"})
     wait_until(lambda: ui.process.stdout.count("[3/4]") == 3, "the third run sends")
@@ -145,6 +185,8 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
         page=page,
         answers=answers,
         requests_before=requests_before,
+        told=told,
+        fetched=fetched,
         metrics=metrics,
         locust_counts=locust_counts,
         records=ui.process.records,
@@ -239,6 +281,23 @@ def test_nobody_sees_a_traceback(session: Session) -> None:
     assert "Traceback" not in session.process.said
     assert "nanobind" not in session.process.said
     assert session.process.process.returncode == session.records[-1].exit_code
+
+
+def test_our_page_is_told_of_each_run(session: Session) -> None:
+    """Of none before the first, then of the last one alone."""
+    nothing, first, second = session.told
+    assert (nothing["state"], nothing["run_id"], nothing["charts"]) == ("none", None, {})
+    for answer, record in ((first, session.records[0]), (second, session.records[1])):
+        assert (answer["state"], answer["run_id"]) == ("ended", record.run_id)
+        assert "chart-heat" in answer["charts"]
+    assert "single-partition" not in json.dumps(second)
+
+
+def test_only_files_of_the_last_run_are_given_away(session: Session) -> None:
+    """Known names of one folder; nothing by a path, nothing of another run."""
+    assert {path: status for path, (status, _) in session.fetched.items()} == PATHS
+    saved = RunRecord.from_json(session.fetched["/stress/runs/{second}/run.json"][1])
+    assert saved == session.records[1]
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

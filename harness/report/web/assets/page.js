@@ -98,6 +98,7 @@
         changed.push(id);
         // All of them have their place before the first is drawn, which takes its width from it.
         find(id).closest(".chart").hidden = false;
+        find(id).closest("section").hidden = false;
       }
     }
     changed.forEach(draw);

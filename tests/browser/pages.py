@@ -1,0 +1,125 @@
+"""What a user does with Locust's page and with ours, and what was noted meanwhile."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+import urllib.request
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.swarm.locust_process import PATIENCE_S
+
+PATIENCE_MS = PATIENCE_S * 1000
+WIDTH, HEIGHT = 1200, 800
+
+
+class Pages:
+    """Opens pages, and notes what they load and what goes wrong in them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self.opened: list[Page] = []
+        self.loaded: set[str] = set()
+        self.wrong: list[str] = []
+
+    def __call__(
+        self, url: str, *, scheme: Literal["light", "dark"] = "light", height: int = HEIGHT
+    ) -> Page:
+        """A page in a browser profile of its own, at ``url``."""
+        context = self._browser.new_context(
+            viewport={"width": WIDTH, "height": height},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        self.watch(page)
+        page.goto(url)
+        return page
+
+    def watch(self, page: Page) -> None:
+        """Note what it loads, and what goes wrong in it."""
+        self.opened.append(page)
+        page.on("request", lambda request: self.loaded.add(request.url))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: self.wrong.append(f"a dialog: {dialog.message}"))
+        page.on(
+            "console",
+            lambda said: self.wrong.append(said.text) if said.type == "error" else None,
+        )
+
+    def hosts(self) -> set[str]:
+        """Where everything came from that was not inside a page."""
+        split = (urllib.parse.urlsplit(url) for url in self.loaded)
+        return {part.netloc for part in split if part.scheme not in ("data", "blob")}
+
+    def close(self) -> None:
+        for context in {page.context for page in self.opened}:
+            context.close()
+
+
+class LocustUi:
+    """Locust's own page of one process, used as a user would."""
+
+    def __init__(self, url: str, page: Page) -> None:
+        self.url = url
+        self.page = page
+
+    def start(self, profile: str, *, users: int = 4, run_time: str = "", host: str = "") -> None:
+        """Fill in the form and press its button."""
+        page = self.page
+        self.open_options()
+        page.fill("input[name=userCount]", str(users))
+        page.fill("input[name=spawnRate]", "100")
+        if host:
+            page.fill("input[name=host]", host)
+        page.fill("input[name=runTime]", run_time)
+        page.fill("input[name=profile]", profile)
+        page.locator("button[type=submit]").click()
+
+    def open_options(self) -> None:
+        """Open the part of the form that has run time and profile."""
+        if not self.page.is_visible("input[name=profile]"):
+            self.page.get_by_role("button", name="Advanced options").click()
+            self.page.wait_for_selector("input[name=profile]")
+
+    def again(self) -> None:
+        """After a run, back to the form."""
+        self.page.get_by_role("button", name="New").click()
+
+    def stop(self) -> None:
+        """Press Stop."""
+        self.page.get_by_role("button", name="Stop").click()
+
+    def open_tab(self, title: str = "Partitions") -> None:
+        """Open a tab."""
+        self.page.get_by_role("tab", name=title).click()
+
+    def rows(self) -> dict[str, dict[str, str]]:
+        """The rows of the open tab's table: by the first cell, each with its columns' titles."""
+        # In one go: the page may draw other rows between two questions.
+        titles, *cells = self.page.evaluate(
+            "[...document.querySelectorAll('table tr')]"
+            ".map(row => [...row.children].map(cell => cell.innerText.trim()))"
+        ) or [[]]
+        return {row[0]: dict(zip(titles, row, strict=True)) for row in cells}
+
+    def data(self) -> dict[str, Any]:
+        """What our own page is told."""
+        with urllib.request.urlopen(f"{self.url}/stress/data", timeout=20) as answer:
+            content: dict[str, Any] = json.loads(answer.read())
+        return content
+
+
+def says(page: Page, text: str) -> None:
+    """Wait until our page says ``text`` of the run's state."""
+    expect(page.locator("#state")).to_contain_text(text, timeout=PATIENCE_MS)
+
+
+def drawn(page: Page, chart: str) -> None:
+    """Wait until a heat map is there, with a picture of a size in it."""
+    image = page.locator(f"#{chart} .heatmaplayer image").first
+    expect(image).to_be_visible(timeout=PATIENCE_MS)
+    assert float(image.get_attribute("width") or 0) > 0

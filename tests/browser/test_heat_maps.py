@@ -1,0 +1,161 @@
+"""A hot key is a line, an append-only key a diagonal, a good spread an even field."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page
+
+from harness.measure.over_time import counts_of
+from harness.measure.record import RunRecord
+from tests.browser.pages import LocustUi, Pages, drawn, says
+from tests.swarm.locust_process import ROOT, Stress, free_port, wait_until
+
+pytestmark = [pytest.mark.azurite, pytest.mark.browser]
+
+HOT_KEY = """\
+# What does one busy tenant among twenty do?
+
+[keys]
+partitions = 20
+rows_per_partition = 50
+distribution = "zipfian"
+theta = 1.3
+
+[load]
+users = 8
+max_entities_per_s = 300
+"""
+"""A file of one's own: it can be chosen because Locust was started with it."""
+SECONDS = 15
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One run as a user saw it, and its record."""
+
+    record: RunRecord
+    ranges: int
+    rows: dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def seen(
+    stress: Stress,
+    pages: Pages,
+    picture: Callable[..., None],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, Seen]]:
+    """Three runs, one after the other, from the same form; the page is open all the time."""
+    folder = tmp_path_factory.mktemp("own")
+    own = folder / "hot-key.toml"
+    own.write_text(HOT_KEY, encoding="utf-8")
+    limits = folder / "limits.toml"
+    # A partition serves so little that only the busiest of twenty asks for more.
+    demo = (ROOT / "limits" / "demo.toml").read_text(encoding="utf-8")
+    changed = demo.replace("entities_per_s = 250.0", "entities_per_s = 70.0")
+    changed = changed.replace("entities_per_s = 500.0", "entities_per_s = 2500.0")
+    assert changed.count("70.0") == 1
+    limits.write_text(changed, encoding="utf-8")
+    port = free_port()
+    process = stress(
+        *("--profile", str(own), "--throttling", str(limits), "--web-port", str(port)),
+        *("--set", "load.settle_s=0", "--set", "loading.settle_s=0", "--set", "conditions=[]"),
+    )
+    process.until_said("Charts:")
+    url = f"http://127.0.0.1:{port}"
+    ui, live = LocustUi(url, pages(url)), pages(f"{url}/stress/", height=1150)
+    found: dict[str, Seen] = {}
+    for name, profile in {
+        "hot-key": str(own),
+        "append-only": "compare-append-only",
+        "even-spread": "compare-spread",
+    }.items():
+        if found:
+            ui.again()
+        ui.start(profile, users=8, run_time=str(SECONDS))
+        ui.open_tab()
+        wait_until(lambda: len(ui.rows()) > 10, "rows")
+        wait_until(lambda: _measured(ui) >= SECONDS - 4, "a picture's worth", SECONDS + 60)
+        rows = ui.rows()
+        if name == "hot-key":
+            picture(ui.page, "web-tab")
+        says(live, "ended by run time")
+        drawn(live, "chart-heat")
+        _show_course(live)
+        picture(live, f"web-{name}")
+        found[name] = Seen(
+            record=process.records[-1],
+            ranges=live.locator("#chart-heat .ytick text").count(),
+            rows=rows,
+        )
+    yield found
+    process.interrupt()
+    process.wait()
+
+
+def _measured(ui: LocustUi) -> int:
+    """Points of the series so far."""
+    charts = ui.data()["charts"]
+    return len(charts["chart-rate"]["data"][0]["x"]) if "chart-rate" in charts else 0
+
+
+def _show_course(live: Page) -> None:
+    live.evaluate("document.getElementById('over-time').scrollIntoView()")
+    live.wait_for_timeout(300)
+
+
+def _sums(record: RunRecord) -> list[int]:
+    """Entities of each range of the map."""
+    assert record.heat is not None
+    return [sum(counts_of(row.entities)) for row in record.heat.ranges]
+
+
+def test_a_hot_key_is_a_line(seen: dict[str, Seen]) -> None:
+    """One row of the map has far more than the others, and is what the gateway refuses."""
+    record = seen["hot-key"].record
+    assert record.heat is not None
+    sums = _sums(record)
+    hottest = sums.index(max(sums))
+    assert max(sums) > 4 * sorted(sums)[len(sums) // 2]
+    refused = [sum(counts_of(row.throttled)) for row in record.heat.ranges]
+    assert refused.index(max(refused)) == hottest
+    assert max(refused) > 0
+
+
+def test_the_hot_key_stands_first_in_the_tab(seen: dict[str, Seen]) -> None:
+    """The most accessed and most throttled partition is the first one below the account."""
+    rows = list(seen["hot-key"].rows.values())
+    hot = rows[3]
+    assert (
+        hot["Partition"]
+        == max(seen["hot-key"].record.partitions, key=lambda part: part.entities).key
+    )
+    assert float(hot["503/s"]) > 0
+    assert float(hot["Entities/s"]) > float(rows[6]["Entities/s"])
+
+
+def test_an_append_only_key_is_a_diagonal(seen: dict[str, Seen]) -> None:
+    """The later the higher: what is written last is the end of the map, where nothing was."""
+    record = seen["append-only"].record
+    assert record.heat is not None
+    last = [counts_of(row.entities) for row in record.heat.ranges][-1]
+    half = len(last) // 2
+    assert sum(last[:half]) < sum(last[half:])
+
+
+def test_a_good_spread_is_an_even_field(seen: dict[str, Seen]) -> None:
+    """No range has much more than another."""
+    sums = _sums(seen["even-spread"].record)
+    assert len(sums) > 30
+    assert max(sums) < 4 * (sum(sums) / len(sums))
+
+
+def test_the_map_is_drawn_with_all_its_ranges(seen: dict[str, Seen]) -> None:
+    """In the browser every row has its name, or every second one where they are many."""
+    for name, one in seen.items():
+        assert one.record.heat is not None
+        rows = len(one.record.heat.ranges)
+        assert rows // 4 < one.ranges <= rows, name

@@ -1,0 +1,196 @@
+"""What pages are shown of a run: one record a second for everybody, and then the run's own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import gevent
+import orjson
+import pytest
+
+from harness.measure.record import RunRecord
+from harness.swarm.conductor import Conductor
+from harness.swarm.loading import Loaded
+from harness.swarm.pages import Updates
+from harness.swarm.run import Phase
+from harness.swarm.showing import FRESH_FOR_S, Showing, State
+from harness.swarm.tab import Rows
+
+RECORD = RunRecord.from_json((Path(__file__).parents[1] / "golden" / "run-v1.json").read_bytes())
+
+
+class Plan:
+    profile_name = "single-partition"
+    run_id = RECORD.run_id
+
+
+class OneRun:
+    """As much of a run as pages read; it counts how often its record is made."""
+
+    def __init__(self, phase: Phase, takes_s: float = 0.0) -> None:
+        self.plan = Plan()
+        self.phase = phase
+        self.loaded = Loaded(entities=40)
+        self.epoch_s = 1_000.0
+        self.window: tuple[int, int] | None = (1_003, 1_033)
+        self.ended_by = ""
+        self.takes_s = takes_s
+        self.made = 0
+
+    def so_far(self, now_s: float) -> RunRecord:
+        self.made += 1
+        gevent.sleep(self.takes_s)
+        return RECORD
+
+
+class Leader:
+    """As much of a conductor."""
+
+    def __init__(self, run: OneRun | None) -> None:
+        self.run = run
+        self.record: RunRecord | None = None
+        self.now_s = 1_012.0
+
+    def clock(self) -> float:
+        return self.now_s
+
+
+def showing(leader: Leader) -> Showing:
+    return Showing(cast(Conductor, leader))
+
+
+def data(of: Showing, folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = orjson.loads(Updates(of, folder).now())
+    return content
+
+
+def test_before_the_first_run_there_is_nothing(tmp_path: Path) -> None:
+    """Page and tab say so, in so many words."""
+    nothing = showing(Leader(None))
+    assert data(nothing, tmp_path) == {
+        "state": "none",
+        "sentence": "No run yet.",
+        "run_id": None,
+        "parts": {},
+        "charts": {},
+    }
+    assert [row["partition"] for row in Rows(nothing).now()] == ["No run yet."]
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "sentence"),
+    [
+        (Phase.PREPARED, State.PREPARING, "making and loading the table, 40 entities so far"),
+        (Phase.LOADING, State.PREPARING, "making and loading the table, 40 entities so far"),
+        (Phase.RAMPING, State.RUNNING, "under load for 0:12"),
+        (Phase.MEASURING, State.RUNNING, "measured 9 of 30 s"),
+        (Phase.ENDING, State.RUNNING, "ending by Stop, being judged"),
+    ],
+)
+def test_each_phase_has_its_state_and_sentence(phase: Phase, state: State, sentence: str) -> None:
+    """A reader knows how far the run has come."""
+    run = OneRun(phase)
+    run.ended_by = "Stop"
+    shown = showing(Leader(run)).now()
+    assert shown.state is state
+    assert sentence in shown.sentence
+    assert shown.run_id == RECORD.run_id
+    assert (shown.record is None) == (state is State.PREPARING)
+
+
+def test_before_the_window_opens_nothing_is_measured() -> None:
+    """While users come the sentence says that nothing counts yet."""
+    run = OneRun(Phase.RAMPING)
+    run.window = None
+    assert "nothing is measured yet" in showing(Leader(run)).now().sentence
+
+
+def test_many_browsers_at_once_are_one_record(tmp_path: Path) -> None:
+    """Thirty ask while a record is being made, which gives way to them: it is made once."""
+    run = OneRun(Phase.MEASURING, takes_s=0.2)
+    updates = Updates(showing(Leader(run)), tmp_path)
+    asking = [gevent.spawn(updates.now) for _ in range(30)]
+    gevent.joinall(asking, timeout=30, raise_error=True)
+    assert run.made == 1
+    assert len({browser.value for browser in asking}) == 1
+
+
+def test_page_and_tab_share_a_record(tmp_path: Path) -> None:
+    """Both are made of the same moment."""
+    run = OneRun(Phase.MEASURING)
+    shared = showing(Leader(run))
+    rows, content = Rows(shared).now(), data(shared, tmp_path)
+    assert run.made == 1
+    assert content["sentence"] == rows[0]["partition"]
+
+
+def test_a_live_record_is_made_again_after_a_second() -> None:
+    """A page that asks all the time sees the run go on, and makes no more than that of it."""
+    run = OneRun(Phase.MEASURING)
+    shared = showing(Leader(run))
+    began_s = time.monotonic()
+    while run.made < 3:
+        assert time.monotonic() < began_s + 30
+        shared.now()
+        gevent.sleep(0.01)
+    assert time.monotonic() - began_s >= 2 * FRESH_FOR_S
+
+
+def test_a_record_that_takes_long_is_made_more_rarely() -> None:
+    """The process may send load too: most of its time is left for that."""
+    run = OneRun(Phase.MEASURING, takes_s=1.0)
+    shared = showing(Leader(run))
+    shared.now()
+    gevent.sleep(FRESH_FOR_S + 0.2)
+    shared.now()
+    assert run.made == 1
+
+
+def test_the_end_is_shown_at_once_and_kept() -> None:
+    """The record is the run's own, and nothing is made any more."""
+    run = OneRun(Phase.MEASURING)
+    leader = Leader(run)
+    shared = showing(leader)
+    assert shared.now().state is State.RUNNING
+    run.phase, leader.record = Phase.DONE, RECORD
+    ended = shared.now()
+    assert ended.record is RECORD
+    assert ended.sentence == "single-partition: ended by run time at 08:54:15 UTC."
+    gevent.sleep(FRESH_FOR_S + 0.2)
+    assert shared.now() is ended
+    assert run.made == 1
+
+
+def test_a_run_that_never_began_says_where_to_look() -> None:
+    """Loading failed: there is no record, and no page full of nothing."""
+    shown = showing(Leader(OneRun(Phase.DONE))).now()
+    assert shown.state is State.ENDED
+    assert shown.record is None
+    assert "the terminal says why" in shown.sentence
+
+
+def test_another_run_is_shown_at_once() -> None:
+    """What was kept of the first is gone as soon as a second is prepared."""
+    leader = Leader(OneRun(Phase.DONE))
+    leader.record = RECORD
+    shared = showing(leader)
+    assert shared.now().record is RECORD
+    leader.run = OneRun(Phase.PREPARED)
+    assert shared.now().record is None
+
+
+def test_only_files_that_are_there_are_offered(tmp_path: Path) -> None:
+    """Links are made for what the run left, and only once it has."""
+    leader = Leader(OneRun(Phase.DONE))
+    leader.record = RECORD
+    folder = tmp_path / RECORD.run_id
+    folder.mkdir()
+    for name in ("run.json", "summary.md", "secret.txt"):
+        (folder / name).write_text("x", encoding="utf-8")
+    links = data(showing(leader), tmp_path)["parts"]["downloads"]
+    assert f'href="runs/{RECORD.run_id}/run.json"' in links
+    assert "summary.md" in links
+    assert "report.html" not in links
+    assert "secret" not in links

@@ -1,0 +1,124 @@
+"""The rows of the tab "Partitions": figures that can be sorted, what is most in demand first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure.record import EstimatePart, PartitionPart, RunRecord
+from harness.report.partitions_tab import COLUMNS, in_demand, row_of_text, rows_of
+
+RECORD = RunRecord.from_json((Path(__file__).parents[1] / "golden" / "run-v1.json").read_bytes())
+PART = RECORD.partitions[0]
+
+
+def part(key: str, entities: int, throttled: int = 0, **parts: Any) -> PartitionPart:
+    attempts = {"204": entities, "503 ServerBusy partition": throttled}
+    changes = {"key": key, "entities": entities, "attempts_by_status": attempts, **parts}
+    return PART.model_copy(update=changes)
+
+
+def record(*partitions: PartitionPart, **parts: Any) -> RunRecord:
+    return RECORD.model_copy(update={"partitions": partitions, **parts})
+
+
+def test_the_verdict_and_the_account_stand_above_the_partitions() -> None:
+    """A few words say how it goes, a row holds the whole account against its target."""
+    verdict, account, first = rows_of(RECORD, live=True)[:3]
+    assert verdict == row_of_text("So far: throttled, limited by the partition")
+    assert str(rows_of(RECORD, live=False)[0]["partition"]).startswith("Verdict: throttled")
+    assert account["partition"] == "The whole account"
+    assert str(account["of_target"]).endswith("of\N{NO-BREAK SPACE}20,000")
+    assert first["partition"] == PART.key
+    assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}2,000")
+
+
+def test_every_row_fills_every_column() -> None:
+    """A missing cell would be shown as nothing, and sorted as nothing."""
+    parts = [part("a", 5), part("b", 3, service_ms=None, response_ms=None)]
+    for row in rows_of(record(*parts, partitions_folded=part("", 9)), live=True):
+        assert row.keys() == COLUMNS.keys()
+
+
+def test_figures_are_numbers() -> None:
+    """Columns are sorted by value, not by their first digit."""
+    row = rows_of(RECORD, live=False)[2]
+    service = PART.service_ms
+    assert service is not None
+    assert row["entities_per_s"] == round(PART.entities_per_s.mean)
+    assert row["service_p99"] == pytest.approx(service.p99, rel=0.05)
+    series = RECORD.series
+    seconds = series[-1].t + series[-1].width_s - series[0].t
+    refused = sum(
+        count for name, count in PART.attempts_by_status.items() if name.startswith("503 ")
+    )
+    assert refused > 0
+    assert row["throttled_503"] == pytest.approx(refused / seconds, rel=0.05)
+
+
+def test_the_most_accessed_and_the_most_throttled_come_first() -> None:
+    """Neither a busy partition nor a refused one is far down."""
+    cold = [part(f"cold{number}", 10) for number in range(50)]
+    parts = [*cold, part("refused", 1, throttled=90), part("hot", 900), part("warm", 100, 10)]
+    assert [one.key for one in in_demand(record(*parts))][:3] == ["refused", "hot", "warm"]
+
+
+def test_partitions_that_are_alike_keep_their_order() -> None:
+    """A table that is drawn again every other second does not jump about."""
+    parts = [part(f"p{number}", 10) for number in range(9)]
+    assert in_demand(record(*parts)) == parts
+
+
+def test_the_folded_rest_is_named() -> None:
+    """What is not told apart is one row, last, held against no target."""
+    last = rows_of(record(part("a", 5), partitions_folded=part("", 7)), live=True)[-1]
+    assert last["partition"] == "all others, beyond the 1 told apart"
+    assert last["of_target"] == ""
+    assert all(row["partition"] != "" for row in rows_of(RECORD, live=True))
+
+
+def test_a_partition_that_was_told_apart_late_is_marked() -> None:
+    """Its figures are too low by what came before."""
+    estimate = EstimatePart(at_least=1, at_most=9)
+    late = part("late", 5, exact=False, since=1_700_000_000.0, estimate=estimate)
+    assert rows_of(record(late), live=True)[2]["partition"] == "late ~"
+
+
+def test_before_the_window_opens_rates_cover_the_ramp() -> None:
+    """The table is not full of zeros while users come."""
+    nothing = PART.entities_per_s.model_copy(update={"mean": 0.0, "best_1s": 0.0, "best_10s": 0.0})
+    series = tuple(
+        RECORD.series[0].model_copy(update={"t": 1_700_000_000 + second, "width_s": 1})
+        for second in range(4)
+    )
+    early = record(part("a", 800, entities_per_s=nothing), measured_s=0, series=series)
+    row = rows_of(early, live=True)[2]
+    assert row["entities_per_s"] == 200
+    assert "10%" in str(row["of_target"])
+
+
+def test_where_nothing_was_sent_nothing_is_divided() -> None:
+    """A run that has just begun has rows all the same."""
+    rows = rows_of(record(part("a", 0), measured_s=0, series=()), live=True)
+    assert rows[2]["entities_per_s"] == rows[2]["throttled_503"] == 0
+
+
+def test_where_no_target_holds_none_is_shown() -> None:
+    """Request units are no entities a second."""
+    account = RECORD.account.model_copy(update={"target": None, "ratio": None})
+    rows = rows_of(record(part("a", 5, target=None, ratio=None), account=account), live=True)
+    assert [row["of_target"] for row in rows[1:]] == ["no target", "no target"]
+
+
+def test_long_and_strange_keys_stay_in_their_cell() -> None:
+    """A key of a kilobyte is shortened in the middle; what cannot be printed is spelt out."""
+    long = "<b>" + "x" * 1018 + "end"
+    names = [
+        row["partition"] for row in rows_of(record(part(long, 5), part("a\x9bb", 4)), live=True)
+    ]
+    assert len(str(names[2])) <= 80
+    assert str(names[2]).startswith("<b>x")
+    assert str(names[2]).endswith("xend")
+    assert names[3] == "a\\u009bb"
