@@ -308,6 +308,7 @@ class Conductor:
 
     def give_up(self, run: Run, sentence: str, code: int = 2) -> None:
         """End a run that could not begin: say why, leave nothing behind."""
+        run.problem = sentence
         self._terminal.complain(sentence)
         self.environment.process_exit_code = code
         self._clean_up(run)

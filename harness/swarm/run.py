@@ -101,6 +101,7 @@ class Run:
         self.began_with: tuple[str, ...] = ()
         self.found: dict[str, dict[str, Any]] = {}
         self.ended_by = ""
+        self.problem = ""
         self.step: Step | None = None
         self.offered_per_s: float | None = None
         self.aliases = aliases

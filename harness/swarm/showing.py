@@ -96,7 +96,7 @@ class Showing:
                 state, sentence = State.PREPARING, preparing(run)
             case Phase.DONE:
                 record = conductor.record
-                state, sentence = State.ENDED, ended(record)
+                state, sentence = State.ENDED, ended(record, run.problem)
             case _:
                 state, sentence = State.RUNNING, running(run, now_s)
                 if run.epoch_s:
@@ -125,9 +125,15 @@ def running(run: Run, now_s: float) -> str:
     return f"{run.plan.profile_name}: running, {under_load}, {measured}."
 
 
-def ended(record: RunRecord | None) -> str:
-    """The sentence of a run that is over, with its record where it came that far."""
+def ended(record: RunRecord | None, problem: str = "") -> str:
+    """The sentence of a run that is over, with its record where it came that far.
+
+    Args:
+        record: What it found.
+        problem: Why it could not begin.
+    """
     if record is None:
-        return "The run ended before any load was sent; the terminal says why."
+        why = f": {problem}." if problem else "; the terminal says why."
+        return f"The run ended before any load was sent{why}"
     at = dt.datetime.fromisoformat(record.ended_at)
     return f"{record.profile['name']}: ended by {record.ended_by} at {at:%H:%M:%S} UTC."

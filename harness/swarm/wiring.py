@@ -37,6 +37,7 @@ from harness.swarm.terminal import Terminal
 from harness.swarm.web import wrap_start
 from harness.swarm.worker import HELLO_MESSAGE, REFUSED_MESSAGE, attach
 
+_LISTENING_EVERY_S = 0.02
 MASTER_TIMEOUT_S = 10
 """A worker whose master is gone stops within about so long. Locust's own time is a minute."""
 
@@ -242,7 +243,14 @@ class Wiring:
         add_tab(web_ui, showing)
         scheme = "https" if options.tls_cert else "http"
         url = f"{scheme}://{options.web_host}:{options.web_port}{base_path.rstrip('/')}"
-        self._terminal.say(f"Web UI: {url}   (Ctrl-C ends it)\nCharts: {url}/{PLACE}/")
+        text = f"Web UI: {url}   (Ctrl-C ends it)\nCharts: {url}/{PLACE}/"
+        gevent.spawn(self._say_when_listening, web_ui, text)
+
+    def _say_when_listening(self, web_ui: WebUI, text: str) -> None:
+        """Who reads it opens the page at once. Locust ends the process where it cannot listen."""
+        while web_ui.server is None or not web_ui.server.started:
+            gevent.sleep(_LISTENING_EVERY_S)
+        self._terminal.say(text)
 
     def _on_interrupt(self) -> None:
         """Ctrl-C: end the run as any other end, then the process; a second one hurries."""

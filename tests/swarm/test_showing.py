@@ -36,6 +36,7 @@ class OneRun:
         self.epoch_s = 1_000.0
         self.window: tuple[int, int] | None = (1_003, 1_033)
         self.ended_by = ""
+        self.problem = ""
         self.takes_s = takes_s
         self.made = 0
 
@@ -163,12 +164,15 @@ def test_the_end_is_shown_at_once_and_kept() -> None:
     assert run.made == 1
 
 
-def test_a_run_that_never_began_says_where_to_look() -> None:
-    """Loading failed: there is no record, and no page full of nothing."""
-    shown = showing(Leader(OneRun(Phase.DONE))).now()
+@pytest.mark.parametrize("problem", ["", "the table cannot be made"])
+def test_a_run_that_never_began_says_why(problem: str) -> None:
+    """Loading failed or was stopped: there is no record, and no page full of nothing."""
+    run = OneRun(Phase.DONE)
+    run.problem = problem
+    shown = showing(Leader(run)).now()
     assert shown.state is State.ENDED
     assert shown.record is None
-    assert "the terminal says why" in shown.sentence
+    assert (problem or "the terminal says why") in shown.sentence
 
 
 def test_another_run_is_shown_at_once() -> None:
