@@ -13,7 +13,7 @@ PATCHED := $(wildcard tests/swarm tests/browser)
 NO_TESTS := 5
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-long test-deps \
+.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-wire test-long test-deps \
 	lint check bench dashboards lock clean
 
 help: ## Show what can be made
@@ -69,6 +69,9 @@ test-unpatched: dev azurite
 # A process of its own: importing locust patches everything.
 test-patched: dev azurite
 	$(if $(PATCHED),$(BIN)/pytest $(PATCHED) || [ $$? -eq $(NO_TESTS) ])
+
+test-wire: dev azurite ## Run the tests with real processes again, all with the session on the wire
+	TEST_SESSION=wire $(BIN)/pytest tests/swarm
 
 test-long: dev azurite ## Run the tests that need real minutes
 	$(BIN)/pytest -m long $(UNPATCHED) || [ $$? -eq $(NO_TESTS) ]

@@ -184,6 +184,8 @@ def test_a_generators_ceiling_is_not_the_partitions(
             *(*FIND, *SHORT, "-H", published.url, "-u", "50"),
             *("--set", "search.start_per_s=190", "--set", "search.max_per_s=1900"),
             *("--set", "search.factor=10", "--set", "search.most_steps=3"),
+            # The session on the wire would reach the whole rate on what is left of the core.
+            *("--session", "sdk"),
         )
         process.until_said("[3/4]")
         os.sched_setaffinity(process.pid, {core})
