@@ -67,6 +67,15 @@ class Condition:
         """What value and bound are counted in."""
         return self.form.unit
 
+    def renamed(self, name_of: Callable[[str], str]) -> Condition:
+        """The same, of a partition that is called what ``name_of`` gives; others stay."""
+        if self.form.by != "partition":
+            return self
+        name = name_of(self.name)
+        quoted = re.sub(r"([\\\"])", r"\\\1", name)
+        text = _QUOTED.sub(lambda _: f'"{quoted}"', self.text)
+        return dataclasses.replace(self, name=name, text=text)
+
     def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionResult:
         """Whether the condition holds. Without a value it holds neither way."""
         found = measured(self.form, self.name, snapshot, facts)

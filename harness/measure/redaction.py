@@ -49,9 +49,12 @@ class Aliases:
         )
 
     def error(self, error: dict[str, Any]) -> dict[str, Any]:
-        """A failed attempt with aliases for its keys."""
+        """A failed attempt with aliases for its keys, and without what was said of it.
+
+        A service or a library may repeat a key in its message, in a spelling of its own.
+        """
         keys = ("partition_key", "row_key")
-        return {**error, **{name: self(error[name]) for name in keys if error[name]}}
+        return {**error, **{name: self(error[name]) for name in keys if error[name]}, "message": ""}
 
     def _view(self, view: PartitionView) -> PartitionView:
         return dataclasses.replace(view, key=self(view.key))

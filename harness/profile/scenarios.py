@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.entity import entity_problems, key_problem
 from harness.model.errors import SetupError
-from harness.model.operation import Operation
+from harness.model.operation import Operation, over_partitions
 from harness.workload.entities import EntityFactory
 from harness.workload.imagined import operations
 from harness.workload.pickers import Picker, new_picker
@@ -148,6 +148,7 @@ def drawn(source: Source, profile: Profile) -> Iterator[Operation]:
 def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
     for part in operation.parts or (operation,):
         what = f"{part.label} of {part.partition!r}, {part.row_key!r}"
+        over = over_partitions(part.partition)
         if part.table not in tables:
             return f"{what}: its tables are {tables}, not {part.table!r}"
         if part.properties is not None:
@@ -156,6 +157,8 @@ def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
                 return f"{what}: the entity {'; '.join(problems)}"
         elif not operation.kind.reads and (problem := key_problem(part.row_key)) is not None:
             return f"{what}: RowKey {problem}"
+        elif (problem := key_problem(part.partition_key)) is not None and not over:
+            return f"{what}: PartitionKey {problem}"
     return None
 
 

@@ -227,6 +227,8 @@ class Conductor:
         run.phase = Phase.ENDING
         run.ended_by = reason
         stopped_s = self.clock()
+        # Unless it can be examined and written down, whatever keeps it from that.
+        self.environment.process_exit_code = 4
         try:
             gevent.wait([self._staged, self._hurry], count=1)
             if run.epoch_s:
@@ -235,7 +237,6 @@ class Conductor:
             self._examine(run, stopped_s)
         except OSError as error:
             self._terminal.complain(f"the record cannot be written: {error}")
-            self.environment.process_exit_code = 4
         finally:
             self._clean_up(run)
             run.phase = Phase.DONE
@@ -293,10 +294,10 @@ class Conductor:
         self._narrator.examine()
         self._auditing.hold(self._hurry)
         record = run.judged(stopped_s, () if self._hurry.is_set() else self._staging.pointers())
-        self.environment.process_exit_code = record.exit_code
         out = self.environment.parsed_options.out
         clean_up = partial(self._clean_up, run)
         self.record, path = keep(run, record, out, clean_up, self._terminal.complain)
+        self.environment.process_exit_code = record.exit_code
         self._narrator.found(self.record, str(path))
         if not self.environment.parsed_options.headless:
             self._narrator.say_found()

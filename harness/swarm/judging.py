@@ -17,7 +17,7 @@ from harness.measure.searched import judge_search
 from harness.measure.snapshot import Snapshot
 from harness.measure.verdict import exit_code, judge
 from harness.model.target import targets_for
-from harness.profile.build import conditions_of, entity_sizes
+from harness.profile.build import entity_sizes
 from harness.profile.pace import scheduled
 from harness.swarm.machine import machine
 from harness.swarm.offered import offered_per_s
@@ -39,8 +39,8 @@ def record_of(
         over: Whether it has ended: then last reports are missed, and its books have to balance.
     """
     plan, profile = run.plan, run.plan.profile
-    counted = run.snapshot(now_s if over else _reported_s(now_s), latencies=True)
-    snapshot = run.shown(counted if over else _reported(counted, now_s))
+    counted = run.shown(run.snapshot(now_s if over else _reported_s(now_s), latencies=True))
+    snapshot = counted if over else _reported(counted, now_s)
     generator = run.generator.view(snapshot.start, snapshot.end)
     targets = targets_for(run.endpoint.kind)
     stored, wire = entity_sizes(profile, plan.run_id)
@@ -65,13 +65,14 @@ def record_of(
         leaner_session=None if plan.session == "wire" else "wire",
     )
     verdict = judge(evidence)
-    if run.search is not None:
-        verdict = judge_search(verdict, run.search, snapshot, targets)
+    search = run.search if over else run.search_so_far
+    if search is not None:
+        verdict = judge_search(verdict, search, snapshot, targets)
     known = Facts(
         lost_writes=lost_writes(run.audit),
         held_ratio=evidence.held_ratio,
     )
-    conditions = tuple(condition.evaluate(counted, known) for condition in conditions_of(profile))
+    conditions = tuple(condition.evaluate(counted, known) for condition in run.conditions)
     # Without a worker's last report the laws of conservation cannot be checked.
     invariants = (
         broken_invariants(
@@ -86,7 +87,11 @@ def record_of(
     facts = RunFacts(
         harness_version=__version__,
         run_id=plan.run_id,
-        profile={"name": plan.profile_name, **profile.model_dump(mode="json")},
+        profile={
+            "name": plan.profile_name,
+            **profile.model_dump(mode="json"),
+            "conditions": [condition.text for condition in run.conditions],
+        },
         endpoint=EndpointPart(
             kind=str(run.endpoint.kind),
             described=run.endpoint.kind.described,
@@ -110,7 +115,7 @@ def record_of(
             attempts=run.loaded.attempts,
         ),
         pointers=pointers,
-        search=run.search,
+        search=search,
         audit=_shown_audit(run),
         prediction=run.prediction,
         connections=evidence.connections,
@@ -129,7 +134,7 @@ def record_of(
         exit_code=exit_code(
             invariants_hold=not invariants,
             enough=shortcoming(evidence) is None
-            and (run.search is None or run.search.limited_by != Limit.UNFINISHED),
+            and (search is None or search.limited_by != Limit.UNFINISHED),
             verdict=verdict,
             conditions=conditions,
         ),

@@ -11,6 +11,7 @@ import gevent.pool
 
 from harness.endpoint.clock import Clock
 from harness.endpoint.session import TableSession
+from harness.measure.redaction import Aliases
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Result
@@ -44,6 +45,7 @@ def load_table(
     loaded: Loaded,
     stopped: Callable[[], bool],
     on_progress: Callable[[int, int, float], None],
+    aliases: Aliases | None = None,
 ) -> None:
     """Send every operation of ``operations``, some at once, and see that each succeeds.
 
@@ -54,6 +56,7 @@ def load_table(
         loaded: Kept up to date, also where loading ends early.
         stopped: True when loading is to end.
         on_progress: Told entities so far, entities in all, and seconds, now and then.
+        aliases: Stand for keys where a failure is told; None shows them.
 
     Raises:
         SetupError: the service did not take an operation, or the budget is used up.
@@ -87,7 +90,7 @@ def load_table(
             loaded.attempts += len(result.attempts)
             loaded.entities += result.entities
             if not result.outcome.succeeded:
-                failures.append(_sentence(result))
+                failures.append(_sentence(result, aliases))
 
     pool = gevent.pool.Group()
     try:
@@ -108,10 +111,14 @@ def load_table(
         raise LoadingStopped
 
 
-def _sentence(result: Result) -> str:
+def _sentence(result: Result, aliases: Aliases | None) -> str:
     last = result.attempts[-1]
+    key, message = result.operation.partition_key, last.message
+    if aliases is not None:
+        # What the service said may repeat a key.
+        key, message = aliases(key), ""
     answer = f"{last.status} {last.error_code}".strip() if last.status else last.error_code
     return (
-        f"loading the table failed: partition {result.operation.partition_key!r} answered "
-        f"{answer} after {len(result.attempts)} attempts ({last.message or result.outcome})"
+        f"loading the table failed: partition {key!r} answered "
+        f"{answer} after {len(result.attempts)} attempts ({message or result.outcome})"
     )

@@ -7,6 +7,7 @@ import enum
 from typing import Any
 
 from harness.endpoint.connection import Endpoint
+from harness.measure.conditions import Condition
 from harness.measure.delta import Delta
 from harness.measure.findings import AuditPart, PointersPart, PredictionPart, SearchPart
 from harness.measure.generator import CpuSample, GeneratorLog
@@ -15,6 +16,7 @@ from harness.measure.ledger import Ledger
 from harness.measure.record import RunRecord
 from harness.measure.redaction import Aliases
 from harness.measure.snapshot import Snapshot
+from harness.profile.build import conditions_of
 from harness.profile.checklist import findings_of
 from harness.profile.observed import Observed
 from harness.report.advice import opening_line
@@ -91,6 +93,7 @@ class Run:
         self.epoch_s = 0.0
         self.origin_s: float | None = None
         self.search: SearchPart | None = None
+        self.search_so_far: SearchPart | None = None
         self.audit: AuditPart | None = None
         self.prediction: PredictionPart | None = None
         self.checked = ""
@@ -198,6 +201,14 @@ class Run:
     def shown(self, snapshot: Snapshot) -> Snapshot:
         """``snapshot`` as it may be seen."""
         return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What has to hold of what is `shown`."""
+        conditions = conditions_of(self.plan.profile)
+        if self.aliases is None:
+            return conditions
+        return tuple(condition.renamed(self.aliases) for condition in conditions)
 
     def judged(self, ended_s: float, pointers: tuple[PointersPart, ...] = ()) -> RunRecord:
         """The record of the run, which ended at ``ended_s``, UTC.

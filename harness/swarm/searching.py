@@ -109,8 +109,9 @@ class Searching:
 
     def _begin(self, now_s: float) -> bool:
         step = self._search.next()
-        ended = step if isinstance(step, Found) else self._search.ended("the run was ended")
-        self._run.search = part_of(ended)
+        self._run.search = self._found(step, "the run was ended")
+        # For those who look on meanwhile.
+        self._run.search_so_far = self._found(step, "the search goes on")
         if isinstance(step, Found):
             return True
         from_s = now_s + NOTICE_S
@@ -124,6 +125,10 @@ class Searching:
         )
         self._narrator.step_begins(step)
         return False
+
+    def _found(self, step: Step | Found, if_not: str) -> SearchPart:
+        """What was found, or would be if no step followed; then ``if_not`` says why."""
+        return part_of(step if isinstance(step, Found) else self._search.ended(if_not))
 
     def _outcome(self, now: _Now) -> StepOutcome:
         """What was seen while the step was looked at."""

@@ -187,6 +187,7 @@ class Staging:
                 loaded=run.loaded,
                 stopped=stopped,
                 on_progress=self._terminal.progress,
+                aliases=run.aliases,
             )
         finally:
             session.close()

@@ -11,7 +11,6 @@ from locust.env import Environment
 from harness.endpoint.clock import Clock
 from harness.measure.quantities import Facts
 from harness.measure.reachable import Extent
-from harness.profile.build import conditions_of
 from harness.profile.pace import schedule_of, search_bounds
 from harness.swarm.narrator import Narrator
 from harness.swarm.offered import note_offered
@@ -57,7 +56,7 @@ class Watch:
         self._searching = (
             None if bounds is None else Searching(run, sharing, narrator, clock, bounds)
         )
-        self._conditions = conditions_of(profile) if profile.fail_fast else ()
+        self._conditions = run.conditions if profile.fail_fast else ()
         even = profile.load.arrivals == "constant" and profile.search is None
         self._schedule = schedule_of(profile) if even else None
         self._looked_s = 0.0
@@ -66,12 +65,14 @@ class Watch:
         """Until the run ends, by itself or otherwise."""
         # A user that has to go, in a stage or to another worker, ends its operation first.
         self._environment.stop_timeout = GRACE_S
+        # Whatever goes wrong here, a load that nobody watches does not go on.
+        reason: str | None = "a failure of the harness"
         try:
             reason = self._until_over()
         finally:
             self._environment.stop_timeout = 0.0
-        if reason is not None:
-            self._end(self._run, reason)
+            if reason is not None:
+                self._end(self._run, reason)
 
     def _until_over(self) -> str | None:
         """Follow the run until it is over; why it is, or None where something else ended it."""
@@ -104,7 +105,7 @@ class Watch:
         self._lead_users(now_s)
         if self._conditions and now_s >= self._looked_s + 1.0 and run.phase is Phase.MEASURING:
             self._looked_s = now_s
-            snapshot = run.snapshot(now_s)
+            snapshot = run.shown(run.snapshot(now_s))
             for condition in self._conditions:
                 if condition.cannot_hold_any_more(snapshot, Facts(), self._extent()):
                     return f"{condition.text!r}, which cannot hold any more"

@@ -26,7 +26,7 @@ def wrap_start(
     environment: Environment,
     web_ui: WebUI,
     *,
-    busy: Callable[[], bool],
+    running: Callable[[], str | None],
     unready: Callable[[], str | None],
     prepare: Callable[[str, int | None, int | None, float | None], None],
 ) -> None:
@@ -35,7 +35,8 @@ def wrap_start(
     Args:
         environment: Locust's.
         web_ui: The page whose form it is.
-        busy: True while a run goes on; then the form only changes the number of users.
+        running: The profile of the run that goes on, or None; then a form only changes the number
+            of users.
         unready: Why nothing can be started or changed now, or None where it can.
         prepare: Takes the profile's name, the run time in seconds, the number of users and how
             many of them come in a second, None where the form has none; raises `SetupError`
@@ -45,8 +46,11 @@ def wrap_start(
 
     def checked_start() -> Response:
         host = environment.host
+        goes_on = running()
         problem = unready() or _form_problem(host)
-        if problem is None and not busy():
+        if problem is None and goes_on is not None:
+            problem = _other_profile(goes_on)
+        elif problem is None:
             try:
                 prepare(
                     request.form.get("profile", ""),
@@ -83,6 +87,13 @@ def _form_problem(host: str | None) -> str | None:
     if int(users) < 1:
         return "a run needs at least one user"
     return None
+
+
+def _other_profile(running: str) -> str | None:
+    """Why no run of the form's profile begins while one of ``running`` goes on."""
+    if request.form.get("profile", "") in ("", running):
+        return None
+    return f"a run of {running} goes on; stop it before another one begins"
 
 
 def _run_time_s() -> int | None:

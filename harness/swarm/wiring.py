@@ -233,7 +233,9 @@ class Wiring:
         wrap_start(
             self._environment,
             web_ui,
-            busy=lambda: conductor.busy,
+            running=lambda: (
+                conductor.run.plan.profile_name if conductor.run and conductor.busy else None
+            ),
             unready=lambda: conductor.unready,
             prepare=self._prepare_from_form,
         )

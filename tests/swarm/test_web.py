@@ -166,6 +166,8 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
     note()
     answers["third"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "60s"})
     wait_until(lambda: ui.process.stdout.count("[3/4]") == 3, "the third run sends")
+    answers["another meanwhile"] = ui.start({**GOOD, "profile": "key-spread"})
+    answers["more users"] = ui.start({"user_count": "4", "spawn_rate": "50"})
     time.sleep(2.0)
     ui.stop()
     ui.wait_for_records(3)
@@ -224,6 +226,15 @@ def test_each_run_is_recorded(session: Session) -> None:
     ]
     assert len({record.run_id for record in session.records}) == 4
     assert len({record.endpoint.table for record in session.records}) == 4
+
+
+def test_no_other_profile_begins_while_a_run_goes_on(session: Session) -> None:
+    """It is refused with a sentence; another number of users is taken."""
+    refused = session.answers["another meanwhile"]
+    assert refused["success"] is False
+    assert "a run of single-partition goes on" in refused["message"]
+    assert session.answers["more users"]["success"]
+    assert session.records[2].users == 4
 
 
 def test_the_form_has_the_last_word(session: Session) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measure.conditions import parse_condition
 from harness.measure.ledger import Ledger
 from harness.measure.redaction import Aliases
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
@@ -60,12 +61,36 @@ def test_no_key_is_left_in_a_snapshot() -> None:
 
 
 def test_no_key_is_left_in_a_failed_attempt() -> None:
-    """PartitionKey and RowKey have aliases, the rest stays for support."""
+    """PartitionKey and RowKey have aliases, what was said is gone, the rest stays for support."""
     alias = Aliases(b"secret")
-    error = {"partition_key": "ann", "row_key": "bob", "status": 503, "request_id": "r1"}
+    error = {
+        "partition_key": "ann",
+        "row_key": "bob",
+        "status": 503,
+        "message": "not for ann",
+        "request_id": "r1",
+    }
     assert alias.error(error) == {
         "partition_key": alias("ann"),
         "row_key": alias("bob"),
         "status": 503,
+        "message": "",
         "request_id": "r1",
     }
+
+
+def test_a_condition_is_told_of_the_alias() -> None:
+    """Its text and what it is compared of have the alias, and it still says the same."""
+    alias = Aliases(b"secret")
+    condition = parse_condition('p99(service, partition="Orders/o\'ann \\"x\\"") < 50ms')
+    redacted = condition.renamed(alias)
+    assert redacted.name == alias(condition.name)
+    assert "ann" not in redacted.text
+    assert parse_condition(redacted.text) == redacted
+
+
+def test_a_condition_of_no_partition_stays() -> None:
+    """A name of an operation is no key."""
+    for text in ('p99(service, op="insert") < 50ms', "throttled_ratio < 1%"):
+        condition = parse_condition(text)
+        assert condition.renamed(Aliases(b"secret")) == condition

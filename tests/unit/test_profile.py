@@ -465,3 +465,36 @@ def test_a_mix_sends_only_what_it_names(weights: dict[Action, float], seed: int)
     sent = {operation.kind for operation in (source.next(rng) for _ in range(50))}
     allowed = {kind for action in weights for kind in FIRST.get(action, (str(action),))}
     assert sent <= allowed
+
+
+def test_a_scenario_that_reads_what_can_be_no_key_is_refused(tmp_path: Path) -> None:
+    """A PartitionKey is looked at also where nothing is written; a whole table has none."""
+    text = """\
+from harness.workload.scenario import Scenario
+
+
+class Reads(Scenario):
+    actions = {"look_up": 1, "list_all": 1}
+
+    def loading(self):
+        return self.batched([self.insert("p", "r", {})])
+
+    def look_up(self, rng):
+        return self.get("KEY", "r")
+
+    def list_all(self, rng):
+        return self.query(None)
+"""
+    for name, key, problem in (
+        ("good.py", "p", None),
+        ("half.py", "p\\ud800", "half a surrogate pair"),
+        ("slash.py", "p/q", "forbidden"),
+    ):
+        (tmp_path / name).write_text(text.replace("KEY", key), encoding="utf-8")
+        profile = made(scenario=f"{tmp_path / name}:Reads")
+        source = source_of(profile, run_id="r" * 25, worker=0)
+        if problem is None:
+            try_out(source, profile)
+            continue
+        with pytest.raises(SetupError, match=problem):
+            try_out(source, profile)

@@ -256,3 +256,13 @@ def test_stages_are_tables_of_their_own() -> None:
         "stage": [{"for_s": 60.0}, {"for_s": 5.0, "to_users": 3}],
         "load": {"a": {"b": 1}},
     }
+
+
+def test_a_search_that_goes_on_is_not_told_as_one_that_ended() -> None:
+    """Meanwhile its steps are shown, and what was found only after it."""
+    assert SEARCH.search is not None
+    told = {live: update(SEARCH, live=live)["parts"]["search"] for live in (True, False)}
+    rate = f"{SEARCH.search.rate_per_s:,.0f} entities/s, "
+    assert rate in told[False]
+    assert rate not in told[True]
+    assert told[True].count("<tr") == told[False].count("<tr")

@@ -48,7 +48,7 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "figures": lambda: render("figures.html", figures=key_figures(record)),
         "why": lambda: _sentences(record.verdict.evidence),
         "advice": lambda: _advice(record),
-        "search": lambda: _search(record),
+        "search": lambda: _search(record, live=live),
         "partitions": lambda: partitions(record, live=live),
         "throttled": lambda: most_throttled(record),
         "predicted": lambda: _predicted(record),
@@ -117,7 +117,7 @@ def _advice(record: RunRecord) -> str:
     return render("list.html", items=items) if items else ""
 
 
-def _search(record: RunRecord) -> str:
+def _search(record: RunRecord, *, live: bool) -> str:
     part = record.search
     if part is None:
         return ""
@@ -141,7 +141,8 @@ def _search(record: RunRecord) -> str:
         "billable",
     ]  # fmt: skip
     note = "All other sections are about the whole search, its failed steps included."
-    notes = [printable(found(part)), note]
+    # What was found is not told before all is.
+    notes = [note] if live else [printable(found(part)), note]
     return render("table.html", headers=headers, rows=rows, left=2, notes=notes)
 
 
