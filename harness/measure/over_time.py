@@ -7,6 +7,9 @@ that a record stays small and readable: ``"12 0 7"``. `counts_of` reads it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
+
+import pydantic
 
 from harness.measure.findings import RecordPart
 
@@ -56,13 +59,21 @@ class HeatPart(RecordPart):
         start: UTC second at which the first column begins.
         width_s: Seconds that a column is wide.
         columns: How many there are.
-        ranges: In key order, at most 64; queries over several partitions come first, a row a table.
+        ranges: In key order, at most 64; queries over several partitions come before them, a row a
+            table.
     """
 
     start: int
     width_s: int
     columns: int
     ranges: tuple[KeyRangePart, ...]
+
+    @pydantic.model_validator(mode="after")
+    def _hold_together(self) -> Self:
+        for row in self.ranges:
+            _require_counts(row.entities, self.columns)
+            _require_counts(row.throttled, self.columns)
+        return self
 
 
 class LatencyCoursePart(RecordPart):
@@ -83,10 +94,29 @@ class LatencyCoursePart(RecordPart):
     bounds_ms: tuple[float, ...]
     rows: tuple[str, ...]
 
+    @pydantic.model_validator(mode="after")
+    def _hold_together(self) -> Self:
+        if len(self.rows) != len(self.bounds_ms):
+            raise ValueError(f"{len(self.rows)} rows have {len(self.bounds_ms)} bounds")
+        for row in self.rows:
+            _require_counts(row, self.columns)
+        return self
+
 
 def counts_of(row: str) -> list[int]:
     """A row of counts as numbers."""
     return [int(count) for count in row.split()]
+
+
+def _require_counts(row: str, columns: int) -> None:
+    """See to it that a row has a count for each column.
+
+    Raises:
+        ValueError: it has not.
+    """
+    counts = row.split()
+    if len(counts) != columns or not all(count.isdecimal() for count in counts):
+        raise ValueError(f"a row of {columns} counts cannot be read")
 
 
 def row_of(counts: Iterable[int]) -> str:
