@@ -18,7 +18,7 @@ def test_a_row_of_counts_survives_its_text(counts: list[int]) -> None:
 
 @pytest.mark.parametrize("row", ["1 2", "1 2 3 4", "1 two 3", "1 -2 3", "1 2.5 3", ""])
 def test_a_damaged_row_is_no_record(row: str) -> None:
-    """A row that has not a count for each column is refused when it is read, not when it is drawn."""
+    """A row without a count for each column is refused when read, not when drawn."""
     whole = KeyRangePart(first="a", last="b", entities="1 2 3", throttled="0 0 0")
     HeatPart(start=0, width_s=1, columns=3, ranges=(whole,))
     with pytest.raises(pydantic.ValidationError, match="a row of 3 counts"):
