@@ -8,7 +8,6 @@ from __future__ import annotations
 import abc
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import cast
 
 from harness.endpoint.exchange import Exchange
@@ -17,11 +16,13 @@ from harness.endpoint.run import Run, attempt_of
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.translate import Token
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Outcome, Result, classify
+from harness.model.outcome import SUCCESS, Outcome, Result, classify
 from harness.workload.budget import BudgetSpent
 from harness.workload.retry import next_delay_s
 
 Entity = Mapping[str, object]
+_QUERY = Kind.QUERY
+_UNDECIDED = Outcome.UNDECIDED
 
 
 class PersistentSession(abc.ABC):
@@ -38,7 +39,7 @@ class PersistentSession(abc.ABC):
         self._clock = options.clock
         self._rng = options.rng
         self._sleep = options.sleep
-        self._numbers = itertools.count()
+        self._number = itertools.count().__next__
 
     @abc.abstractmethod
     def _send(self, operation: Operation, exchange: Exchange) -> object:
@@ -72,50 +73,53 @@ class PersistentSession(abc.ABC):
         if not self._budget.take():
             raise BudgetSpent("the budget of billable transactions is used up")
         run = Run(operation)
-        if operation.kind is Kind.QUERY:
+        if operation.kind is _QUERY:
             outcome, found, whole = self._drain(run)
             return run.result(outcome, found, due_s, len(found), whole=whole)
-        outcome, value = self._persist(run, operation, partial(self._send, operation))
-        if outcome is Outcome.UNDECIDED:
+        outcome, value = self._persist(run, operation, self._send)
+        if outcome is _UNDECIDED:
             outcome = self._read_back(run)
         return run.result(outcome, value, due_s)
 
     def _persist(
-        self, run: Run, operation: Operation, call: Callable[[Exchange], object]
+        self, run: Run, operation: Operation, call: Callable[[Operation, Exchange], object]
     ) -> tuple[Outcome, object]:
         """Send one request, and again as long as the policy and the budget say so.
 
-        The first request has to be taken from the budget already.
+        Each attempt is entered into ``run``. The first request has to be taken from the budget
+        already.
         """
-        first = len(run.attempts)
+        attempts = run.attempts
+        first = len(attempts)
         while True:
-            value = self._attempt(run, call)
-            attempts = run.attempts[first:]
-            last = attempts[-1]
+            exchange = Exchange(f"{self._run_id}-{self._number():x}")
+            value, error = None, None
+            try:
+                value = call(operation, exchange)
+            except Exception as raised:
+                # Nothing is hidden: what is not the service's is Outcome.DEFECT, with its text.
+                error = raised
+            if exchange.sent_s is None:
+                # It never left. How long it was waited for is the generator's time.
+                exchange.sent_s = exchange.done_s = self._clock()
+            last = attempt_of(exchange, error)
+            attempts.append(last)
+            run.bytes_sent += exchange.bytes_sent
+            run.bytes_received += exchange.bytes_received
             outcome = classify(
-                last.status, last.error_code, last.message, last.fault, operation, attempts[:-1]
+                last.status,
+                last.error_code,
+                last.message,
+                last.fault,
+                operation,
+                attempts[first:-1],
             )
-            if outcome is Outcome.SUCCESS:
+            if outcome is SUCCESS:
                 return outcome, value
-            delay_s = next_delay_s(self._retry, attempts, self._rng)
+            delay_s = next_delay_s(self._retry, attempts[first:], self._rng)
             if delay_s is None or not self._budget.take():
                 return outcome, None
             self._sleep(delay_s)
-
-    def _attempt(self, run: Run, call: Callable[[Exchange], object]) -> object:
-        """Make one attempt and enter it into ``run``. What it read, or None."""
-        exchange = Exchange(f"{self._run_id}-{next(self._numbers):x}")
-        begun_s = self._clock()
-        value, error = None, None
-        try:
-            value = call(exchange)
-        except Exception as raised:
-            # Nothing is hidden: what is not the service's becomes Outcome.DEFECT, with its text.
-            error = raised
-        run.attempts.append(attempt_of(exchange, error, begun_s, self._clock()))
-        run.bytes_sent += exchange.bytes_sent
-        run.bytes_received += exchange.bytes_received
-        return value
 
     def _drain(self, run: Run) -> tuple[Outcome, list[Entity], bool]:
         """Follow a query to its end; each page has its own retries. Last, whether it got there."""
@@ -123,7 +127,7 @@ class PersistentSession(abc.ABC):
         found: list[Entity] = []
         token: Token | None = None
 
-        def page(exchange: Exchange) -> object:
+        def page(query: Operation, exchange: Exchange) -> object:
             return self._page(query, token, len(found), exchange)
 
         while True:
@@ -149,7 +153,7 @@ class PersistentSession(abc.ABC):
                 row_key=part.row_key,
                 table=part.table,
             )
-            outcome, stored = self._persist(run, question, partial(self._send, question))
+            outcome, stored = self._persist(run, question, self._send)
             if outcome not in (Outcome.SUCCESS, Outcome.NOT_FOUND):
                 break
             decided = applied(part, cast("Entity | None", stored))

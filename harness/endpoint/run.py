@@ -14,6 +14,8 @@ from harness.model.counting import entity_count, scanned
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, throttling_scope
 
+_QUERY = Kind.QUERY
+
 
 class Run:
     """The attempts of one operation and what they moved."""
@@ -44,17 +46,18 @@ class Run:
             returned: Entities that a query brought.
             whole: False where a query was given up before its last page.
         """
-        first, last = self.attempts[0], self.attempts[-1]
+        attempts = tuple(self.attempts)
+        last = attempts[-1]
         operation = self.operation
         walked, estimated = 0, False
-        if operation.kind is Kind.QUERY:
+        if operation.kind is _QUERY:
             walked, estimated = scanned(operation, returned, whole=whole)
         return Result(
             operation=operation,
             outcome=outcome,
-            sent_s=first.sent_s,
+            sent_s=attempts[0].sent_s,
             done_s=last.sent_s + last.latency_s,
-            attempts=tuple(self.attempts),
+            attempts=attempts,
             due_s=due_s,
             entities=entity_count(operation, outcome, walked),
             entities_returned=returned,
@@ -65,9 +68,7 @@ class Run:
         )
 
 
-def attempt_of(
-    exchange: Exchange, error: Exception | None, begun_s: float, now_s: float
-) -> Attempt:
+def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
     """What became of one request.
 
     The answer's status decides where there is one; an exception tells about faults, about a
@@ -75,13 +76,12 @@ def attempt_of(
     of this client.
 
     Args:
-        exchange: As the transport filled it in.
+        exchange: As the transport filled it in; its times are known.
         error: What was raised; None where all was well.
-        begun_s: When the request was begun: its time of sending, if it never left.
-        now_s: When it was over.
     """
-    sent_s = begun_s if exchange.sent_s is None else exchange.sent_s
-    latency_s = (now_s if exchange.sent_s is None else exchange.done_s) - sent_s
+    sent_s = exchange.sent_s
+    assert sent_s is not None
+    latency_s = exchange.done_s - sent_s
     status = exchange.status
     if status >= 300:
         code, message = read_error(exchange.headers, exchange.body)

@@ -170,7 +170,9 @@ class SdkDefaultSession:
     def _attempts(self, call: _Call, error: Exception | None, begun_s: float) -> list[Attempt]:
         now_s = self._clock()
         if not call.exchanges:
-            return [attempt_of(Exchange(""), error, begun_s, now_s)]
+            unsent = Exchange("")
+            unsent.sent_s, unsent.done_s = begun_s, now_s
+            return [attempt_of(unsent, error)]
         history = [entry.error for entry in call.context.get("history", ()) if entry.error]
         attempts = []
         for exchange in call.exchanges:
@@ -182,7 +184,7 @@ class SdkDefaultSession:
                 told = None
             if exchange.status == 0 and not exchange.done_s:
                 exchange.done_s = now_s
-            attempts.append(attempt_of(exchange, _as_fault(told), begun_s, now_s))
+            attempts.append(attempt_of(exchange, _as_fault(told)))
         return attempts
 
     def _on_request(self, request: PipelineRequest[Any]) -> None:

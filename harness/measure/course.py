@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from harness.measure.heatmap import HeatMap, HeatView
 from harness.measure.latency_course import LatencyCourse, LatencyCourseView
-from harness.model.outcome import Result
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +28,15 @@ class Course:
         self._service = LatencyCourse()
         self._response = LatencyCourse()
 
-    def add(self, key: str, second: int, result: Result) -> None:
+    def add(
+        self, key: str, second: int, entities: int, service_s: float, response_s: float | None
+    ) -> None:
         """Count one result of partition ``key``, which was done in ``second``."""
-        if result.entities:
-            self._heat.add(key, second, result.entities)
-        self._service.add(second, result.service_s)
-        if result.response_s is not None:
-            self._response.add(second, result.response_s)
+        if entities:
+            self._heat.add(key, second, entities)
+        self._service.add(second, service_s)
+        if response_s is not None:
+            self._response.add(second, response_s)
 
     def add_throttled(self, key: str, second: int) -> None:
         """Count one throttled attempt."""

@@ -79,7 +79,11 @@ class HeatMap:
 
     def add(self, key: str, second: int, entities: int) -> None:
         """Count ``entities`` of partition ``key`` in UTC second ``second``."""
-        self._count(self._pending, key, second, entities)
+        of_second = self._pending.get(second)
+        if of_second is not None and key in of_second:
+            of_second[key] += entities
+        else:
+            self._count(self._pending, key, second, entities)
 
     def add_throttled(self, key: str, second: int) -> None:
         """Count one throttled attempt."""

@@ -6,8 +6,8 @@ percentiles over time are read off sums and never averaged.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-import math
 from typing import Any, Self
 
 from harness.measure.columns import MOST_COLUMNS, Columns
@@ -52,10 +52,7 @@ class LatencyCourse:
 
     def add(self, second: int, latency_s: float) -> None:
         """Count one latency of an operation that was done in UTC second ``second``."""
-        if latency_s <= _LOWEST_S:
-            row = 0
-        else:
-            row = min(_ROWS - 1, math.ceil(_PER_DECADE * math.log10(latency_s / _LOWEST_S)))
+        row = bisect.bisect_left(BOUNDS_S, latency_s, 0, _ROWS - 1)
         counts = self._counts.get(second // self._columns.width_s)
         if counts is None:
             counts = self._of(second)

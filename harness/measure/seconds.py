@@ -28,9 +28,14 @@ class PerSecond:
         """
         place = second - self._base
         counts = self._counts
-        if 0 <= place < len(counts):
-            counts[place] += amount
-            return
+        if place >= 0:
+            try:
+                counts[place] += amount
+            except IndexError:
+                # A second behind the last one.
+                pass
+            else:
+                return
         if not counts:
             self._base = second
             counts.append(amount)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from harness.measure.latency import Latencies, Wire
 from harness.measure.seconds import PerSecond
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Outcome, Result, Scope
+from harness.model.outcome import SUCCESS, Outcome, Result, Scope
 
 AttemptKey = tuple[int, str, Scope]
 """Status, error code and scope of an attempt; the status is 0 where no whole answer came."""
@@ -20,6 +20,8 @@ OTHER_LABELS = "(other)"
 """What a partition's entities are counted under beyond them."""
 KIND_DIGITS = 3
 PARTITION_DIGITS = 2
+
+_TRANSACTION = Kind.TRANSACTION
 
 _K = TypeVar("_K")
 
@@ -187,7 +189,11 @@ class Tally:
 
     def label_of(self, operation: Operation) -> str:
         """What ``operation`` is counted under."""
-        return self._place(operation.label, operation.kind)
+        label = operation.label
+        known = self.kinds.get(label)
+        if known is not None and known.kind is operation.kind:
+            return label
+        return self._place(label, operation.kind)
 
     def _place(self, label: str, kind: Kind) -> str:
         if label not in self.kinds and len(self.kinds) >= MOST_LABELS:
@@ -195,39 +201,52 @@ class Tally:
         taken = self.kinds.get(label)
         return label if taken is None or taken.kind is kind else f"{label} ({kind})"
 
-    def add(self, result: Result, label: str, in_window: bool) -> None:
-        """Count one result; its latency only where it belongs to the measured window."""
+    def add(
+        self,
+        result: Result,
+        label: str,
+        second: int,
+        latencies_s: tuple[float, float | None] | None,
+    ) -> None:
+        """Count one result.
+
+        Args:
+            result: What became of an operation.
+            label: What it is counted under, by `label_of`.
+            second: UTC second in which it was done.
+            latencies_s: Its service and response latency; None outside the measured window.
+        """
         operation = result.operation
-        second = int(result.done_s)
+        attempts, entities, outcome = result.attempts, result.entities, result.outcome
         counts = self.counts
         counts.operations += 1
-        counts.attempts += len(result.attempts)
-        counts.entities += result.entities
+        counts.attempts += len(attempts)
+        counts.entities += entities
         counts.entities_returned += result.entities_returned
         counts.bytes_sent += result.bytes_sent
         counts.bytes_received += result.bytes_received
         if result.estimated:
-            counts.entities_estimated += result.entities
-        if operation.kind is Kind.TRANSACTION:
+            counts.entities_estimated += entities
+        if operation.kind is _TRANSACTION:
             counts.transactions += 1
         kind = self.kinds.get(label)
         if kind is None:
             kind = self.kinds[label] = KindTally(operation.kind)
         kind.operations += 1
-        kind.entities += result.entities
+        kind.entities += entities
         kind.returned += result.entities_returned
         if result.estimated:
-            kind.estimated += result.entities
+            kind.estimated += entities
             kind.uncertain += 1
-        kind.outcomes[result.outcome] = kind.outcomes.get(result.outcome, 0) + 1
-        kind.seconds.add(second, result.entities)
-        if in_window:
-            kind.latencies.record(result.service_s, result.response_s)
+        kind.outcomes[outcome] = kind.outcomes.get(outcome, 0) + 1
+        kind.seconds.add(second, entities)
+        if latencies_s is not None:
+            kind.latencies.record(*latencies_s)
         series = self.series
         series["operations"].add(second, 1)
-        if result.outcome is not Outcome.SUCCESS and not result.outcome.succeeded:
+        if outcome is not SUCCESS and not outcome.succeeded:
             series["failed"].add(second, 1)
-        for attempt in result.attempts:
+        for attempt in attempts:
             moment = int(attempt.sent_s + attempt.latency_s)
             series["attempts"].add(moment, 1)
             if attempt.status >= 300 and attempt.throttled:

@@ -10,7 +10,10 @@ The harness counts by it what its operations did, the gateway what requests of a
 from __future__ import annotations
 
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Outcome
+from harness.model.outcome import SUCCESS, Outcome
+
+_QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
+_NOT_FOUND = Outcome.NOT_FOUND
 
 
 def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> int:
@@ -24,8 +27,8 @@ def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> in
     return counted(
         operation.kind,
         operation.entities_asked,
-        succeeded=outcome.succeeded,
-        missing=outcome is Outcome.NOT_FOUND,
+        succeeded=outcome is SUCCESS or outcome.succeeded,
+        missing=outcome is _NOT_FOUND,
         scanned=scanned,
     )
 
@@ -67,8 +70,8 @@ def counted(
         missing: Whether the service found nothing under the key.
         scanned: Entities a query walked.
     """
-    if kind is Kind.QUERY:
+    if kind is _QUERY:
         return scanned
-    if kind is Kind.POINT_QUERY:
+    if kind is _POINT_QUERY:
         return 1 if succeeded or missing else 0
     return asked if succeeded else 0

@@ -7,6 +7,7 @@ import enum
 from typing import TYPE_CHECKING, Protocol
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
+from harness.model.lean import lean
 
 if TYPE_CHECKING:
     from harness.model.outcome import Result
@@ -32,6 +33,9 @@ class Kind(enum.StrEnum):
 
 
 _READS = frozenset((Kind.POINT_QUERY, Kind.QUERY))
+_QUERY = Kind.QUERY
+"""Looked up once: to ask an enumeration for a member, or a member for its value, takes several
+times as long as a plain name, and a run does so for every operation."""
 PART_KINDS = frozenset(Kind) - _READS - {Kind.TRANSACTION}
 """What may stand inside an entity group transaction that writes."""
 
@@ -65,6 +69,7 @@ class Follow(Protocol):
         """The next operation of the same task; None where there is none."""
 
 
+@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One thing the application wants done. It leads to one or more attempts.
@@ -110,10 +115,9 @@ class Operation:
     @property
     def entities_asked(self) -> int:
         """Entities this counts for if it succeeds; for a query, as far as it is known before."""
-        if self.kind is Kind.TRANSACTION:
-            return len(self.parts)
         if self.walks is None:
-            return 1
+            # Nothing but a transaction has parts.
+            return len(self.parts) or 1
         walked = self.walks.entities
         return max(1, walked if self.top is None or self.filter else min(walked, self.top))
 
@@ -127,8 +131,8 @@ class Operation:
         """Its name in metrics and reports; a query without one is named by its documented type."""
         if self.name:
             return self.name
-        if self.kind is not Kind.QUERY:
-            return self.kind.value
+        if self.kind is not _QUERY:
+            return self.kind._value_
         if self.partition_key != WHOLE_TABLE:
             whole = self.row_from is None and self.row_before is None
             return "partition_scan" if whole else "row_range_scan"

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
+from harness.model.lean import lean
 from harness.model.operation import Kind, Operation
 
 
@@ -58,9 +59,15 @@ class Outcome(enum.StrEnum):
     @property
     def succeeded(self) -> bool:
         """True where the service did what was asked."""
-        return self in (Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY)
+        return self is SUCCESS or self is Outcome.SUCCESS_AFTER_AMBIGUITY
 
 
+# Looked up once, because every operation asks for them; see `harness.model.operation`.
+SUCCESS = Outcome.SUCCESS
+_ACCOUNT = Scope.ACCOUNT
+
+
+@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One HTTP request on the wire.
@@ -102,6 +109,7 @@ class Attempt:
         return self.status in (408, 500, 502, 504)
 
 
+@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What became of one operation.
@@ -140,7 +148,11 @@ class Result:
     @property
     def throttled_by_account(self) -> bool:
         """Whether an attempt was refused for the whole account."""
-        return any(attempt.scope is Scope.ACCOUNT for attempt in self.attempts)
+        # A generator would cost more than the loop, for every operation.
+        for attempt in self.attempts:  # noqa: SIM110
+            if attempt.scope is _ACCOUNT:
+                return True
+        return False
 
     @property
     def response_s(self) -> float | None:
@@ -229,7 +241,7 @@ def classify(
     if fault is not None:
         return _FAULT_OUTCOMES[fault]
     if 200 <= status < 300:
-        return Outcome.SUCCESS
+        return SUCCESS
     about_the_table = error_code.startswith("Table")
     if status == 404 and about_the_table:
         # There is no table any more: nothing was looked up.

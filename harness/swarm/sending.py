@@ -5,7 +5,6 @@ A local run has this part and the master's in one process; both talk by the same
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 
@@ -18,18 +17,17 @@ from locust.exception import StopUser
 from locust.runners import LocalRunner
 
 from harness.endpoint.clock import Clock, monotonic_utc
-from harness.endpoint.connection import behind_gateway, endpoint_from
-from harness.endpoint.session import SessionOptions
 from harness.measure.generator import CpuSample
 from harness.measure.ledger import Ledger
 from harness.model.errors import SetupError
-from harness.model.operation import Operation
+from harness.model.operation import Kind, Operation
 from harness.model.outcome import Result
-from harness.profile.build import retry_of, source_of
+from harness.profile.build import source_of
 from harness.profile.pace import counts_operations, pacer_of
 from harness.profile.scenarios import fingerprint, mistake_of
 from harness.swarm.cpu import sample_forever
 from harness.swarm.looking_up import worker_session
+from harness.swarm.opening import endpoint_of, options_of
 from harness.swarm.plan import RunPlan, Share
 from harness.workload.budget import Budget
 from harness.workload.pacing import STOP, Pacer
@@ -40,6 +38,7 @@ DEFECT_MESSAGE = "aztables-defect"
 
 REPORT_EVERY_S = 1.0
 _LONGEST_SLEEP_S = 60.0
+_QUERY = Kind.QUERY
 
 
 class WorkerRun:
@@ -54,14 +53,7 @@ class WorkerRun:
     def __init__(self, environment: Environment, plan: RunPlan, worker: int, source: str) -> None:
         self.plan = plan
         self.clock: Clock = monotonic_utc()
-        endpoint = endpoint_from(environment.host or "", {} if plan.embedded else os.environ)
-        if plan.throttled:
-            endpoint = behind_gateway(endpoint)
-        if endpoint.fingerprint != plan.fingerprint:
-            raise SetupError(
-                f"this worker would talk to account {endpoint.account!r} at {endpoint.host}, the "
-                "master to another; give both the same host and credentials"
-            )
+        endpoint = endpoint_of(plan, environment.host or "")
         profile = plan.profile
         self.rng = random.Random(f"{profile.seed}/{worker}")
         if fingerprint(profile.scenario) != plan.scenario_hash:
@@ -71,19 +63,7 @@ class WorkerRun:
         self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
         self.ledger = Ledger(source)
         self.budget = Budget()
-        options = SessionOptions(
-            endpoint=endpoint,
-            table=plan.table,
-            run_id=plan.run_id,
-            retry=retry_of(profile),
-            budget=self.budget,
-            clock=self.clock,
-            # Its own source, so that retries do not change the list of operations.
-            rng=random.Random(f"{profile.seed}/{worker}/retry"),
-            connections=profile.session.connections,
-            connect_timeout_s=profile.session.connect_timeout_s,
-            read_timeout_s=profile.session.read_timeout_s,
-        )
+        options = options_of(plan, worker, endpoint, self.budget, self.clock)
         self.fire_request = environment.events.request.fire
         self._send_message = environment.runner.send_message
         self.session, self.auditor = worker_session(plan, worker, options, self._send_message)
@@ -155,17 +135,14 @@ class WorkerRun:
         due_s = self._wait_until_due(operation)
         ledger = self.ledger
         ledger.note_due()
-        if self.budget.exhausted:
-            ledger.note_dropped(self.clock())
-            raise StopUser
         ledger.note_sent()
         alone = self._active == 0
         self._active += 1
         try:
             result = self.session.execute(operation, due_s)
             ledger.add(result)
-            if not self._one_each:
-                # A query may walk more than was known before: that uses up the schedule too.
+            if operation.kind is _QUERY and not self._one_each:
+                # It may walk more than was known before: that uses up the schedule too.
                 self._handed_out += max(0, result.entities - operation.entities_asked)
             if alone and self._active == 1:
                 self._light[0] += 1
@@ -188,11 +165,16 @@ class WorkerRun:
     def made(self, make: Callable[[], Operation | None]) -> Operation | None:
         """What the workload makes. Where it raises, that is no failure of the service.
 
+        Nor is a key that cannot even be counted: a text with half a surrogate pair is none.
+
         Raises:
-            StopUser: it raised. The run ends, and is not valid.
+            StopUser: it raised, or made no key. The run ends, and is not valid.
         """
         try:
-            return make()
+            operation = make()
+            if operation is not None and not operation.partition_key.isascii():
+                operation.partition_key.encode()
+            return operation
         except Exception as error:
             self._defects += 1
             self._send_message(
@@ -235,38 +217,52 @@ class WorkerRun:
 
         A place that is too late to be of use is dropped, and the next one taken.
         """
-        self._shared.wait()
         units = 1 if self._one_each else operation.entities_asked
-        with self._turn:
-            while True:
-                due_s, late_s = self._next_place()
-                self._handed_out += units
-                self._operations += 1
-                if due_s is None or self._of_use(due_s, late_s):
-                    return due_s
-                self.ledger.note_due()
-                self.ledger.note_dropped(due_s + late_s)
+        while True:
+            due_s, late_s = self._next_place()
+            self._handed_out += units
+            self._operations += 1
+            if due_s is None or self._of_use(due_s, late_s):
+                return due_s
+            self.ledger.note_due()
+            self.ledger.note_dropped(due_s + late_s)
 
     def _of_use(self, due_s: float, late_s: float) -> bool:
         return late_s <= self._give_up_after_s and not due_s < self._fresh_s <= due_s + late_s
 
     def _next_place(self) -> tuple[float | None, float]:
-        """When the next operation was due, after waiting for it, and how late it is."""
-        pacer = self._pacer
-        while True:
-            now = self.clock()
-            if pacer is None or self._stopping or self.budget.exhausted:
-                raise StopUser
-            due = pacer.next(now - self._epoch_s, self._handed_out)
-            if due is STOP:
-                raise StopUser
-            at_s = self._epoch_s + due.at_s
-            if at_s <= now:
-                return (at_s if due.scheduled else None), now - at_s
-            # A new share, or the end, is not slept through.
-            self._changed.clear()
-            if not self._changed.wait(min(at_s - now, _LONGEST_SLEEP_S)):
-                self._lag_s = max(self._lag_s, self.clock() - at_s)
+        """When the next operation was due, after waiting for it, and how late it is.
+
+        Users switch only where one waits: while nobody has to, no turn need be taken.
+        """
+        if self._pacer is None:
+            self._shared.wait()
+        at_s, due_s, now_s = self._place()
+        if at_s > now_s or self._turn.locked():
+            with self._turn:
+                at_s, due_s, now_s = self._place()
+                while at_s > now_s:
+                    # A new share, or the end, is not slept through.
+                    self._changed.clear()
+                    if not self._changed.wait(min(at_s - now_s, _LONGEST_SLEEP_S)):
+                        self._lag_s = max(self._lag_s, self.clock() - at_s)
+                    at_s, due_s, now_s = self._place()
+        return due_s, now_s - at_s
+
+    def _place(self) -> tuple[float, float | None, float]:
+        """When the next operation may leave, when it is due in an open loop, and what time it is.
+
+        Raises:
+            StopUser: the run is over.
+        """
+        now_s, pacer = self.clock(), self._pacer
+        if pacer is None or self._stopping or self.budget.exhausted:
+            raise StopUser
+        due = pacer.next(now_s - self._epoch_s, self._handed_out)
+        if due is STOP:
+            raise StopUser
+        at_s = self._epoch_s + due.at_s
+        return at_s, at_s if due.scheduled else None, now_s
 
     def _waiting(self) -> int:
         """Operations that are due and not handed out: units, by what one has had on average."""

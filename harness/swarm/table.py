@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.entity import Properties, entity_problems, key_problem
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
-from harness.model.outcome import Outcome, Result
+from harness.model.outcome import SUCCESS, Outcome, Result
 from harness.workload.entities import RUN_PROPERTY
 
 if TYPE_CHECKING:
@@ -162,12 +162,7 @@ class Table:
         """Do any operation."""
         run = self._run
         result = run.perform(operation)
-        outcome = result.outcome
-        failure: OperationFailed | None = None
-        looked_up = outcome is Outcome.NOT_FOUND and operation.kind is Kind.POINT_QUERY
-        if outcome is not Outcome.SUCCESS and not (outcome.succeeded or looked_up):
-            last = result.attempts[-1]
-            failure = OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())
+        failure = None if result.outcome is SUCCESS else _failure_of(result)
         context: dict[str, Any] = {}
         run.fire_request(
             request_type=_METHODS[operation.kind],
@@ -178,6 +173,15 @@ class Table:
             context=context,
         )
         return result
+
+
+def _failure_of(result: Result) -> OperationFailed | None:
+    outcome = result.outcome
+    looked_up = outcome is Outcome.NOT_FOUND and result.operation.kind is Kind.POINT_QUERY
+    if outcome.succeeded or looked_up:
+        return None
+    last = result.attempts[-1]
+    return OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())
 
 
 def _check_keys(*keys: str) -> None:

@@ -46,17 +46,19 @@ class WorkloadUser(TableUser):
         In between Locust looks whether this user is to stop.
         """
         run, table = self.run_state, self.table
-        clock, first = run.clock, functools.partial(run.workload.next, run.rng)
-        until_s = clock() + _TURN_S
-        while True:
+        first = functools.partial(run.workload.next, run.rng)
+        now_s = run.clock()
+        until_s = now_s + _TURN_S
+        while now_s < until_s:
             # One task: its first operation, and what follows from the answers.
             operation: Operation | None = run.made(first)
+            if operation is None:
+                return
             while operation is not None:
                 result = table.execute(operation)
                 then = operation.then
                 operation = None if then is None else run.made(functools.partial(then, result))
-            if clock() >= until_s:
-                return
+                now_s = result.done_s
 
 
 class ProfileUser(WorkloadUser):

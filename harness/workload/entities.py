@@ -71,7 +71,7 @@ class EntityFactory:
         Raises:
             ValueError: the wanted size is less than the smallest entity with these keys.
         """
-        key_length = characters(partition_key) + characters(row_key)
+        key_length = characters(partition_key + row_key)
         template = self._templates.get(key_length)
         if template is None:
             template = self._templates[key_length] = self._template(partition_key, row_key)

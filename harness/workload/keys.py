@@ -13,9 +13,11 @@ import itertools
 from collections.abc import Sequence
 from typing import ClassVar
 
+from harness.model.lean import lean
 from harness.workload.rowkeys import RowKeys, SequenceRows
 
 
+@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """A key and its place.

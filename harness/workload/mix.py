@@ -48,13 +48,14 @@ _T = TypeVar("_T")
 class Mix(Generic[_T]):
     """Draws an action in proportion to its weight."""
 
-    __slots__ = ("_actions", "_cumulated", "_total")
+    __slots__ = ("_actions", "_cumulated", "_last", "_total")
 
     def __init__(self, weights: Mapping[_T, float]) -> None:
         wanted = [(action, weight) for action, weight in weights.items() if weight > 0]
         self._actions = tuple(action for action, _ in wanted)
         self._cumulated = tuple(itertools.accumulate(weight for _, weight in wanted))
         self._total = self._cumulated[-1]
+        self._last = len(self._actions) - 1
 
     @property
     def actions(self) -> tuple[_T, ...]:
@@ -64,4 +65,4 @@ class Mix(Generic[_T]):
     def draw(self, rng: random.Random) -> _T:
         """The next action."""
         place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
-        return self._actions[min(place, len(self._actions) - 1)]
+        return self._actions[place if place < self._last else self._last]

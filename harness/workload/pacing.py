@@ -15,11 +15,10 @@ instants add up to the whole at any time, within an operation a worker, however 
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 import random
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from harness.workload.schedule import Schedule
 
@@ -32,8 +31,7 @@ STOP = _Stop.STOP
 """The pacer's answer when nothing more is to be sent."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """The next operation may leave at ``at_s`` seconds of the schedule.
 
     Attributes:
@@ -120,15 +118,16 @@ class ClosedLoop:
 
     def next(self, elapsed_s: float, sent: int) -> Due | _Stop:
         """Now, or when the cap allows it."""
-        at_s = elapsed_s
+        at_s = leaves_s = elapsed_s
         if self._whole_per_s is not None and self._last_sent is not None:
             used_s = (sent - self._last_sent) * self._count / self._whole_per_s
             at_s = max(self._last_at_s + used_s, elapsed_s - CATCH_UP_S)
-        if max(at_s, elapsed_s) >= self._stop_at_s:
+            leaves_s = max(at_s, elapsed_s)
+        if leaves_s >= self._stop_at_s:
             return STOP
         self._last_at_s = at_s
         self._last_sent = sent
-        return Due(max(at_s, elapsed_s), scheduled=False)
+        return Due(leaves_s, scheduled=False)
 
     def behind(self, elapsed_s: float, sent: int) -> float:
         """Nothing: what waits for an answer is not due."""

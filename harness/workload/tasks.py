@@ -70,7 +70,12 @@ class Tasks:
 
     def write(self, kind: Kind, key: Key, number: int) -> Operation:
         """One write of an entity that is there."""
-        return _operation(kind, key, self._content(key, number))
+        return Operation(
+            kind=kind,
+            partition_key=key.partition_key,
+            row_key=key.row_key,
+            properties=self._content(key, number),
+        )
 
     def series_merge(self, key: Key, *, hour: int) -> Operation:
         """A data series in one entity: the value of one hour is merged into it.

@@ -18,6 +18,17 @@ from harness.workload.pickers import Picker
 from harness.workload.queries import Queries, QueryShape
 from harness.workload.tasks import Tasks, Write
 
+_WRITES = {
+    action: Kind(action.value)
+    for action in (
+        Action.UPSERT_MERGE,
+        Action.UPSERT_REPLACE,
+        Action.UPDATE_MERGE,
+        Action.UPDATE_REPLACE,
+    )
+}
+"""Actions that are one write of a row that is there."""
+
 
 class Workload:
     """The operations of one worker.
@@ -109,7 +120,7 @@ class Workload:
         if make is not None:
             return make(drawn, rng)
         key, number = self._row(drawn, rng)
-        return self._tasks.write(Kind(action.value), key, number)
+        return self._tasks.write(_WRITES[action], key, number)
 
     def loading(self) -> Iterator[Operation]:
         """The transactions that load every partition; then the copies under further keys."""

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,44 @@ def test_a_failed_condition_fails_the_run(stress: Stress, host: str) -> None:
     assert [condition.passed for condition in process.record.conditions] == [False]
     assert code == (1 if process.record.verdict.result == "within_target" else 3)
     wait_until(lambda: not process.left_behind(), "no process is left", 5.0)
+
+
+LATE = '''
+from harness.workload.scenario import Scenario
+
+
+class Late(Scenario):
+    """What no look at the first operations finds."""
+
+    actions = {"read": 1}
+    made = 0
+
+    def loading(self):
+        return self.batched(self.insert("p", f"{row:04d}", {"A": 1}) for row in range(10))
+
+    def read(self, rng):
+        self.made += 1
+        return self.get("\\udc80" if self.made > 6000 else "p", f"{rng.randrange(10):04d}")
+'''
+LATE_PROFILE = """
+question = "What of a key that is none?"
+user_class = "ProfileUser"
+scenario = "late.py:Late"
+"""
+
+
+def test_a_key_that_is_none_ends_the_run_with_a_sentence(
+    stress: Stress, host: str, tmp_path: Path
+) -> None:
+    """Half a surrogate pair cannot be counted: the run ends at once, and is not valid."""
+    (tmp_path / "late.py").write_text(LATE, encoding="utf-8")
+    profile = tmp_path / "late.toml"
+    profile.write_text(LATE_PROFILE.replace("late.py", str(tmp_path / "late.py")), encoding="utf-8")
+    fast = ("--session", "wire", "--set", "load.emulator_max_entities_per_s=2000", "-t", "60s")
+    quick = ("--headless", "-u", "2", "-r", "10", "--set", "load.settle_s=0")
+    process = stress(*quick, "--profile", str(profile), "-H", host, *fast)
+    assert process.wait() == 4
+    assert "UnicodeEncodeError" in process.said
+    assert "surrogates not allowed" in process.said
+    [record] = process.records
+    assert record.ended_by == "a mistake in the workload"

@@ -309,7 +309,7 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
     tally, row = Tally(), PartitionTally()
     for one in results:
         label = tally.label_of(one.operation)
-        tally.add(one, label, True)
+        tally.add(one, label, int(one.done_s), (one.service_s, one.response_s))
         row.entities[label] = row.entities.get(label, 0) + one.entities
     again = Tally.decode(msgpack.unpackb(msgpack.packb(tally.encode())))
     assert again.encode() == tally.encode()

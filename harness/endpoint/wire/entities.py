@@ -1,8 +1,8 @@
 """Entities as the service's JSON and back, as the SDK writes and reads them, in less time.
 
-`harness.endpoint.lean_writes.json_of` says what is written. This gives the same text: the pieces
-of a property that were put together for the entity before are used again where its value is the
-same object. Entities of one size differ in few properties.
+`harness.endpoint.lean_writes.json_of` says what is written. This gives the same text: what was put
+together for the entity before, of the same properties, is used again where a value is the same
+object. Entities of one size differ in few properties.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from itertools import compress
 from json.encoder import encode_basestring_ascii
+from operator import is_not
 from typing import Any
 from urllib.parse import quote
 
@@ -22,10 +24,11 @@ from harness.model.operation import Operation
 
 _quoted: Callable[[str], str] = encode_basestring_ascii
 
-_MOST_REMEMBERED = 1000
-"""Names of properties whose last text is kept."""
-_LONGEST_REMEMBERED = 4096
-"""Characters of a text that is kept, so that memory is bounded by a few megabytes."""
+_MOST_REMEMBERED = 64
+"""So many kinds of entities are told apart by the names of their properties."""
+_LONGEST_REMEMBERED = 65_536
+"""Characters of an entity that is kept, so that memory is bounded by a few megabytes."""
+_NOT_REMEMBERED = object()
 
 _TYPE = "@odata.type"
 
@@ -36,7 +39,8 @@ class EntityWriter:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[object, str]] = {}
+        # By the names of an entity's properties: the values of the last such entity, their texts.
+        self._last: dict[tuple[str, ...], tuple[list[object], list[str]]] = {}
 
     def text(self, operation: Operation) -> str:
         """The entity that a write stores, as JSON in ASCII.
@@ -44,36 +48,40 @@ class EntityWriter:
         Raises:
             TypeError: a value has no Edm type, or does not fit into Edm.Int32.
         """
-        pieces = [
+        properties = operation.properties
+        own = self._own(properties) if properties else ""
+        return (
             f'{{"PartitionKey": {_quoted(operation.partition_key)}, '
             f'"PartitionKey@odata.type": "Edm.String", "RowKey": {_quoted(operation.row_key)}, '
-            '"RowKey@odata.type": "Edm.String"'
-        ]
-        properties = operation.properties
-        if properties:
-            last = self._last
-            for name, value in properties.items():
-                known = last.get(name)
-                if known is not None and known[0] is value:
-                    pieces.append(known[1])
-                elif type(value) is int and -(2**31) <= value < 2**31:
-                    # What varies most is not worth remembering.
-                    pieces.append(f", {_quoted(name)}: {value}")
-                else:
-                    pieces.append(self._new(name, value))
-        pieces.append("}")
-        return "".join(pieces)
+            f'"RowKey@odata.type": "Edm.String"{own}}}'
+        )
 
-    def _new(self, name: str, value: Any) -> str:
-        edm_type, plain = edm_json(value)
-        text = f", {_quoted(name)}: {json.dumps(plain)}"
-        if edm_type:
-            text += f', {_quoted(name + _TYPE)}: "{edm_type}"'
-        if len(text) <= _LONGEST_REMEMBERED and type(value) in _IMMUTABLE:
-            last = self._last
-            if name in last or len(last) < _MOST_REMEMBERED:
-                last[name] = (value, text)
+    def _own(self, properties: Mapping[str, Any]) -> str:
+        names, values = tuple(properties), properties.values()
+        known = self._last.get(names)
+        if known is None:
+            known = [_NOT_REMEMBERED] * len(names), [""] * len(names)
+        last, texts = known
+        # Which values are others than those of the entity before; found without a loop of Python's.
+        for place in compress(range(len(names)), map(is_not, values, last)):
+            name = names[place]
+            value = properties[name]
+            texts[place] = _text(name, value)
+            last[place] = value if type(value) in _IMMUTABLE else _NOT_REMEMBERED
+        text = "".join(texts)
+        if len(text) > _LONGEST_REMEMBERED:
+            self._last.pop(names, None)
+        elif names in self._last or len(self._last) < _MOST_REMEMBERED:
+            self._last[names] = known
         return text
+
+
+def _text(name: str, value: Any) -> str:
+    if type(value) is int and -(2**31) <= value < 2**31:
+        return f", {_quoted(name)}: {value}"
+    edm_type, plain = edm_json(value)
+    text = f", {_quoted(name)}: {json.dumps(plain)}"
+    return f'{text}, {_quoted(name + _TYPE)}: "{edm_type}"' if edm_type else text
 
 
 _IMMUTABLE = frozenset((str, bool, int, Int64, float, bytes, dt.datetime, uuid.UUID))

@@ -16,7 +16,7 @@ from harness.endpoint.translate import filter_of, page_size
 from harness.endpoint.wire.entities import EntityWriter
 from harness.endpoint.wire.multipart import message_of
 from harness.endpoint.wire.signing import ServiceDate, signer_of
-from harness.model.operation import Kind, Operation
+from harness.model.operation import PART_KINDS, Kind, Operation
 from harness.model.target import EndpointKind
 
 _VERSION = "x-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\n"
@@ -26,7 +26,8 @@ _NO_ECHO = "Prefer: return-no-content\r\n"
 _INSERTS = "application/json;odata=nometadata"
 _MERGES = frozenset((Kind.UPSERT_MERGE, Kind.UPDATE_MERGE))
 _CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
-_NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_.~-]*")
+_needs_no_quotes = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
+_POINT_QUERY, _INSERT, _DELETE = Kind.POINT_QUERY, Kind.INSERT, Kind.DELETE
 
 
 class RequestWriter:
@@ -45,7 +46,7 @@ class RequestWriter:
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._account_path = parts.path
         self._table = f"{parts.path}/{table}"
-        self._end = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {USER_AGENT}\r\n"
+        self._end = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {USER_AGENT}\r\n{_VERSION}"
         self._signer = signer_of(endpoint.credential)
         self._query = self._signer.query
         self._date = ServiceDate()
@@ -54,6 +55,7 @@ class RequestWriter:
         cosmos = endpoint.kind is EndpointKind.COSMOS
         self._merge = "POST" if cosmos else "PATCH"
         self._merging = "X-HTTP-Method: MERGE\r\n" if cosmos else ""
+        self._writes = {kind: self._written(kind, None) for kind in PART_KINDS}
 
     def single(self, operation: Operation, request_id: str) -> bytes:
         """The request of a point query or of a single write.
@@ -66,14 +68,14 @@ class RequestWriter:
             TypeError: a value has no Edm type, or does not fit into Edm.Int32.
         """
         kind = operation.kind
-        if kind is Kind.POINT_QUERY:
+        if kind is _POINT_QUERY:
             asked = f"$select={_selected(operation)}" if operation.select else ""
             return self._message("GET", self._row(operation), asked, "", _MINIMAL, request_id)
         method, headers = self._write(operation)
-        if kind is Kind.DELETE:
+        if kind is _DELETE:
             return self._message(method, self._row(operation), "", "", headers, request_id)
         body = self._entities.text(operation)
-        if kind is Kind.INSERT:
+        if kind is _INSERT:
             path = self._table + operation.table
             return self._message(method, path, "", _INSERTS, headers, request_id, body)
         return self._message(method, self._row(operation), "", _JSON, headers, request_id, body)
@@ -124,11 +126,11 @@ class RequestWriter:
 
     def _part(self, part: Operation, dates: str) -> str:
         method, headers = self._write(part)
-        if part.kind is Kind.DELETE:
+        if part.kind is _DELETE:
             return (
                 f"{method} {self._origin}{self._row(part)} HTTP/1.1\r\n{_VERSION}{headers}{dates}"
             )
-        inserts = part.kind is Kind.INSERT
+        inserts = part.kind is _INSERT
         path = self._table + part.table if inserts else self._row(part)
         body = self._entities.text(part)
         return (
@@ -138,11 +140,15 @@ class RequestWriter:
 
     def _write(self, operation: Operation) -> tuple[str, str]:
         """Verb and headers of a write of its own."""
-        kind = operation.kind
-        if kind is Kind.INSERT:
+        if operation.etag is None:
+            return self._writes[operation.kind]
+        return self._written(operation.kind, operation.etag)
+
+    def _written(self, kind: Kind, etag: str | None) -> tuple[str, str]:
+        if kind is _INSERT:
             return "POST", _NO_ECHO + _MINIMAL
-        condition = f"If-Match: {_quoted(operation.etag)}\r\n" if kind in _CONDITIONAL else ""
-        if kind is Kind.DELETE:
+        condition = f"If-Match: {_quoted(etag)}\r\n" if kind in _CONDITIONAL else ""
+        if kind is _DELETE:
             return "DELETE", _MINIMAL + condition
         if kind in _MERGES:
             return self._merge, f"Accept: {_JSON}\r\n{condition}{self._merging}"
@@ -150,10 +156,10 @@ class RequestWriter:
 
     def _row(self, operation: Operation) -> str:
         partition, row = operation.partition_key, operation.row_key
-        return (
-            f"{self._table}{operation.table}"
-            f"(PartitionKey='{_in_address(partition)}',RowKey='{_in_address(row)}')"
-        )
+        # Most keys are plain, and one look at both is half of two.
+        if not _needs_no_quotes(partition + row):
+            partition, row = _in_address(partition), _in_address(row)
+        return f"{self._table}{operation.table}(PartitionKey='{partition}',RowKey='{row}')"
 
     def _message(
         self,
@@ -170,22 +176,21 @@ class RequestWriter:
         signature = self._signer.authorization(method, content_type, date, path)
         if self._query:
             asked = f"{asked}&{self._query}" if asked else self._query
-        lines = (
-            f"{method} {path}{'?' if asked else ''}{asked}{self._end}{_VERSION}{headers}"
-            f"x-ms-date: {date}\r\nx-ms-client-request-id: {request_id}\r\n"
-        )
-        if signature:
-            lines = f"{lines}Authorization: {signature}\r\n"
+        if asked:
+            path = f"{path}?{asked}"
+        about = f"Authorization: {signature}\r\n" if signature else ""
         if content_type:
             length = body_bytes or len(body)
-            lines = f"{lines}Content-Type: {content_type}\r\nContent-Length: {length}\r\n"
-        return f"{lines}\r\n{body}".encode("ascii")
+            about += f"Content-Type: {content_type}\r\nContent-Length: {length}\r\n"
+        return (
+            f"{method} {path}{self._end}{headers}"
+            f"x-ms-date: {date}\r\nx-ms-client-request-id: {request_id}\r\n"
+            f"{about}\r\n{body}"
+        ).encode("ascii")
 
 
 def _in_address(key: str) -> str:
     """A key as it stands between quotation marks in an address."""
-    if _NEEDS_NO_QUOTES.fullmatch(key):
-        return key
     return quote(key.replace("'", "''"), safe="")
 
 

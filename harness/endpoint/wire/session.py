@@ -12,6 +12,8 @@ from harness.endpoint.wire.entities import Found
 from harness.endpoint.wire.requests import RequestWriter
 from harness.model.operation import Kind, Operation
 
+_POINT_QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.TRANSACTION
+
 
 class WireSession(PersistentSession):
     """Sends operations by requests of its own over a pool of gevent connections.
@@ -45,14 +47,17 @@ class WireSession(PersistentSession):
 
     def _send(self, operation: Operation, exchange: Exchange) -> Found | None:
         request_id = exchange.client_request_id
-        if operation.kind is Kind.TRANSACTION:
+        kind = operation.kind
+        if kind is _TRANSACTION:
             message = self._requests.transaction(operation, request_id)
         else:
             message = self._requests.single(operation, request_id)
         self._channel.send(message, exchange)
-        if operation.kind is Kind.POINT_QUERY:
+        if kind is _POINT_QUERY:
             return answers.entity(exchange)
-        answers.written(operation, exchange)
+        # What a single write is answered with, as a rule.
+        if exchange.status != 204 or kind is _TRANSACTION:
+            answers.written(operation, exchange)
         return None
 
     def _page(

@@ -7,6 +7,7 @@ shared access signature is part of the address and signs nothing more.
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import time
 from email.utils import formatdate
@@ -49,11 +50,12 @@ class SharedKeySigner:
         ValueError: the key is no base64.
     """
 
-    __slots__ = ("_account", "_inner", "_outer", "query")
+    __slots__ = ("_begin", "_inner", "_outer", "_resource", "query")
 
     def __init__(self, credential: SharedKey) -> None:
         self.query = ""
-        self._account = credential.account
+        self._resource = f"/{credential.account}"
+        self._begin = f"SharedKey {credential.account}:"
         key = base64.b64decode(credential.key, validate=True)
         if len(key) > _BLOCK_BYTES:
             key = hashlib.sha256(key).digest()
@@ -64,13 +66,12 @@ class SharedKeySigner:
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
         """See `Signer`."""
-        account = self._account
         inner = self._inner.copy()
-        inner.update(f"{method}\n\n{content_type}\n{date}\n/{account}{path}".encode())
+        inner.update(f"{method}\n\n{content_type}\n{date}\n{self._resource}{path}".encode())
         outer = self._outer.copy()
         outer.update(inner.digest())
-        signature = base64.b64encode(outer.digest()).decode("ascii")
-        return f"SharedKey {account}:{signature}"
+        signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
+        return self._begin + signature
 
 
 class SasSigner:

@@ -1,0 +1,57 @@
+"""The heaviest of many keys, by sketches of fixed memory with a stated error."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import inf
+
+from datasketches import frequent_items_error_type, frequent_strings_sketch
+
+SKETCH_LOG2 = 12
+"""4,096 counters: an estimate is off by at most 0.09 % of all that was counted."""
+_HEAVY_SHARE = 0.001
+"""A key with this share of all that was counted is heavy."""
+_THROTTLED_SHARE = 10
+"""One place in so many goes to the most throttled keys rather than to the most accessed."""
+_MOST_SWAPS = 20
+_NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
+
+
+def swaps(
+    tracked: Collection[str],
+    seen_accessed: frequent_strings_sketch,
+    seen_throttled: frequent_strings_sketch,
+    cap: int,
+) -> list[tuple[str, str]]:
+    """Light keys that are tracked, each with a key that turned out heavy and deserves its place.
+
+    Args:
+        tracked: Keys that have a place.
+        seen_accessed: What every key weighs.
+        seen_throttled: How often every key was throttled.
+        cap: How many places there are.
+    """
+    places = cap // _THROTTLED_SHARE
+    throttled = _heaviest(seen_throttled, places)
+    accessed = _heaviest(seen_accessed, cap - places)
+    weight = seen_accessed.get_upper_bound
+    lightest = sorted((weight(key), key) for key in tracked if key not in throttled | accessed)
+    newcomers = [(inf, key) for key in throttled if key not in tracked]
+    newcomers += [
+        (lower, key)
+        for key, lower in accessed.items()
+        if key not in tracked and key not in throttled
+    ]
+    pairs = zip(newcomers[:_MOST_SWAPS], lightest, strict=False)
+    return [(loser, winner) for (at_least, winner), (at_most, loser) in pairs if at_least > at_most]
+
+
+def _heaviest(sketch: frequent_strings_sketch, count: int) -> dict[str, int]:
+    """At least how much each of the ``count`` heaviest keys weighs, the heaviest first.
+
+    A key of less than `_HEAVY_SHARE` is no heavy one: among many equally light keys the places
+    would change hands for nothing.
+    """
+    items = sorted(sketch.get_frequent_items(_NO_FALSE_NEGATIVES), key=lambda item: -item[1])
+    least = sketch.total_weight * _HEAVY_SHARE
+    return {key: int(lower) for key, _, lower, _ in items[:count] if lower >= least}
