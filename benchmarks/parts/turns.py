@@ -133,14 +133,14 @@ def _common(url: str) -> list[str]:
 
 def _turn(generator: Started, port: int) -> float:
     """Let a paused generator go on for a moment: its entities a CPU second."""
-    cpu_s, done = generator.cpu_s, _entities(port)
+    cpu_s, done = generator.cpu_s, entities(port)
     generator.process.send_signal(signal.SIGCONT)
     time.sleep(TURN_S)
     generator.process.send_signal(signal.SIGSTOP)
     generator.require()
     # What it sent last is answered by now, or after the pause; there are ten requests at most.
     time.sleep(0.05)
-    cpu_s, done = generator.cpu_s - cpu_s, _entities(port) - done
+    cpu_s, done = generator.cpu_s - cpu_s, entities(port) - done
     if not done or not cpu_s:
         raise CannotMeasure(f"{generator.name} sent nothing when it was its turn")
     return done / cpu_s
@@ -148,9 +148,9 @@ def _turn(generator: Started, port: int) -> float:
 
 def _warm_up(generator: Started, port: int) -> None:
     """Wait until a generator is under load."""
-    enough = _entities(port) + _WARM_ENTITIES
+    enough = entities(port) + _WARM_ENTITIES
     deadline = time.monotonic() + _BEGINS_WITHIN_S
-    while _entities(port) < enough:
+    while entities(port) < enough:
         generator.require()
         if time.monotonic() > deadline:
             said = generator.said[-500:].strip()
@@ -187,7 +187,7 @@ def started(
             process.wait()
 
 
-def _entities(port: int) -> int:
+def entities(port: int) -> int:
     """How many entities the server has answered for."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(f"http://127.0.0.1:{port}/entities", timeout=5) as answer:

@@ -160,8 +160,11 @@ class HeatMap:
         return (self._tables[key] for key in sorted(self._tables))
 
     def _ranges(self) -> list[Band]:
-        """What is shown: the bands between two edges together."""
+        """What is shown: each band where there are few, else those between two edges together."""
         bands = self._bands
+        if len(bands) <= MOST_RANGES:
+            self._edges = [band.first for band in bands]
+            return bands
         by_edge: dict[int, list[Band]] = {}
         for band in bands:
             by_edge.setdefault(bisect.bisect_right(self._edges, band.first), []).append(band)

@@ -103,6 +103,18 @@ def test_a_hot_key_is_a_line_of_its_own() -> None:
     assert sum(hottest.entities) > 3 * typical
 
 
+def test_few_partitions_have_a_row_each() -> None:
+    """Up to 64 keys are told apart, however little one of them has."""
+    heat = HeatMap()
+    for number in range(MOST_RANGES):
+        heat.add(f"p{number:02d}", START, 1 if number else 10_000)
+    view = heat.view()
+    assert view is not None
+    assert [(row.first, row.last) for row in view.ranges] == [
+        (f"p{number:02d}",) * 2 for number in range(MOST_RANGES)
+    ]
+
+
 def test_edges_stay_where_a_load_stays_as_it_is() -> None:
     """Who follows a range by its first key finds most of them again after twice the load."""
     rng = random.Random(1)
