@@ -48,7 +48,7 @@ class Ledger:
         self._partial: set[str] = set()
         self._lost: list[str] = []
         self._latest_s = 0.0
-        self._waiting_noted = 0
+        self._waiting_noted: int | None = None
         self._seen_accessed = frequent_strings_sketch(SKETCH_LOG2)
         self._seen_throttled = frequent_strings_sketch(SKETCH_LOG2)
         self._failed = FailedAttempts(source)
@@ -90,7 +90,8 @@ class Ledger:
     def note_waiting(self, now_s: float, count: int) -> None:
         """So many operations are due and not sent at ``now_s``, UTC, and since the last note."""
         now = int(now_s)
-        for second in range(max(self._waiting_noted + 1, now - _LONGEST_NOTE_S), now + 1):
+        earlier = now - 1 if self._waiting_noted is None else self._waiting_noted
+        for second in range(max(earlier + 1, now - _LONGEST_NOTE_S), now + 1):
             self._tally.series["waiting"].add(second, count)
         self._waiting_noted = now
 

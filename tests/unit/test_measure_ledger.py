@@ -405,3 +405,15 @@ def test_snapshots_do_not_change_afterwards() -> None:
     copy = dataclasses.replace(before, counts=dataclasses.replace(before.counts))
     ledger.add(result())
     assert before == copy
+
+
+def test_what_waits_is_known_for_every_second() -> None:
+    """A note holds since the one before, not before the first, and never for longer than 10 s."""
+    ledger = Ledger()
+    for now_s, waiting in ((START + 0.2, 3), (START + 0.9, 9), (START + 3.1, 5), (END, 7)):
+        ledger.note_waiting(now_s, waiting)
+    master = Ledger("master")
+    master.merge(ledger.drain())
+    series = master.snapshot(start=START, end=END).series
+    known = {point.second - START: point.waiting for point in series if point.waiting}
+    assert known == {0: 3, 1: 5, 2: 5, 3: 5} | dict.fromkeys(range(20, 31), 7)
