@@ -81,32 +81,47 @@ def in_demand(record: RunRecord) -> list[PartitionPart]:
 
 
 def _account(record: RunRecord, seconds: float) -> Row:
-    part = record.account
-    rate = part.entities_per_s.mean
-    if not record.measured_s:
-        rate = record.counts.entities / seconds if seconds else 0.0
-    attempts = throttled_by_status((record.attempts_by_status,))
-    return {
-        "partition": "The whole account",
-        "entities_per_s": _rounded(rate),
-        "of_target": _bar(rate, part.target),
-        **_throttled_per_s(attempts, seconds),
-        **_latencies("service", record.service_ms),
-        **_latencies("response", record.response_ms),
-    }
+    return _row(
+        "The whole account",
+        rate=_rate(record, record.account.entities_per_s.mean, record.counts.entities, seconds),
+        target=record.account.target,
+        of=record,
+        seconds=seconds,
+    )
 
 
 def _partition(part: PartitionPart, record: RunRecord, seconds: float, name: str) -> Row:
-    rate = part.entities_per_s.mean
-    if not record.measured_s:
-        rate = part.entities / seconds if seconds else 0.0
+    return _row(
+        name,
+        rate=_rate(record, part.entities_per_s.mean, part.entities, seconds),
+        target=part.target,
+        of=part,
+        seconds=seconds,
+    )
+
+
+def _rate(record: RunRecord, measured: float, entities: int, seconds: float) -> float:
+    """Entities a second: what was measured, and before that what the time under load gave."""
+    if record.measured_s:
+        return measured
+    return entities / seconds if seconds else 0.0
+
+
+def _row(
+    name: str,
+    *,
+    rate: float,
+    target: float | None,
+    of: PartitionPart | RunRecord,
+    seconds: float,
+) -> Row:
     return {
         "partition": name,
         "entities_per_s": _rounded(rate),
-        "of_target": _bar(rate, part.target),
-        **_throttled_per_s(throttled_by_status((part.attempts_by_status,)), seconds),
-        **_latencies("service", part.service_ms),
-        **_latencies("response", part.response_ms),
+        "of_target": _bar(rate, target),
+        **_throttled_per_s(throttled_by_status((of.attempts_by_status,)), seconds),
+        **_latencies("service", of.service_ms),
+        **_latencies("response", of.response_ms),
     }
 
 
