@@ -13,8 +13,9 @@ from __future__ import annotations
 import ssl
 
 from harness.endpoint.clock import Clock
+from harness.endpoint.connected import Connection
 from harness.endpoint.exchange import Exchange, RequestFault, ResponseFault
-from harness.endpoint.pool import Connection, ConnectionLimit, open_pool
+from harness.endpoint.pool import ConnectionLimit, open_pool
 from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success, read_at_once
 from harness.model.outcome import Fault
 

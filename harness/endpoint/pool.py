@@ -7,120 +7,24 @@ is out of step; either way it is not used again.
 
 from __future__ import annotations
 
-import math
 import os
-import select
 import socket
 import ssl
 from time import monotonic
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import gevent.monkey
 from gevent import get_hub
 from gevent.lock import BoundedSemaphore
 from gevent.ssl import SSLContext, create_default_context
 from geventhttpclient.connectionpool import ConnectionPool, SSLConnectionPool
 
+from harness.endpoint.connected import Connection
 from harness.endpoint.trust import CA_VARIABLES, trust_context
 
-# The unpatched poll: it never switches greenlets, and unlike select takes any descriptor.
-_poll = gevent.monkey.get_original("select", "poll")
-
-_READ = 1
 _LOOKS_A_TIMEOUT = 20
 """A time-out is seen at most a twentieth of itself late."""
 _QUICKEST_LOOK_S, _SLOWEST_LOOK_S = 0.01, 1.0
-
-
-class _Overdue(TimeoutError):
-    """Thrown at the greenlet that waits for an answer."""
-
-
-class Connection:
-    """A connected socket, with TLS or without. One greenlet at a time uses it.
-
-    Waiting for an answer's first bytes is what every exchange does. gevent's sockets would try to
-    read at once, which fails, and set up a timer; here the pool looks after who waits too long.
-
-    Attributes:
-        new: True before its first whole answer.
-        waits_since_s: Since when an answer's first bytes are waited for, by the monotonic clock;
-            infinite where they are not.
-    """
-
-    __slots__ = ("_hub", "_idle", "_readable", "_socket", "_timeout_s", "new", "waits_since_s")
-
-    def __init__(self, connected: Any, timeout_s: float) -> None:
-        self._socket = connected
-        self._timeout_s = timeout_s
-        self._hub = get_hub()
-        self._readable = self._hub.loop.io(connected.fileno(), _READ)
-        self._idle = _poll()
-        self._idle.register(connected.fileno(), select.POLLIN)
-        self.new = True
-        self.waits_since_s = math.inf
-
-    @property
-    def tls_session(self) -> ssl.SSLSession | None:
-        """What a later connection can resume; None without TLS."""
-        session: ssl.SSLSession | None = getattr(self._socket, "session", None)
-        return session
-
-    def send(self, data: bytes) -> None:
-        """Send all of it.
-
-        Raises:
-            OSError: the connection is broken, or takes nothing in time.
-        """
-        # All of it mostly leaves at once; sendall would first ask for the kind of socket.
-        left = self._socket.send(data)
-        if left < len(data):
-            self._socket.sendall(memoryview(data)[left:])
-
-    def first(self, size: int) -> bytes:
-        """The first bytes of an answer, at most ``size``; nothing at the end.
-
-        Raises:
-            OSError: the connection is broken, or nothing comes in time.
-        """
-        self.waits_since_s = monotonic()
-        try:
-            while True:
-                try:
-                    self._hub.wait(self._readable)
-                    break
-                except _Overdue:
-                    # It may have been thrown for an answer that had just come.
-                    if monotonic() - self.waits_since_s >= self._timeout_s:
-                        raise
-        finally:
-            self.waits_since_s = math.inf
-        data: bytes = self._socket.recv(size)
-        return data
-
-    def more(self, size: int) -> bytes:
-        """Further bytes of an answer, at most ``size``; nothing at the end.
-
-        Raises:
-            OSError: the connection is broken, or nothing comes in time.
-        """
-        data: bytes = self._socket.recv(size)
-        return data
-
-    def give_up_if_late(self, now_s: float) -> None:
-        """End the wait for an answer's first bytes where it took too long."""
-        if now_s - self.waits_since_s >= self._timeout_s:
-            self._hub.cancel_wait(self._readable, _Overdue("timed out"))
-
-    def usable(self) -> bool:
-        """True where it is idle and has nothing to say: no end, no stray data."""
-        return not self._idle.poll(0)
-
-    def close(self) -> None:
-        """Close it."""
-        self._readable.close()
-        self._socket.close()
 
 
 class _Connector(Protocol):
@@ -219,6 +123,7 @@ class ConnectionLimit:
         if self._closed:
             self._end(connection)
         else:
+            connection.free()
             self._idle.append(connection)
         self._places.release()
 

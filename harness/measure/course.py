@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Self
 
 from harness.measure.heatmap import HeatMap, HeatView
@@ -28,14 +29,18 @@ class Course:
         self._service = LatencyCourse()
         self._response = LatencyCourse()
 
-    def add(
-        self, key: str, second: int, entities: int, service_s: float, response_s: float | None
-    ) -> None:
-        """Count one result of partition ``key``, which was done in ``second``."""
+    def add(self, key: str, second: int, entities: int) -> None:
+        """Count entities of partition ``key``, which were done in ``second``."""
         if entities:
             self._heat.add(key, second, entities)
-        self._service.add(second, service_s)
-        if response_s is not None:
+
+    def add_latencies(
+        self, second: int, service_s: Sequence[float], response_s: Sequence[float]
+    ) -> None:
+        """Count latencies of results that were done in ``second``."""
+        if service_s:
+            self._service.add(second, service_s)
+        if response_s:
             self._response.add(second, response_s)
 
     def add_throttled(self, key: str, second: int) -> None:

@@ -17,33 +17,68 @@ _MOST_SWAPS = 20
 _NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
 
 
-def swaps(
-    tracked: Collection[str],
-    seen_accessed: frequent_strings_sketch,
-    seen_throttled: frequent_strings_sketch,
-    cap: int,
-) -> list[tuple[str, str]]:
-    """Light keys that are tracked, each with a key that turned out heavy and deserves its place.
+class Weights:
+    """What every key weighs: entities that were accessed, attempts that were throttled."""
 
-    Args:
-        tracked: Keys that have a place.
-        seen_accessed: What every key weighs.
-        seen_throttled: How often every key was throttled.
-        cap: How many places there are.
-    """
-    places = cap // _THROTTLED_SHARE
-    throttled = _heaviest(seen_throttled, places)
-    accessed = _heaviest(seen_accessed, cap - places)
-    weight = seen_accessed.get_upper_bound
-    lightest = sorted((weight(key), key) for key in tracked if key not in throttled | accessed)
-    newcomers = [(inf, key) for key in throttled if key not in tracked]
-    newcomers += [
-        (lower, key)
-        for key, lower in accessed.items()
-        if key not in tracked and key not in throttled
-    ]
-    pairs = zip(newcomers[:_MOST_SWAPS], lightest, strict=False)
-    return [(loser, winner) for (at_least, winner), (at_most, loser) in pairs if at_least > at_most]
+    __slots__ = ("_accessed", "_seen_accessed", "_seen_throttled", "_throttled")
+
+    def __init__(self) -> None:
+        self._seen_accessed = frequent_strings_sketch(SKETCH_LOG2)
+        self._seen_throttled = frequent_strings_sketch(SKETCH_LOG2)
+        self._start()
+
+    def _start(self) -> None:
+        self._accessed = frequent_strings_sketch(SKETCH_LOG2)
+        self._throttled = frequent_strings_sketch(SKETCH_LOG2)
+
+    def access(self, key: str, entities: int) -> None:
+        """Count accessed entities of ``key``."""
+        self._accessed.update(key, entities)
+
+    def throttle(self, key: str) -> None:
+        """Count one throttled attempt on ``key``."""
+        self._throttled.update(key, 1)
+
+    def drain(self) -> tuple[bytes, bytes]:
+        """What was counted since the last drain, accessed and throttled, for `merge`."""
+        self._seen_accessed.merge(self._accessed)
+        self._seen_throttled.merge(self._throttled)
+        drained = self._accessed.serialize(), self._throttled.serialize()
+        self._start()
+        return drained
+
+    def merge(self, accessed: bytes, throttled: bytes) -> None:
+        """Add what others drained."""
+        self._seen_accessed.merge(frequent_strings_sketch.deserialize(accessed))
+        self._seen_throttled.merge(frequent_strings_sketch.deserialize(throttled))
+
+    def bounds(self, key: str) -> tuple[int, int]:
+        """At least and at most how many entities of ``key`` were accessed until the last drain."""
+        sketch = self._seen_accessed
+        return int(sketch.get_lower_bound(key)), int(sketch.get_upper_bound(key))
+
+    def swaps(self, tracked: Collection[str], cap: int) -> list[tuple[str, str]]:
+        """Light keys that are tracked, each with a heavy one that deserves its place.
+
+        Args:
+            tracked: Keys that have a place.
+            cap: How many places there are.
+        """
+        places = cap // _THROTTLED_SHARE
+        throttled = _heaviest(self._seen_throttled, places)
+        accessed = _heaviest(self._seen_accessed, cap - places)
+        weight = self._seen_accessed.get_upper_bound
+        lightest = sorted((weight(key), key) for key in tracked if key not in throttled | accessed)
+        newcomers = [(inf, key) for key in throttled if key not in tracked]
+        newcomers += [
+            (lower, key)
+            for key, lower in accessed.items()
+            if key not in tracked and key not in throttled
+        ]
+        pairs = zip(newcomers[:_MOST_SWAPS], lightest, strict=False)
+        return [
+            (loser, winner) for (at_least, winner), (at_most, loser) in pairs if at_least > at_most
+        ]
 
 
 def _heaviest(sketch: frequent_strings_sketch, count: int) -> dict[str, int]:

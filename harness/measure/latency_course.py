@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, Self
 
 from harness.measure.columns import MOST_COLUMNS, Columns
@@ -50,13 +51,13 @@ class LatencyCourse:
         self._columns = Columns(columns)
         self._counts: dict[int, list[int]] = {}
 
-    def add(self, second: int, latency_s: float) -> None:
-        """Count one latency of an operation that was done in UTC second ``second``."""
-        row = bisect.bisect_left(BOUNDS_S, latency_s, 0, _ROWS - 1)
+    def add(self, second: int, latencies_s: Iterable[float]) -> None:
+        """Count latencies of operations that were done in UTC second ``second``."""
         counts = self._counts.get(second // self._columns.width_s)
         if counts is None:
             counts = self._of(second)
-        counts[row] += 1
+        for latency_s in latencies_s:
+            counts[bisect.bisect_left(BOUNDS_S, latency_s, 0, _ROWS - 1)] += 1
 
     def merge(self, other: LatencyCourse) -> None:
         """Add every latency of ``other``."""

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from datasketches import frequent_strings_sketch
-
 from harness.measure.course import Course
 from harness.measure.delta import Delta
 from harness.measure.failed_attempts import FailedAttempts
-from harness.measure.heavy import SKETCH_LOG2, swaps
+from harness.measure.heavy import Weights
 from harness.measure.latency import LatencyHistogram
 from harness.measure.snapshot import HeavyHitter, Snapshot, partition_view, snapshot_of
-from harness.measure.tally import KIND_DIGITS, Counts, PartitionTally, Tally
+from harness.measure.tally import KIND_DIGITS, Alike, Counts, PartitionTally, Tally
 from harness.model.outcome import Result
 
 PARTITION_CAP = 200
@@ -49,8 +47,7 @@ class Ledger:
         self._lost: list[str] = []
         self._latest_s = 0.0
         self._waiting_noted: int | None = None
-        self._seen_accessed = frequent_strings_sketch(SKETCH_LOG2)
-        self._seen_throttled = frequent_strings_sketch(SKETCH_LOG2)
+        self._weights = Weights()
         self._failed = FailedAttempts(source)
         self._added: list[Result] = []
         self._start_delta()
@@ -59,8 +56,6 @@ class Ledger:
         self._tally = Tally()
         self._rows: dict[str, PartitionTally] = {}
         self._folded: PartitionTally | None = None
-        self._accessed = frequent_strings_sketch(SKETCH_LOG2)
-        self._throttled = frequent_strings_sketch(SKETCH_LOG2)
         self._course = Course()
 
     def open_window(self, start_s: float, end_s: float) -> None:
@@ -112,48 +107,62 @@ class Ledger:
     def _count_added(self) -> None:
         if self._added:
             added, self._added = self._added, []
-            for result in added:
-                self._count(result)
+            self._count(added)
 
-    def _count(self, result: Result) -> None:
-        operation = result.operation
-        key = operation.partition
-        tally = self._tally
-        label = tally.label_of(operation)
-        done_s = result.done_s
-        second = int(done_s)
-        latencies_s = (result.service_s, result.response_s)
+    def _count(self, results: list[Result]) -> None:
+        tally, course = self._tally, self._course
         start, end = self._window
-        in_window = start <= done_s < end
-        tally.add(result, label, second, latencies_s if in_window else None)
-        row = self._rows.get(key)
-        if row is None:
-            row = self._row(key, done_s)
-        entities = result.entities
-        row.entities[label] = row.entities.get(label, 0) + entities
-        row.seconds.add(second, entities)
-        self._course.add(key, second, entities, *latencies_s)
-        throttled = 0
-        attempts = row.attempts
-        for attempt in result.attempts:
-            seen = (attempt.status, attempt.error_code, attempt.scope)
-            attempts[seen] = attempts.get(seen, 0) + 1
-            if attempt.status >= 300 and attempt.throttled:
-                throttled += 1
-                self._course.add_throttled(key, int(attempt.sent_s + attempt.latency_s))
-            if attempt.error_code:
-                self._failed.note(operation, attempt)
-        if in_window:
-            row.latencies.record(*latencies_s)
-        self._accessed.update(key, entities)
-        if throttled:
-            self._throttled.update(key, throttled)
+        by_label: dict[tuple[str, int, bool], Alike] = {}
+        accessed: dict[str, int] = {}
+        attempts: dict[int, int] = {}
+        for result in results:
+            operation = result.operation
+            key, entities, done_s = operation.partition, result.entities, result.done_s
+            label = tally.label_of(operation)
+            second = int(done_s)
+            in_window = start <= done_s < end
+            service_s, response_s = done_s - result.sent_s, result.response_s
+            place = (label, second, in_window)
+            alike = by_label.get(place)
+            if alike is None:
+                alike = by_label[place] = Alike()
+            alike.results.append(result)
+            alike.service_s.append(service_s)
+            responses_s: tuple[float, ...] = ()
+            if response_s is not None:
+                alike.response_s.append(response_s)
+                responses_s = (response_s,)
+            row = self._rows.get(key)
+            if row is None:
+                row = self._row(key, done_s)
+            row.entities[label] = row.entities.get(label, 0) + entities
+            row.seconds.add(second, entities)
+            if in_window:
+                row.latencies.record((service_s,), responses_s)
+            accessed[key] = accessed.get(key, 0) + entities
+            course.add(key, second, entities)
+            for attempt in result.attempts:
+                moment = int(attempt.sent_s + attempt.latency_s)
+                attempts[moment] = attempts.get(moment, 0) + 1
+                seen = (attempt.status, attempt.error_code, attempt.scope)
+                row.attempts[seen] = row.attempts.get(seen, 0) + 1
+                if attempt.status >= 300 and attempt.throttled:
+                    tally.add_throttled(attempt.status, moment)
+                    course.add_throttled(key, moment)
+                    self._weights.throttle(key)
+                if attempt.error_code:
+                    self._failed.note(operation, attempt)
+        for (label, second, in_window), alike in by_label.items():
+            tally.add(label, second, alike, in_window=in_window)
+            course.add_latencies(second, alike.service_s, alike.response_s)
+        tally.add_attempts(attempts)
+        for key, entities in accessed.items():
+            self._weights.access(key, entities)
 
     def drain(self) -> Delta:
         """What was counted since the last drain; the ledger starts again from nothing."""
         self._count_added()
-        self._seen_accessed.merge(self._accessed)
-        self._seen_throttled.merge(self._throttled)
+        accessed, throttled = self._weights.drain()
         errors, errors_dropped = self._failed.drain()
         delta = Delta(
             source=self._source,
@@ -162,8 +171,8 @@ class Ledger:
             tally=self._tally,
             partitions=self._rows,
             folded=self._folded,
-            accessed=self._accessed.serialize(),
-            throttled=self._throttled.serialize(),
+            accessed=accessed,
+            throttled=throttled,
             course=self._course,
             errors=errors,
             errors_dropped=errors_dropped,
@@ -188,10 +197,7 @@ class Ledger:
             into.merge(row)
         if delta.folded is not None:
             self._fold().merge(delta.folded)
-        for name in ("accessed", "throttled"):
-            theirs = frequent_strings_sketch.deserialize(getattr(delta, name))
-            getattr(self, f"_{name}").merge(theirs)
-            getattr(self, f"_seen_{name}").merge(theirs)
+        self._weights.merge(delta.accessed, delta.throttled)
         self._course.merge(delta.course)
         self._failed.merge(delta.errors, delta.errors_dropped)
         self._promote(delta.tally)
@@ -270,7 +276,7 @@ class Ledger:
         Their library complains of a leak where they outlive the interpreter, as they do where an
         exception keeps the frames that knew them.
         """
-        del self._accessed, self._throttled, self._seen_accessed, self._seen_throttled
+        del self._weights
 
     def _row(self, key: str, now_s: float | None, since_s: float | None = None) -> PartitionTally:
         """The row that counts ``key``: its own, or the folded one."""
@@ -291,10 +297,8 @@ class Ledger:
         return self._folded
 
     def _hitter(self, key: str) -> HeavyHitter:
-        sketch = self._seen_accessed
-        return HeavyHitter(
-            at_least=int(sketch.get_lower_bound(key)), at_most=int(sketch.get_upper_bound(key))
-        )
+        at_least, at_most = self._weights.bounds(key)
+        return HeavyHitter(at_least=at_least, at_most=at_most)
 
     def _promote(self, tally: Tally) -> None:
         """Give the places of light keys to keys that turned out heavy with ``tally``."""
@@ -302,9 +306,7 @@ class Ledger:
             self._latest_s = max(self._latest_s, second + 1.0)
         if not self._folding and self._folded is None:
             return
-        for loser, winner in swaps(
-            self._tracked, self._seen_accessed, self._seen_throttled, self._cap
-        ):
+        for loser, winner in self._weights.swaps(self._tracked, self._cap):
             self._swap(loser, winner)
 
     def _swap(self, loser: str, winner: str) -> None:

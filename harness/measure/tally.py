@@ -172,6 +172,23 @@ SERIES = (
 """What is counted for every second, beside the entities of each kind."""
 
 
+class Alike:
+    """Results that are counted under the same label and second.
+
+    Attributes:
+        results: They.
+        service_s: Their service latencies.
+        response_s: Their response latencies, of those that have one.
+    """
+
+    __slots__ = ("response_s", "results", "service_s")
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+        self.service_s: list[float] = []
+        self.response_s: list[float] = []
+
+
 class Tally:
     """Everything that was counted, but for which partitions are told apart.
 
@@ -188,12 +205,13 @@ class Tally:
         self.series: dict[str, PerSecond] = {name: PerSecond() for name in SERIES}
 
     def label_of(self, operation: Operation) -> str:
-        """What ``operation`` is counted under."""
-        label = operation.label
+        """What ``operation`` is counted under, from now on."""
+        label, kind = operation.label, operation.kind
         known = self.kinds.get(label)
-        if known is not None and known.kind is operation.kind:
-            return label
-        return self._place(label, operation.kind)
+        if known is None or known.kind is not kind:
+            label = self._place(label, kind)
+            self.kinds.setdefault(label, KindTally(kind))
+        return label
 
     def _place(self, label: str, kind: Kind) -> str:
         if label not in self.kinds and len(self.kinds) >= MOST_LABELS:
@@ -201,56 +219,57 @@ class Tally:
         taken = self.kinds.get(label)
         return label if taken is None or taken.kind is kind else f"{label} ({kind})"
 
-    def add(
-        self,
-        result: Result,
-        label: str,
-        second: int,
-        latencies_s: tuple[float, float | None] | None,
-    ) -> None:
-        """Count one result.
+    def add(self, label: str, second: int, alike: Alike, *, in_window: bool) -> None:
+        """Count results of operations that are counted under the same label.
 
         Args:
-            result: What became of an operation.
-            label: What it is counted under, by `label_of`.
-            second: UTC second in which it was done.
-            latencies_s: Its service and response latency; None outside the measured window.
+            label: What `label_of` says.
+            second: UTC second in which they were done.
+            alike: The results.
+            in_window: Whether their latencies are measured.
         """
-        operation = result.operation
-        attempts, entities, outcome = result.attempts, result.entities, result.outcome
-        counts = self.counts
-        counts.operations += 1
-        counts.attempts += len(attempts)
+        results = alike.results
+        kind = self.kinds[label]
+        number = len(results)
+        entities = sum([result.entities for result in results])
+        returned = sum([result.entities_returned for result in results])
+        counts, series = self.counts, self.series
+        counts.operations += number
         counts.entities += entities
-        counts.entities_returned += result.entities_returned
-        counts.bytes_sent += result.bytes_sent
-        counts.bytes_received += result.bytes_received
-        if result.estimated:
-            counts.entities_estimated += entities
-        if operation.kind is _TRANSACTION:
-            counts.transactions += 1
-        kind = self.kinds.get(label)
-        if kind is None:
-            kind = self.kinds[label] = KindTally(operation.kind)
-        kind.operations += 1
+        counts.entities_returned += returned
+        counts.bytes_sent += sum([result.bytes_sent for result in results])
+        counts.bytes_received += sum([result.bytes_received for result in results])
+        if kind.kind is _TRANSACTION:
+            counts.transactions += number
+        kind.operations += number
         kind.entities += entities
-        kind.returned += result.entities_returned
-        if result.estimated:
-            kind.estimated += entities
-            kind.uncertain += 1
-        kind.outcomes[outcome] = kind.outcomes.get(outcome, 0) + 1
+        kind.returned += returned
         kind.seconds.add(second, entities)
-        if latencies_s is not None:
-            kind.latencies.record(*latencies_s)
-        series = self.series
-        series["operations"].add(second, 1)
-        if outcome is not SUCCESS and not outcome.succeeded:
-            series["failed"].add(second, 1)
-        for attempt in attempts:
-            moment = int(attempt.sent_s + attempt.latency_s)
-            series["attempts"].add(moment, 1)
-            if attempt.status >= 300 and attempt.throttled:
-                series[f"throttled_{attempt.status}"].add(moment, 1)
+        if in_window:
+            kind.latencies.record(alike.service_s, alike.response_s)
+        series["operations"].add(second, number)
+        outcomes, failed = kind.outcomes, 0
+        for result in results:
+            outcome = result.outcome
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
+            if outcome is not SUCCESS and not outcome.succeeded:
+                failed += 1
+            if result.estimated:
+                counts.entities_estimated += result.entities
+                kind.estimated += result.entities
+                kind.uncertain += 1
+        if failed:
+            series["failed"].add(second, failed)
+
+    def add_attempts(self, attempts: Mapping[int, int]) -> None:
+        """Count so many attempts by the UTC second in which they ended."""
+        for second, number in attempts.items():
+            self.counts.attempts += number
+            self.series["attempts"].add(second, number)
+
+    def add_throttled(self, status: int, second: int) -> None:
+        """Count one throttled attempt, which `add_attempts` counts too."""
+        self.series[f"throttled_{status}"].add(second, 1)
 
     def merge(self, other: Tally) -> None:
         """Add every count of ``other``."""

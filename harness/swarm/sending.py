@@ -29,6 +29,7 @@ from harness.swarm.cpu import sample_forever
 from harness.swarm.looking_up import worker_session
 from harness.swarm.opening import endpoint_of, options_of
 from harness.swarm.plan import RunPlan, Share
+from harness.swarm.telling import Teller
 from harness.workload.budget import Budget
 from harness.workload.pacing import STOP, Pacer
 
@@ -48,6 +49,7 @@ class WorkerRun:
         plan: What the master decided.
         workload: Makes the operations; shared by all users of the process.
         rng: Its random source.
+        teller: Tells Locust of what was done.
     """
 
     def __init__(self, environment: Environment, plan: RunPlan, worker: int, source: str) -> None:
@@ -64,7 +66,7 @@ class WorkerRun:
         self.ledger = Ledger(source)
         self.budget = Budget()
         options = options_of(plan, worker, endpoint, self.budget, self.clock)
-        self.fire_request = environment.events.request.fire
+        self.teller = Teller(environment)
         self._send_message = environment.runner.send_message
         self.session, self.auditor = worker_session(plan, worker, options, self._send_message)
         # Within one process a delta is handed over as it is.
@@ -160,6 +162,19 @@ class WorkerRun:
         if not self._said_throttled and result.throttled_by_account:
             self._said_throttled = True
             self._send_message(THROTTLED_MESSAGE, {"run_id": self.plan.run_id})
+        return result
+
+    def perform_one_of_many(self, operation: Operation) -> Result:
+        """Do as `perform` does, and tell Locust, by and by.
+
+        Raises:
+            StopUser: the run is over.
+        """
+        result = self.perform(operation)
+        self.teller.tell_soon(result)
+        if not self._active:
+            # Nobody knows when the next one ends.
+            self.teller.tell_all()
         return result
 
     def made(self, make: Callable[[], Operation | None]) -> Operation | None:
@@ -286,6 +301,7 @@ class WorkerRun:
         while self._active and self.clock() < deadline:
             gevent.sleep(0.02)
         gevent.killall(self._greenlets)
+        self.teller.end()
         self.ledger.note_due(self._waiting())
         self._report(final=True)
 

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model.entity import Properties, entity_problems, key_problem
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
-from harness.model.outcome import SUCCESS, Outcome, Result
+from harness.model.outcome import Result
 from harness.workload.entities import RUN_PROPERTY
 
 if TYPE_CHECKING:
     from harness.swarm.sending import WorkerRun
-
-_METHODS = {
-    Kind.POINT_QUERY: "GET",
-    Kind.QUERY: "GET",
-    Kind.INSERT: "POST",
-    Kind.UPSERT_MERGE: "PATCH",
-    Kind.UPSERT_REPLACE: "PUT",
-    Kind.UPDATE_MERGE: "PATCH",
-    Kind.UPDATE_REPLACE: "PUT",
-    Kind.DELETE: "DELETE",
-    Kind.TRANSACTION: "POST",
-}
-
-
-class OperationFailed(Exception):
-    """What Locust is told of an operation that did not succeed. Its text has few variants."""
 
 
 class Table:
@@ -162,26 +146,8 @@ class Table:
         """Do any operation."""
         run = self._run
         result = run.perform(operation)
-        failure = None if result.outcome is SUCCESS else _failure_of(result)
-        context: dict[str, Any] = {}
-        run.fire_request(
-            request_type=_METHODS[operation.kind],
-            name=operation.label,
-            response_time=result.service_s * 1000.0,
-            response_length=result.bytes_received,
-            exception=failure,
-            context=context,
-        )
+        run.teller.tell(result)
         return result
-
-
-def _failure_of(result: Result) -> OperationFailed | None:
-    outcome = result.outcome
-    looked_up = outcome is Outcome.NOT_FOUND and result.operation.kind is Kind.POINT_QUERY
-    if outcome.succeeded or looked_up:
-        return None
-    last = result.attempts[-1]
-    return OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())
 
 
 def _check_keys(*keys: str) -> None:

@@ -45,7 +45,7 @@ class WorkloadUser(TableUser):
 
         In between Locust looks whether this user is to stop.
         """
-        run, table = self.run_state, self.table
+        run = self.run_state
         first = functools.partial(run.workload.next, run.rng)
         now_s = run.clock()
         until_s = now_s + _TURN_S
@@ -55,7 +55,7 @@ class WorkloadUser(TableUser):
             if operation is None:
                 return
             while operation is not None:
-                result = table.execute(operation)
+                result = run.perform_one_of_many(operation)
                 then = operation.then
                 operation = None if then is None else run.made(functools.partial(then, result))
                 now_s = result.done_s

@@ -53,8 +53,8 @@ def test_latencies() -> None:
     """So is the log of two histograms, but for what compression makes of their content."""
     fast, slow = LatencyHistogram(3), LatencyHistogram(3)
     for place in range(1, 101):
-        fast.record(place / 1000)
-        slow.record(place / 100)
+        fast.record([place / 1000])
+        slow.record([place / 100])
     start, end = RECORD.window_start, RECORD.window_start + RECORD.measured_s
     text = hlog(start, end, [("point_query.service", fast), ("point_query.response", slow)])
     lines = [line.partition("HISTF")[0] for line in text.splitlines()]

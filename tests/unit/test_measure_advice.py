@@ -80,7 +80,7 @@ def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
 def answered_after(seconds: float) -> LatencyView:
     histogram = LatencyHistogram(3)
     for _ in range(1000):
-        histogram.record(seconds)
+        histogram.record([seconds])
     view = histogram.view()
     assert view is not None
     return view

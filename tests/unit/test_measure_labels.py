@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.measure.delta import Delta
 from harness.measure.ledger import Ledger
 from harness.measure.snapshot import KindView, Snapshot
-from harness.measure.tally import MOST_LABELS, KindTally, PartitionTally, Tally
+from harness.measure.tally import MOST_LABELS, Alike, KindTally, PartitionTally, Tally
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 
@@ -309,7 +309,10 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
     tally, row = Tally(), PartitionTally()
     for one in results:
         label = tally.label_of(one.operation)
-        tally.add(one, label, int(one.done_s), (one.service_s, one.response_s))
+        alike = Alike()
+        alike.results.append(one)
+        alike.service_s.append(one.service_s)
+        tally.add(label, int(one.done_s), alike, in_window=True)
         row.entities[label] = row.entities.get(label, 0) + one.entities
     again = Tally.decode(msgpack.unpackb(msgpack.packb(tally.encode())))
     assert again.encode() == tally.encode()

@@ -18,7 +18,7 @@ latencies = st.lists(st.floats(1e-6, 120.0), min_size=1, max_size=80)
 def histogram(values: list[float], digits: int = 3) -> LatencyHistogram:
     made = LatencyHistogram(digits)
     for value in values:
-        made.record(value)
+        made.record([value])
     return made
 
 
@@ -92,8 +92,8 @@ def test_nothing_recorded_has_no_percentiles() -> None:
 def test_response_exists_only_where_something_was_due() -> None:
     """In a closed loop there is no response latency, also after merging and over the wire."""
     closed, scheduled = Latencies(2), Latencies(2)
-    closed.record(0.1, None)
-    scheduled.record(0.1, 0.3)
+    closed.record([0.1], [])
+    scheduled.record([0.1], [0.3])
     assert closed.response is None
     merged = Latencies.decode(2, closed.encode())
     merged.merge(scheduled)

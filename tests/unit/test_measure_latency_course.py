@@ -16,7 +16,7 @@ START = 1_700_000_000
 def test_a_latency_is_in_the_row_that_holds_it() -> None:
     """A row holds what is at most its bound and more than the bound below it."""
     course = LatencyCourse()
-    course.add(START, 0.0035)
+    course.add(START, [0.0035])
     view = course.view()
     assert view is not None
     [bound] = view.bounds_s
@@ -28,8 +28,7 @@ def test_a_latency_is_in_the_row_that_holds_it() -> None:
 def test_what_is_too_short_or_too_long_is_in_the_outer_rows() -> None:
     """Nothing is left out."""
     course = LatencyCourse()
-    for latency_s in (0.0, 1e-9, 1e6):
-        course.add(START, latency_s)
+    course.add(START, (0.0, 1e-9, 1e6))
     view = course.view()
     assert view is not None
     assert (view.rows[0], view.rows[-1]) == ((2,), (1,))
@@ -52,8 +51,8 @@ def test_sums_are_the_same_in_any_order(
     whole = LatencyCourse()
     parts = [LatencyCourse() for _ in range(workers)]
     for second, latency_s in happened:
-        whole.add(START + second, latency_s)
-        rng.choice(parts).add(START + second, latency_s)
+        whole.add(START + second, [latency_s])
+        rng.choice(parts).add(START + second, [latency_s])
     rng.shuffle(parts)
     master = LatencyCourse()
     for part in parts:
