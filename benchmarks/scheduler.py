@@ -134,12 +134,12 @@ def lateness_s() -> list[float]:
         while True:
             with turn:
                 now_s = time.monotonic() - began
-                due = pacer.next(now_s, len(late_s))
-                if due is STOP:
+                due_s = pacer.next(now_s, len(late_s))
+                if due_s is STOP:
                     return
-                if due.at_s > now_s:
-                    gevent.sleep(due.at_s - now_s)
-                late_s.append(time.monotonic() - began - due.at_s)
+                if due_s > now_s:
+                    gevent.sleep(due_s - now_s)
+                late_s.append(time.monotonic() - began - due_s)
             gevent.sleep(ANSWER_S)
 
     gevent.joinall([gevent.spawn(user) for _ in range(USERS)], timeout=MEASURED_S + 30.0)

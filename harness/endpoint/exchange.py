@@ -93,30 +93,19 @@ class Exchange:
         bytes_received: Head and body, as far as they came.
     """
 
-    __slots__ = (
-        "_headers",
-        "body",
-        "bytes_received",
-        "bytes_sent",
-        "client_request_id",
-        "done_s",
-        "head",
-        "reason",
-        "sent_s",
-        "status",
-    )
+    # Defaults of the class: one is made for every attempt, and most need few of them.
+    sent_s: float | None = None
+    done_s: float = 0.0
+    status: int = 0
+    reason: str = ""
+    head: bytes = b""
+    body: bytes = b""
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    _headers: AnswerHeaders | None = None
 
     def __init__(self, client_request_id: str) -> None:
         self.client_request_id = client_request_id
-        self.sent_s: float | None = None
-        self.done_s = 0.0
-        self.status = 0
-        self.reason = ""
-        self.head = b""
-        self._headers: AnswerHeaders | None = None
-        self.body = b""
-        self.bytes_sent = 0
-        self.bytes_received = 0
 
     @property
     def headers(self) -> AnswerHeaders:

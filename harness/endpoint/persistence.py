@@ -112,7 +112,7 @@ class PersistentSession(abc.ABC):
                 last.message,
                 last.fault,
                 operation,
-                attempts[first:-1],
+                attempts[first:-1] if len(attempts) > 1 else (),
             )
             if outcome is SUCCESS:
                 return outcome, value

@@ -12,7 +12,15 @@ from harness.endpoint.translate import read_error, retry_after_s, shorten
 from harness.endpoint.wire.multipart import refused_part
 from harness.model.counting import entity_count, scanned
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Fault, Outcome, Result, throttling_scope
+from harness.model.outcome import (
+    Attempt,
+    Fault,
+    Outcome,
+    Result,
+    new_attempt,
+    new_result,
+    throttling_scope,
+)
 
 _QUERY = Kind.QUERY
 
@@ -52,7 +60,7 @@ class Run:
         walked, estimated = 0, False
         if operation.kind is _QUERY:
             walked, estimated = scanned(operation, returned, whole=whole)
-        return Result(
+        return new_result(
             operation=operation,
             outcome=outcome,
             sent_s=attempts[0].sent_s,
@@ -86,13 +94,13 @@ def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
     if status >= 300:
         code, message = read_error(exchange.headers, exchange.body)
     elif error is None:
-        return Attempt(status=status, sent_s=sent_s, latency_s=latency_s)
+        return new_attempt(status=status, sent_s=sent_s, latency_s=latency_s)
     elif (part := _refused(error, exchange)) is not None:
         status = part.status
         code, message = read_error(part.headers, part.body)
     else:
         fault = _fault_of(error)
-        return Attempt(
+        return new_attempt(
             status=0,
             sent_s=sent_s,
             latency_s=latency_s,
@@ -102,7 +110,7 @@ def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
             request_id=exchange.headers.get("x-ms-request-id", ""),
             client_request_id=exchange.client_request_id,
         )
-    return Attempt(
+    return new_attempt(
         status=status,
         sent_s=sent_s,
         latency_s=latency_s,

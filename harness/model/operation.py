@@ -69,7 +69,6 @@ class Follow(Protocol):
         """The next operation of the same task; None where there is none."""
 
 
-@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One thing the application wants done. It leads to one or more attempts.
@@ -140,6 +139,10 @@ class Operation:
         return "full_table_scan" if whole else "partition_range_scan"
 
 
+new_operation = lean(Operation)
+"""Makes an `Operation`, for those who make one after the other."""
+
+
 def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
     """Why these cannot be one entity group transaction, or None where they can."""
     if not 1 <= len(parts) <= MAX_TRANSACTION_OPERATIONS:
@@ -169,7 +172,7 @@ def transaction(
     problem = transaction_problem(parts)
     if problem is not None:
         raise ValueError(problem)
-    return Operation(
+    return new_operation(
         kind=Kind.TRANSACTION,
         partition_key=parts[0].partition_key,
         table=parts[0].table,

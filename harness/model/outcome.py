@@ -67,7 +67,6 @@ SUCCESS = Outcome.SUCCESS
 _ACCOUNT = Scope.ACCOUNT
 
 
-@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One HTTP request on the wire.
@@ -109,7 +108,6 @@ class Attempt:
         return self.status in (408, 500, 502, 504)
 
 
-@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What became of one operation.
@@ -158,6 +156,12 @@ class Result:
     def response_s(self) -> float | None:
         """Response latency: due to done; None in a closed loop, where nothing was due."""
         return None if self.due_s is None else self.done_s - self.due_s
+
+
+new_attempt = lean(Attempt)
+"""Makes an `Attempt`, for those who make one after the other."""
+new_result = lean(Result)
+"""Makes a `Result`, for those who make one after the other."""
 
 
 def is_throttling(status: int, error_code: str) -> bool:

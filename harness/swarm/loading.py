@@ -73,12 +73,12 @@ def load_table(
                 return
             with turn:
                 now_s = clock()
-                due = pacer.next(now_s - began, handed_out[0])
-                if due is STOP:
+                due_s = pacer.next(now_s - began, handed_out[0])
+                if due_s is STOP:
                     return
                 handed_out[0] += operation.entities_asked
-                if began + due.at_s > now_s:
-                    gevent.sleep(began + due.at_s - now_s)
+                if began + due_s > now_s:
+                    gevent.sleep(began + due_s - now_s)
             try:
                 result = session.execute(operation)
             except BudgetSpent:

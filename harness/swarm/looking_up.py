@@ -194,11 +194,11 @@ class Auditor:
         for row in rows:
             with turn:
                 now_s = self._options.clock()
-                due = pacer.next(now_s - began_s, self._handed_out)
-                if due is STOP or self._cut_short:
+                due_s = pacer.next(now_s - began_s, self._handed_out)
+                if due_s is STOP or self._cut_short:
                     return
                 self._handed_out += 1
-                gevent.sleep(max(0.0, began_s + due.at_s - now_s))
+                gevent.sleep(max(0.0, began_s + due_s - now_s))
             try:
                 self._read(session, row, plan)
             except BudgetSpent:

@@ -26,19 +26,18 @@ from harness.profile.build import source_of
 from harness.profile.pace import counts_operations, pacer_of
 from harness.profile.scenarios import fingerprint, mistake_of
 from harness.swarm.cpu import sample_forever
+from harness.swarm.departures import Departures
 from harness.swarm.looking_up import worker_session
 from harness.swarm.opening import endpoint_of, options_of
 from harness.swarm.plan import RunPlan, Share
 from harness.swarm.telling import Teller
 from harness.workload.budget import Budget
-from harness.workload.pacing import STOP, Pacer
 
 REPORT_MESSAGE = "aztables-report"
 THROTTLED_MESSAGE = "aztables-account-throttled"
 DEFECT_MESSAGE = "aztables-defect"
 
 REPORT_EVERY_S = 1.0
-_LONGEST_SLEEP_S = 60.0
 _QUERY = Kind.QUERY
 
 
@@ -73,32 +72,27 @@ class WorkerRun:
         self._encoded = not isinstance(environment.runner, LocalRunner)
         # Its own source, so that random arrivals do not change the list of operations.
         arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
-        self._all_workers = pacer_of(profile, endpoint.kind, arrivals)
-        self._one_each = counts_operations(profile)
-        self._give_up_after_s = profile.load.give_up_after_s
-        self._share: Share | None = None
-        self._pacer: Pacer | None = None
-        self._epoch_s = 0.0
-        self._fresh_s = 0.0
-        self._shared = gevent.event.Event()
-        self._changed = gevent.event.Event()
-        # One user at a time has a slot and waits for it, so that a new share holds at once.
-        self._turn = gevent.lock.Semaphore(1)
+        self._departures = Departures(
+            pacer_of(profile, endpoint.kind, arrivals),
+            clock=self.clock,
+            budget=self.budget,
+            ledger=self.ledger,
+            give_up_after_s=profile.load.give_up_after_s,
+            by_operation=counts_operations(profile),
+        )
         self._stopping = False
-        self._stopped_s: float | None = None
         self._ending: gevent.Greenlet | None = None
-        self._handed_out = 0
-        self._operations = 0
         self._active = 0
         self._most_connections = 0
         self._light = [0, 0.0]
         self._abandoned = 0
         self._defects = 0
-        self._lag_s = 0.0
         self._samples: list[CpuSample] = []
         self._said_throttled = False
         self._greenlets = [
-            gevent.spawn(sample_forever, self.clock, self._take_lag, self._samples.append),
+            gevent.spawn(
+                sample_forever, self.clock, self._departures.take_lag, self._samples.append
+            ),
             gevent.spawn(self._report_forever),
         ]
 
@@ -106,27 +100,12 @@ class WorkerRun:
         """Follow a new share of the load. What is repeated changes nothing."""
         if self._stopping:
             return
-        earlier, self._share = self._share, share
-        pacer = self._pacer
-        if pacer is None or earlier is None:
-            pacer = self._pacer = self._all_workers.share(share.rank, share.count, share.from_s)
-        elif (share.count, share.from_s) != (earlier.count, earlier.from_s):
-            pacer.reshare(share.count, share.from_s)
-        if share.hold is not None and (earlier is None or share.hold != earlier.hold):
-            from_s, per_s = share.hold
-            pacer.hold(max(from_s, share.from_s), per_s)
-            # What a step of a search left unsent would be sent on top of the next one.
-            self._fresh_s = share.epoch_s + from_s
-        self._epoch_s = share.epoch_s
         self.budget.limit = share.budget
         if self.auditor is not None:
             self.auditor.grant(share.budget)
         if share.window is not None:
-            start, end = share.window
-            self.ledger.open_window(start, end)
-            pacer.end(end - share.epoch_s)
-        self._shared.set()
-        self._changed.set()
+            self.ledger.open_window(*share.window)
+        self._departures.take_share(share)
 
     def perform(self, operation: Operation) -> Result:
         """Wait until ``operation`` may leave, do it, and count what became of it.
@@ -134,7 +113,7 @@ class WorkerRun:
         Raises:
             StopUser: the run is over.
         """
-        due_s = self._wait_until_due(operation)
+        due_s = self._departures.wait(operation.entities_asked)
         ledger = self.ledger
         ledger.note_due()
         ledger.note_sent()
@@ -143,9 +122,9 @@ class WorkerRun:
         try:
             result = self.session.execute(operation, due_s)
             ledger.add(result)
-            if operation.kind is _QUERY and not self._one_each:
-                # It may walk more than was known before: that uses up the schedule too.
-                self._handed_out += max(0, result.entities - operation.entities_asked)
+            if operation.kind is _QUERY and result.entities > operation.entities_asked:
+                # What it walked uses up the schedule too.
+                self._departures.walked(result.entities - operation.entities_asked)
             if alone and self._active == 1:
                 self._light[0] += 1
                 self._light[1] += result.service_s
@@ -209,15 +188,7 @@ class WorkerRun:
         if self._ending is not None:
             return self._ending
         self._stopping = True
-        if self._share is not None and self._share.window is not None:
-            # After the window nothing was due any more.
-            at_s = min(at_s, self._share.window[1])
-        if self._pacer is not None:
-            self._pacer.end(at_s - self._epoch_s)
-        self._stopped_s = at_s
-        self.ledger.close_window(at_s)
-        self._shared.set()
-        self._changed.set()
+        self.ledger.close_window(self._departures.stop(at_s))
         self._ending = gevent.spawn(self._end, grace_s)
         return self._ending
 
@@ -226,70 +197,6 @@ class WorkerRun:
         gevent.killall(self._greenlets)
         self.session.close()
         self.ledger.close()
-
-    def _wait_until_due(self, operation: Operation) -> float | None:
-        """Wait for a place in the schedule; when that was, or None in a closed loop.
-
-        A place that is too late to be of use is dropped, and the next one taken.
-        """
-        units = 1 if self._one_each else operation.entities_asked
-        while True:
-            due_s, late_s = self._next_place()
-            self._handed_out += units
-            self._operations += 1
-            if due_s is None or self._of_use(due_s, late_s):
-                return due_s
-            self.ledger.note_due()
-            self.ledger.note_dropped(due_s + late_s)
-
-    def _of_use(self, due_s: float, late_s: float) -> bool:
-        return late_s <= self._give_up_after_s and not due_s < self._fresh_s <= due_s + late_s
-
-    def _next_place(self) -> tuple[float | None, float]:
-        """When the next operation was due, after waiting for it, and how late it is.
-
-        Users switch only where one waits: while nobody has to, no turn need be taken.
-        """
-        if self._pacer is None:
-            self._shared.wait()
-        at_s, due_s, now_s = self._place()
-        if at_s > now_s or self._turn.locked():
-            with self._turn:
-                at_s, due_s, now_s = self._place()
-                while at_s > now_s:
-                    # A new share, or the end, is not slept through.
-                    self._changed.clear()
-                    if not self._changed.wait(min(at_s - now_s, _LONGEST_SLEEP_S)):
-                        self._lag_s = max(self._lag_s, self.clock() - at_s)
-                    at_s, due_s, now_s = self._place()
-        return due_s, now_s - at_s
-
-    def _place(self) -> tuple[float, float | None, float]:
-        """When the next operation may leave, when it is due in an open loop, and what time it is.
-
-        Raises:
-            StopUser: the run is over.
-        """
-        now_s, pacer = self.clock(), self._pacer
-        if pacer is None or self._stopping or self.budget.exhausted:
-            raise StopUser
-        due = pacer.next(now_s - self._epoch_s, self._handed_out)
-        if due is STOP:
-            raise StopUser
-        at_s = self._epoch_s + due.at_s
-        return at_s, at_s if due.scheduled else None, now_s
-
-    def _waiting(self) -> int:
-        """Operations that are due and not handed out: units, by what one has had on average."""
-        if self._pacer is None or not self._operations:
-            return 0
-        now = self.clock() if self._stopped_s is None else self._stopped_s
-        behind = self._pacer.behind(now - self._epoch_s, self._handed_out)
-        return round(behind * self._operations / self._handed_out)
-
-    def _take_lag(self) -> float:
-        lag_s, self._lag_s = self._lag_s, 0.0
-        return lag_s
 
     def _report_forever(self) -> None:
         while True:
@@ -302,14 +209,14 @@ class WorkerRun:
             gevent.sleep(0.02)
         gevent.killall(self._greenlets)
         self.teller.end()
-        self.ledger.note_due(self._waiting())
+        self.ledger.note_due(self._departures.waiting())
         self._report(final=True)
 
     def _report(self, *, final: bool) -> None:
         self._most_connections = max(self._most_connections, self.session.connections_in_use)
         samples = list(self._samples)
         self._samples.clear()
-        waiting = self._waiting()
+        waiting = self._departures.waiting()
         self.ledger.note_waiting(self.clock(), waiting)
         delta = self.ledger.drain()
         self._send_message(

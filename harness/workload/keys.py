@@ -1,9 +1,8 @@
 """Key schemes: which PartitionKeys and RowKeys there are.
 
 A scheme numbers its loaded partitions from 0, and the rows of each from 0, and names them. It
-also says where a new row goes, and where in key order a partition is, so that a hot range of keys
-can be told from a hot key. RowKeys differ between partitions too wherever the design allows it,
-so that one row is found by its RowKey alone. The schemes themselves are in `schemes/`.
+also says where a new row goes. RowKeys differ between partitions too wherever the design allows
+it, so that one row is found by its RowKey alone. The schemes themselves are in `schemes/`.
 """
 
 from __future__ import annotations
@@ -17,18 +16,16 @@ from harness.model.lean import lean
 from harness.workload.rowkeys import RowKeys, SequenceRows
 
 
-@lean
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key and its place.
-
-    Attributes:
-        place: In key order, see `KeyScheme.place`. Schemes that grow at an end go on beyond it.
-    """
+    """PartitionKey and RowKey of an entity."""
 
     partition_key: str
     row_key: str
-    place: float
+
+
+new_key = lean(Key)
+"""Makes a `Key`, for those who make one after the other."""
 
 
 class Rows:
@@ -149,14 +146,6 @@ class KeyScheme:
         """RowKey of a loaded row. Numbers one before the first and behind the last are bounds."""
         return self.row_keys.loaded(partition, row, self.rows.before(partition) + row)
 
-    def place(self, partition: int) -> float:
-        """Where the loaded partition is in key order, from 0 to 1.
-
-        Even over the partitions where they are numbered in key order, else over the text that
-        keys may be. A later key never has a lower place.
-        """
-        return (partition + 0.5) / self.count
-
     def by_age(self, age: int) -> int:
         """Number of the loaded partition than which so many are newer; 0 is the newest."""
         return max(0, self.count - 1 - age)
@@ -169,10 +158,9 @@ class KeyScheme:
             worker: Number of the worker, below 10,000.
             number: Number of the row among all that the worker inserts, from 1.
         """
-        return Key(
+        return new_key(
             partition_key=self.partition_key(partition),
             row_key=self.row_keys.inserted(worker, number, self.rows.total),
-            place=self.place(partition),
         )
 
     def copies(self, key: Key, number: int) -> tuple[tuple[str, Key], ...]:

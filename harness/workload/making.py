@@ -23,6 +23,7 @@ from harness.model.operation import (
     Kind,
     Operation,
     Range,
+    new_operation,
     transaction,
 )
 from harness.model.outcome import Result
@@ -118,7 +119,7 @@ class Making:
         then: Follow | None = None,
     ) -> Operation:
         """Point query."""
-        return Operation(
+        return new_operation(
             kind=Kind.POINT_QUERY,
             partition_key=partition_key,
             row_key=row_key,
@@ -145,7 +146,7 @@ class Making:
         then: Follow | None = None,
     ) -> Operation:
         """Query of a partition, or with None of several; ``walks`` says what is known of it."""
-        return Operation(
+        return new_operation(
             kind=Kind.QUERY,
             partition_key=WHOLE_TABLE if partition_key is None else partition_key,
             table=table,
@@ -243,7 +244,7 @@ class Making:
             content = self.__entities.filled(partition_key, row_key, properties)
         elif properties is not None:
             content = self.__entities.marked(properties)
-        return Operation(
+        return new_operation(
             kind=kind,
             partition_key=partition_key,
             row_key=row_key,

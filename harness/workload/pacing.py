@@ -18,37 +18,35 @@ from __future__ import annotations
 import enum
 import math
 import random
-from typing import NamedTuple, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from harness.workload.schedule import Schedule
 
 
-class _Stop(enum.Enum):
+class Stop(enum.Enum):
+    """The type of `STOP`."""
+
     STOP = "stop"
 
 
-STOP = _Stop.STOP
+STOP = Stop.STOP
 """The pacer's answer when nothing more is to be sent."""
 
 
-class Due(NamedTuple):
-    """The next operation may leave at ``at_s`` seconds of the schedule.
+class Pacer(Protocol):
+    """Decides when operations leave.
 
     Attributes:
-        at_s: Seconds since the schedule began. In the past where the operation is late.
-        scheduled: True where the instant does not depend on earlier answers (open model), so
-            that a response latency can be measured from it.
+        scheduled: True where instants do not depend on earlier answers (open model), so that a
+            response latency can be measured from them.
     """
 
-    at_s: float
-    scheduled: bool
+    scheduled: ClassVar[bool]
 
+    def next(self, elapsed_s: float, sent: int) -> float | Stop:
+        """When the next operation leaves, in seconds of the schedule; past where it is late.
 
-class Pacer(Protocol):
-    """Decides when operations leave."""
-
-    def next(self, elapsed_s: float, sent: int) -> Due | _Stop:
-        """When the next operation leaves; the same answer until that operation is handed out.
+        The same answer until that operation is handed out.
 
         Args:
             elapsed_s: Seconds since the schedule began.
@@ -103,6 +101,7 @@ class ClosedLoop:
     """
 
     __slots__ = ("_count", "_last_at_s", "_last_sent", "_stop_at_s", "_whole_per_s")
+    scheduled: ClassVar[bool] = False
 
     def __init__(self, entities_per_s: float | None = None) -> None:
         self._whole_per_s = entities_per_s
@@ -116,18 +115,21 @@ class ClosedLoop:
         """The cap of this part; None is none."""
         return None if self._whole_per_s is None else self._whole_per_s / self._count
 
-    def next(self, elapsed_s: float, sent: int) -> Due | _Stop:
+    def next(self, elapsed_s: float, sent: int) -> float | Stop:
         """Now, or when the cap allows it."""
         at_s = leaves_s = elapsed_s
-        if self._whole_per_s is not None and self._last_sent is not None:
-            used_s = (sent - self._last_sent) * self._count / self._whole_per_s
-            at_s = max(self._last_at_s + used_s, elapsed_s - CATCH_UP_S)
-            leaves_s = max(at_s, elapsed_s)
+        whole_per_s, last_sent = self._whole_per_s, self._last_sent
+        if whole_per_s is not None and last_sent is not None:
+            at_s = self._last_at_s + (sent - last_sent) * self._count / whole_per_s
+            if at_s >= elapsed_s:
+                leaves_s = at_s
+            elif at_s < elapsed_s - CATCH_UP_S:
+                at_s = elapsed_s - CATCH_UP_S
         if leaves_s >= self._stop_at_s:
             return STOP
         self._last_at_s = at_s
         self._last_sent = sent
-        return Due(leaves_s, scheduled=False)
+        return leaves_s
 
     def behind(self, elapsed_s: float, sent: int) -> float:
         """Nothing: what waits for an answer is not due."""
@@ -188,6 +190,7 @@ class OpenLoop:
         "_stop_at_s",
         "_whole",
     )
+    scheduled: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -207,12 +210,12 @@ class OpenLoop:
         self._offset = 0.0 if poisson is None else poisson.expovariate(1.0) * operation_units
         self._drawn_for = 0
 
-    def next(self, elapsed_s: float, sent: int) -> Due | _Stop:
+    def next(self, elapsed_s: float, sent: int) -> float | Stop:
         """When the schedule says, also where that is past."""
         at_s = self._own.at(self._place(sent))
         if at_s >= self._stop_at_s or elapsed_s >= self._stop_at_s:
             return STOP
-        return Due(at_s, scheduled=True)
+        return at_s
 
     def behind(self, elapsed_s: float, sent: int) -> float:
         """The backlog; what would have come due after the end is none."""

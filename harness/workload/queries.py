@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range
+from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range, new_operation
 from harness.workload.entities import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY
 from harness.workload.keys import KeyScheme
 
@@ -117,7 +117,7 @@ class Queries:
         terms = [] if self._density is None else [self._density]
         if numbers is not None:
             terms.append(f"{NUMBER_PROPERTY} ge {numbers[0]} and {NUMBER_PROPERTY} lt {numbers[1]}")
-        return Operation(
+        return new_operation(
             kind=Kind.QUERY,
             partition_key=partition_key,
             row_from=row_from,

@@ -15,7 +15,7 @@ from functools import partial
 from typing import cast
 
 from harness.model.entity import ETAG, Properties
-from harness.model.operation import Kind, Operation, transaction
+from harness.model.operation import Kind, Operation, new_operation, transaction
 from harness.model.outcome import Outcome, Result
 from harness.workload.keys import Key
 from harness.workload.remembered import ByPartition
@@ -70,7 +70,7 @@ class Tasks:
 
     def write(self, kind: Kind, key: Key, number: int) -> Operation:
         """One write of an entity that is there."""
-        return Operation(
+        return new_operation(
             kind=kind,
             partition_key=key.partition_key,
             row_key=key.row_key,
@@ -295,7 +295,7 @@ def _operation(
     etag: str | None = None,
     then: Callable[[Result], Operation | None] | None = None,
 ) -> Operation:
-    return Operation(
+    return new_operation(
         kind=kind,
         partition_key=key.partition_key,
         row_key=key.row_key,

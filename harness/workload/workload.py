@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable, Iterator
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
-from harness.model.operation import Kind, Operation, transaction
+from harness.model.operation import Kind, Operation, new_operation, transaction
 from harness.workload.entities import EntityFactory
-from harness.workload.keys import Key, KeyScheme
+from harness.workload.keys import Key, KeyScheme, new_key
 from harness.workload.mix import Action, Mix
 from harness.workload.pickers import Picker
 from harness.workload.queries import Queries, QueryShape
@@ -147,7 +147,7 @@ class Workload:
         return self._insert_of(self._key(partition, row), self._scheme.rows.before(partition) + row)
 
     def _insert_of(self, key: Key, number: int, table: str = "") -> Operation:
-        return Operation(
+        return new_operation(
             kind=Kind.INSERT,
             partition_key=key.partition_key,
             row_key=key.row_key,
@@ -157,10 +157,9 @@ class Workload:
 
     def _key(self, partition: int, row: int) -> Key:
         scheme = self._scheme
-        return Key(
+        return new_key(
             partition_key=scheme.partition_key(partition),
             row_key=scheme.row_key(partition, row),
-            place=scheme.place(partition),
         )
 
     def _new(self, partition: int) -> Write:
@@ -192,7 +191,7 @@ class Workload:
 
     def _point_query(self, drawn: int, rng: random.Random) -> Operation:
         key, _ = self._row(drawn, rng)
-        return Operation(
+        return new_operation(
             kind=Kind.POINT_QUERY, partition_key=key.partition_key, row_key=key.row_key
         )
 

@@ -24,7 +24,6 @@ def loaded(scheme: KeyScheme) -> list[list[Key]]:
             Key(
                 partition_key=scheme.partition_key(partition),
                 row_key=scheme.row_key(partition, row),
-                place=scheme.place(partition),
             )
             for row in range(scheme.rows.of(partition))
         ]
@@ -77,20 +76,6 @@ def test_keys_are_taken_by_the_service_and_distinct(name: str, data: st.DataObje
     keys = texts([*itertools.chain(*loaded(scheme)), *inserted(scheme)])
     assert len(set(keys)) == len(keys)
     assert [text for key in keys for text in key if key_problem(text) is not None] == []
-
-
-@every_scheme
-@some
-@given(data=st.data())
-def test_places_are_in_key_order(name: str, data: st.DataObject) -> None:
-    """Whoever has the later PartitionKey has the later place; inserted ones too."""
-    scheme = data.draw(schemes(name))
-    keys = [*itertools.chain(*loaded(scheme)), *inserted(scheme)]
-    places = {key.partition_key: key.place for key in keys}
-    assert len({(key.partition_key, key.place) for key in keys}) == len(places)
-    ordered = [place for _, place in sorted(places.items())]
-    assert ordered == sorted(ordered)
-    assert all(0.0 <= scheme.place(partition) <= 1.0 for partition in range(scheme.count))
 
 
 @every_scheme
@@ -318,19 +303,35 @@ def test_growing_keys_go_to_one_end() -> None:
 def test_unpadded_numbers_are_in_the_order_of_text() -> None:
     """The mistake, as the document has it: 111 comes before 2."""
     scheme = sized("append-only-unpadded", 200)
-    assert scheme.place(11) < scheme.place(111) < scheme.place(2)
-    assert scheme.partition_key(111) < scheme.partition_key(2)
+    assert scheme.partition_key(11) < scheme.partition_key(111) < scheme.partition_key(2)
     # 201 to 299 are between what was loaded as 20 and as 3, not behind the last.
-    assert scheme.place(20) < scheme.inserted(0, 5, 2).place < scheme.place(3)
+    new = scheme.inserted(0, 5, 2).partition_key
+    assert new.startswith("p201")
+    assert scheme.partition_key(20) < new < scheme.partition_key(3)
+
+
+def tenth(key: str) -> int:
+    """The tenth, from 0, that a scattered PartitionKey is in, of all there may be in key order."""
+    prefix, _, rest = key.partition("-")
+    if prefix == "user":
+        return int(rest, 16) * 10 >> 64
+    return int(prefix) // 100 if len(prefix) == 3 else uuid.UUID(key).int * 10 >> 128
 
 
 @pytest.mark.parametrize("name", ["unique", "natural-key", "hash-prefix"])
 def test_scattered_keys_are_even_over_the_table(name: str) -> None:
     """Loaded and new keys fall evenly over tenths of key order: chi-square of 10 cells."""
     scheme = sized(name, 2000)
-    new = [scheme.inserted(0, worker, number).place for worker in (0, 1) for number in range(1000)]
-    for places in ([scheme.place(number) for number in range(2000)], new):
-        cells = [sum(int(place * 10) == cell for place in places) for cell in range(10)]
+    loaded_keys = [scheme.partition_key(number) for number in range(2000)]
+    new_keys = [
+        scheme.inserted(0, worker, number).partition_key
+        for worker in (0, 1)
+        for number in range(1000)
+    ]
+    for keys in (loaded_keys, new_keys):
+        tenths = [tenth(key) for key in sorted(keys)]
+        assert tenths == sorted(tenths), "a later key is in no earlier tenth"
+        cells = [tenths.count(cell) for cell in range(10)]
         # 9 degrees of freedom: 33.7 is exceeded once in ten thousand; nothing here is by chance.
         assert sum((cell - 200) ** 2 / 200 for cell in cells) < 33.7
 
@@ -388,7 +389,7 @@ def test_new_rows_of_a_customer_go_to_its_newest_month() -> None:
 def test_the_index_is_by_date() -> None:
     """Each day of the index has orders of many customers; new orders are of the newest day."""
     scheme = scheme_of("index-table", Rows(3, 4), prefix="p", periods=1, row_keys=None)
-    key = Key(partition_key="customer-1", row_key="order-5", place=0.5)
+    key = Key(partition_key="customer-1", row_key="order-5")
     days = [scheme.copies(key, number)[0][1].partition_key for number in range(12)]
     assert days == ["2024-01-01", "2024-01-02", "2024-01-03"] * 4
     table, copy = scheme.copies(key, 13)[0]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.workload.pacing import STOP, ClosedLoop, Due, OpenLoop, Pacer
+from harness.workload.pacing import STOP, ClosedLoop, OpenLoop, Pacer
 from harness.workload.schedule import Schedule, Stage
 
 RAMP = Schedule.of(
@@ -37,10 +37,10 @@ class Worker:
         """Hand out all that is due by now."""
         while True:
             due = self.pacer.next(elapsed_s, self.sent)
-            if due is STOP or due.at_s > elapsed_s:
+            if due is STOP or due > elapsed_s:
                 return
             size = next(self._sizes)
-            self.due_s.append(due.at_s)
+            self.due_s.append(due)
             self.sent += size
 
 
@@ -54,15 +54,15 @@ instants = st.floats(0.0, 40.0)
 def test_operations_are_due_by_the_schedule() -> None:
     """At 10/s one every tenth of a second; a transaction of 5 uses up 5."""
     pacer = OpenLoop(Schedule.constant(10.0))
-    assert pacer.next(0.0, 0) == Due(0.0, scheduled=True)
-    assert pacer.next(0.0, 1) == Due(0.1, scheduled=True)
-    assert pacer.next(0.0, 6) == Due(0.6, scheduled=True)
+    assert pacer.next(0.0, 0) == 0.0
+    assert pacer.next(0.0, 1) == 0.1
+    assert pacer.next(0.0, 6) == 0.6
 
 
 def test_what_is_due_is_not_put_off_by_late_answers() -> None:
     """An operation that is asked for late keeps its instant, and what is behind is known."""
     pacer = OpenLoop(Schedule.constant(10.0))
-    assert pacer.next(5.0, 3) == Due(pytest.approx(0.3), scheduled=True)
+    assert pacer.next(5.0, 3) == pytest.approx(0.3)
     assert pacer.behind(5.0, 3) == pytest.approx(47.0)
     assert pacer.behind(5.0, 50) == 0.0
     assert pacer.behind(0.0, 0) == 0.0
@@ -72,9 +72,9 @@ def test_from_the_end_on_nothing_is_handed_out() -> None:
     """What is due later never is; what is late may leave until then, and not after."""
     pacer = OpenLoop(Schedule.constant(10.0))
     pacer.end(2.0)
-    assert pacer.next(0.0, 19) == Due(1.9, scheduled=True)
+    assert pacer.next(0.0, 19) == 1.9
     assert pacer.next(0.0, 20) is STOP
-    assert pacer.next(1.99, 5) == Due(0.5, scheduled=True)
+    assert pacer.next(1.99, 5) == 0.5
     assert pacer.next(2.0, 5) is STOP
     assert pacer.share(1, 2).next(2.0, 0) is STOP
     # What would have come due after the end is no backlog.
@@ -84,7 +84,7 @@ def test_from_the_end_on_nothing_is_handed_out() -> None:
 def test_a_schedule_that_runs_out_ends_the_load() -> None:
     """After a ramp down to 0 nothing more is ever due."""
     pacer = OpenLoop(Schedule.of([Stage(for_s=2.0, to_per_s=10.0, from_per_s=10.0)]).held(2.0, 0.0))
-    assert isinstance(pacer.next(0.0, 19), Due)
+    assert pacer.next(0.0, 19) is not STOP
     assert pacer.next(0.0, 20) is STOP
     assert pacer.behind(100.0, 18) == pytest.approx(2.0)
 
@@ -166,9 +166,9 @@ def test_changes_at_agreed_instants_keep_the_total(
 def test_a_change_that_is_heard_late_holds_from_its_instant() -> None:
     """What it brought meanwhile is due at once, with the instants that it should have had."""
     pacer = OpenLoop(Schedule.constant(100.0)).share(0, 2)
-    assert pacer.next(3.0, 150) == Due(3.0, scheduled=True)
+    assert pacer.next(3.0, 150) == 3.0
     pacer.reshare(1, from_s=2.0)
-    assert pacer.next(3.0, 150) == Due(2.5, scheduled=True)
+    assert pacer.next(3.0, 150) == 2.5
     assert pacer.behind(3.0, 150) == pytest.approx(50.0)
 
 
@@ -176,10 +176,10 @@ def test_what_was_owed_before_a_new_share_stays_owed() -> None:
     """A worker that is behind keeps its backlog with its instants, and goes on at the new rate."""
     pacer = OpenLoop(Schedule.constant(100.0)).share(0, 1)
     pacer.reshare(4, from_s=2.0)
-    assert pacer.next(10.0, 50) == Due(0.5, scheduled=True)
-    assert pacer.next(10.0, 199) == Due(1.99, scheduled=True)
-    assert pacer.next(10.0, 200) == Due(2.0, scheduled=True)
-    assert pacer.next(10.0, 201) == Due(pytest.approx(2.04), scheduled=True)
+    assert pacer.next(10.0, 50) == 0.5
+    assert pacer.next(10.0, 199) == 1.99
+    assert pacer.next(10.0, 200) == 2.0
+    assert pacer.next(10.0, 201) == pytest.approx(2.04)
     assert pacer.behind(10.0, 50) == pytest.approx(150.0 + 8.0 * 25.0)
 
 
@@ -187,18 +187,18 @@ def test_who_comes_later_owes_nothing_before() -> None:
     """A worker that joins at an instant begins there, with its part of the rate of that time."""
     pacer = OpenLoop(RAMP).share(0, 2, from_s=15.0)
     assert pacer.behind(15.0, 0) == 0.0
-    assert pacer.next(15.0, 0) == Due(15.0, scheduled=True)
-    assert pacer.next(15.0, 1) == Due(pytest.approx(15.04), scheduled=True)
+    assert pacer.next(15.0, 0) == 15.0
+    assert pacer.next(15.0, 1) == pytest.approx(15.04)
 
 
 def test_a_rate_that_is_held_begins_at_its_instant() -> None:
     """Before it the schedule stays as it was; a share keeps its part of the new rate."""
     pacer = OpenLoop(Schedule.constant(10.0)).share(0, 2)
     pacer.hold(from_s=10.0, per_s=200.0)
-    assert pacer.next(0.0, 49) == Due(pytest.approx(9.8), scheduled=True)
-    assert pacer.next(0.0, 51) == Due(pytest.approx(10.01), scheduled=True)
+    assert pacer.next(0.0, 49) == pytest.approx(9.8)
+    assert pacer.next(0.0, 51) == pytest.approx(10.01)
     pacer.reshare(1, from_s=11.0)
-    assert pacer.next(0.0, 152) == Due(pytest.approx(11.01), scheduled=True)
+    assert pacer.next(0.0, 152) == pytest.approx(11.01)
 
 
 def test_changes_come_in_the_order_of_their_instants() -> None:
@@ -286,10 +286,10 @@ def latencies(pacer: Pacer) -> tuple[list[float], list[float]]:
         if due is STOP:
             continue
         sent += 1
-        sent_s = max(now_s, due.at_s)
+        sent_s = max(now_s, due)
         done_s = answered_at(sent_s, rng.uniform(0.005, 0.015))
         service.append(done_s - sent_s)
-        response.append(done_s - due.at_s)
+        response.append(done_s - due)
         heapq.heappush(free, done_s)
     return sorted(service), sorted(response)
 

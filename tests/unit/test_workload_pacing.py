@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.model.outcome import Attempt, Fault
 from harness.workload.budget import Budget, equal_parts
-from harness.workload.pacing import CATCH_UP_S, STOP, ClosedLoop, Due
+from harness.workload.pacing import CATCH_UP_S, STOP, ClosedLoop
 from harness.workload.retry import (
     ExponentialBackoff,
     FixedBackoff,
@@ -34,12 +34,12 @@ def simulate(
         due = pacer.next(now, sent)
         if due is STOP or now > until_s:
             continue
-        assert isinstance(due, Due)
-        assert due.at_s >= now
+        assert isinstance(due, float)
+        assert due >= now
         entities = sizes[len(left) % len(sizes)]
         sent += entities
-        left.append((due.at_s, entities))
-        heapq.heappush(free, (due.at_s + answer_s, user))
+        left.append((due, entities))
+        heapq.heappush(free, (due + answer_s, user))
     return left
 
 
@@ -69,10 +69,10 @@ def test_enough_users_reach_the_cap() -> None:
 def test_a_moment_of_lost_time_is_made_up_for() -> None:
     """A generator that was not scheduled for a moment catches up, and the rate holds."""
     pacer = ClosedLoop(10.0)
-    assert pacer.next(0.0, 0) == Due(0.0, scheduled=False)
-    assert pacer.next(0.2, 1) == Due(0.2, scheduled=False)
-    assert pacer.next(0.2, 2) == Due(0.2, scheduled=False)
-    assert pacer.next(0.2, 3) == Due(pytest.approx(0.3), scheduled=False)
+    assert pacer.next(0.0, 0) == 0.0
+    assert pacer.next(0.2, 1) == 0.2
+    assert pacer.next(0.2, 2) == 0.2
+    assert pacer.next(0.2, 3) == pytest.approx(0.3)
 
 
 def test_a_stall_is_not_made_up_for() -> None:
@@ -80,30 +80,30 @@ def test_a_stall_is_not_made_up_for() -> None:
     pacer = ClosedLoop(10.0)
     pacer.next(0.0, 0)
     late = [pacer.next(5.0, sent) for sent in range(1, 6)]
-    at_once = [due for due in late if due == Due(5.0, scheduled=False)]
+    at_once = [due for due in late if due == 5.0]
     assert len(at_once) == 3
-    assert late[3] == Due(pytest.approx(5.0 - CATCH_UP_S + 0.3), scheduled=False)
+    assert late[3] == pytest.approx(5.0 - CATCH_UP_S + 0.3)
 
 
 def test_a_transaction_uses_up_as_much_as_it_holds() -> None:
     """Amounts are entities: after a transaction of 100 the next operation waits for 100."""
     pacer = ClosedLoop(50.0)
     pacer.next(0.0, 0)
-    assert pacer.next(0.0, 100) == Due(2.0, scheduled=False)
+    assert pacer.next(0.0, 100) == 2.0
 
 
 def test_without_a_cap_the_answer_is_now() -> None:
     """Without a cap only the answers hold a user back."""
     pacer = ClosedLoop()
-    assert [pacer.next(1.0, sent) for sent in range(3)] == [Due(1.0, scheduled=False)] * 3
+    assert [pacer.next(1.0, sent) for sent in range(3)] == [1.0] * 3
 
 
 def test_from_the_end_on_the_answer_is_stop() -> None:
     """Nothing leaves at or after the end, also not what the cap would have held back."""
     pacer = ClosedLoop(1.0)
     pacer.end(2.0)
-    assert pacer.next(0.0, 0) == Due(0.0, scheduled=False)
-    assert pacer.next(0.5, 1) == Due(1.0, scheduled=False)
+    assert pacer.next(0.0, 0) == 0.0
+    assert pacer.next(0.5, 1) == 1.0
     assert pacer.next(1.5, 2) is STOP
     assert pacer.next(2.0, 2) is STOP
     assert pacer.share(0, 2).next(2.0, 0) is STOP
@@ -139,14 +139,14 @@ def test_shares_keep_the_cap_together() -> None:
 def test_a_cap_that_is_told_anew_holds_at_once() -> None:
     """Other workers, or another cap: the next operation is spaced by it, and nothing is owed."""
     pacer = ClosedLoop(10.0).share(0, 2)
-    assert pacer.next(0.0, 0) == Due(0.0, scheduled=False)
+    assert pacer.next(0.0, 0) == 0.0
     pacer.reshare(1, from_s=5.0)
     assert pacer.entities_per_s == 10.0
-    assert pacer.next(0.0, 1) == Due(pytest.approx(0.1), scheduled=False)
+    assert pacer.next(0.0, 1) == pytest.approx(0.1)
     pacer.reshare(4, from_s=5.0)
     pacer.hold(from_s=6.0, per_s=8.0)
     assert pacer.entities_per_s == 2.0
-    assert pacer.next(0.0, 2) == Due(pytest.approx(0.6), scheduled=False)
+    assert pacer.next(0.0, 2) == pytest.approx(0.6)
     assert pacer.behind(100.0, 3) == 0.0
 
 
@@ -155,7 +155,7 @@ def test_a_cap_can_come_later() -> None:
     pacer = ClosedLoop()
     pacer.next(1.0, 0)
     pacer.hold(from_s=1.0, per_s=4.0)
-    assert pacer.next(1.0, 1) == Due(1.25, scheduled=False)
+    assert pacer.next(1.0, 1) == 1.25
     with pytest.raises(ValueError, match="cannot be held"):
         pacer.hold(from_s=2.0, per_s=0.0)
     with pytest.raises(ValueError, match="workers"):

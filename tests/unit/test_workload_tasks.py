@@ -35,7 +35,7 @@ Where = tuple[str, str, str]
 
 
 def key(partition: str, row: str) -> Key:
-    return Key(partition_key=partition, row_key=row, place=0.5)
+    return Key(partition_key=partition, row_key=row)
 
 
 def content(of: Key, number: int) -> Properties:

@@ -39,8 +39,8 @@ class EntityWriter:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        # By the names of an entity's properties: the values of the last such entity, their texts.
-        self._last: dict[tuple[str, ...], tuple[list[object], list[str]]] = {}
+        # By the names of an entity's properties.
+        self._last: dict[tuple[str, ...], _Written] = {}
 
     def text(self, operation: Operation) -> str:
         """The entity that a write stores, as JSON in ASCII.
@@ -57,28 +57,48 @@ class EntityWriter:
         )
 
     def _own(self, properties: Mapping[str, Any]) -> str:
-        names, values = tuple(properties), properties.values()
+        names = tuple(properties)
         known = self._last.get(names)
         if known is None:
-            known = [_NOT_REMEMBERED] * len(names), [""] * len(names)
-        last, texts = known
+            known = _Written(names)
+            if len(self._last) < _MOST_REMEMBERED:
+                self._last[names] = known
+        last, texts = known.values, known.texts
         # Which values are others than those of the entity before; found without a loop of Python's.
-        for place in compress(range(len(names)), map(is_not, values, last)):
-            name = names[place]
-            value = properties[name]
-            texts[place] = _text(name, value)
-            last[place] = value if type(value) in _IMMUTABLE else _NOT_REMEMBERED
+        for place in compress(known.places, map(is_not, properties.values(), last)):
+            value = properties[names[place]]
+            if type(value) is int and -(2**31) <= value < 2**31:
+                texts[place] = f"{known.heads[place]}{value}"
+                last[place] = value
+            else:
+                texts[place] = _text(names[place], value)
+                last[place] = value if type(value) in _IMMUTABLE else _NOT_REMEMBERED
         text = "".join(texts)
         if len(text) > _LONGEST_REMEMBERED:
             self._last.pop(names, None)
-        elif names in self._last or len(self._last) < _MOST_REMEMBERED:
-            self._last[names] = known
         return text
 
 
+class _Written:
+    """The last entity with properties of these names.
+
+    Attributes:
+        values: Its values.
+        texts: What was written of each.
+        heads: What comes before each where it is a number.
+        places: Of all of them.
+    """
+
+    __slots__ = ("heads", "places", "texts", "values")
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.values: list[object] = [_NOT_REMEMBERED] * len(names)
+        self.texts = [""] * len(names)
+        self.heads = [f", {_quoted(name)}: " for name in names]
+        self.places = range(len(names))
+
+
 def _text(name: str, value: Any) -> str:
-    if type(value) is int and -(2**31) <= value < 2**31:
-        return f", {_quoted(name)}: {value}"
     edm_type, plain = edm_json(value)
     text = f", {_quoted(name)}: {json.dumps(plain)}"
     return f'{text}, {_quoted(name + _TYPE)}: "{edm_type}"' if edm_type else text

@@ -32,6 +32,5 @@ class IndexTable(Customer):
         by_date = Key(
             partition_key=DAYS.label(day),
             row_key=f"{key.partition_key}__{key.row_key}",
-            place=(day + 0.5) / days,
         )
         return ((self.tables[1], by_date),)

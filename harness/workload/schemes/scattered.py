@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from harness.workload.keys import Key, KeyScheme, Rows
+from harness.workload.keys import Key, KeyScheme, Rows, new_key
 from harness.workload.rowkeys import EmptyRows, RowKeys, guid, new_number, scattered
 
 
@@ -22,24 +22,19 @@ class Unique(KeyScheme):
 
     def partition_key(self, partition: int) -> str:
         """The key of a loaded entity."""
-        return self._label(self._value(partition))
+        return self._label(partition)
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
         """A key that no loaded entity and no other worker has."""
-        value = self._value(new_number(worker, number))
-        return Key(
-            partition_key=self._label(value),
+        return new_key(
+            partition_key=self._label(new_number(worker, number)),
             row_key=self.row_keys.inserted(worker, number, self.rows.total),
-            place=value / self._values,
         )
 
-    def place(self, partition: int) -> float:
-        """Where the loaded key is among all that there may be, from 0 to 1."""
-        return self._value(partition) / self._values
-
-    _values: ClassVar[int] = 1 << 128
-    _value = staticmethod(scattered)
-    _label = staticmethod(guid)
+    @staticmethod
+    def _label(number: int) -> str:
+        """PartitionKey of the entity with this number, which no other number has."""
+        return guid(scattered(number))
 
 
 class NaturalKey(Unique):
@@ -61,13 +56,8 @@ class NaturalKey(Unique):
             return f"keys.row_keys: the RowKey of keys.scheme {cls.name!r} is empty"
         return super().problem(rows, periods=periods)
 
-    _values: ClassVar[int] = 1 << 64
-
     @staticmethod
-    def _value(number: int) -> int:
+    def _label(number: int) -> str:
         # An odd factor can be undone: no two numbers meet. This one spreads them most evenly.
-        return (number + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
-
-    @staticmethod
-    def _label(value: int) -> str:
+        value = (number + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
         return f"user-{value:016x}"

@@ -9,9 +9,8 @@ from __future__ import annotations
 import zlib
 from typing import ClassVar
 
-from harness.workload.keys import Key, KeyScheme
+from harness.workload.keys import Key, KeyScheme, new_key
 
-_WORKERS = 10_000
 _DIGITS = 10
 _LAST = 10**_DIGITS - 1
 
@@ -34,29 +33,18 @@ class AppendOnly(KeyScheme):
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
         """The next number of this worker."""
-        at = self._next(number)
-        suffix = f"-{str(worker).zfill(4)}"
-        return Key(
-            partition_key=self._label(at, suffix),
+        return new_key(
+            partition_key=self._label(self._next(number), f"-{str(worker).zfill(4)}"),
             row_key=self.row_keys.inserted(worker, number, self.rows.total),
-            place=self._place(at, worker, suffix),
         )
-
-    def place(self, partition: int) -> float:
-        """Where the loaded partition is in key order, from 0 to 1."""
-        return self._place(partition)
 
     def _next(self, number: int) -> int:
         """Where in the sequence the ``number``-th new row of a worker is; 0 is the first loaded."""
         return self.count - 1 + number
 
     def _label(self, at: int, suffix: str = "") -> str:
-        """PartitionKey of this place in the sequence, with the worker at the end of a new one."""
+        """PartitionKey of this number in the sequence, with the worker at the end of a new one."""
         return f"{self.prefix}{str(at).zfill(_DIGITS)}{suffix}"
-
-    def _place(self, at: int, worker: int = 0, suffix: str = "") -> float:
-        """Where that is in key order."""
-        return (at + 0.5 + 0.5 * worker / _WORKERS) / self.count
 
 
 class PrependOnly(AppendOnly):
@@ -92,16 +80,6 @@ class AppendOnlyUnpadded(AppendOnly):
     def _label(self, at: int, suffix: str = "") -> str:
         return f"{self.prefix}{at}{suffix}"
 
-    def _place(self, at: int, worker: int = 0, suffix: str = "") -> float:
-        # The end of a key sorts before any digit: digits become 1 to 10 in base 11, the end 0.
-        digits = str(at).translate(_DIGITS_FROM_1).ljust(_DIGITS + 1, "0")
-        return (int(digits, 11) * _WORKERS + worker) / _UNPADDED_END
-
-
-_DIGITS_FROM_1 = str.maketrans("0123456789", "123456789a")
-_UNPADDED_END: int = 11 ** (_DIGITS + 1) * _WORKERS
-"""Below 2^53, so that places are exact."""
-
 
 class HashPrefix(AppendOnly):
     """The append-only sequence behind a three-digit hash of it, which scatters it.
@@ -116,8 +94,3 @@ class HashPrefix(AppendOnly):
     def _label(self, at: int, suffix: str = "") -> str:
         key = f"{self.prefix}{str(at).zfill(_DIGITS)}{suffix}"
         return f"{str(zlib.crc32(key.encode()) % 1000).zfill(3)}-{key}"
-
-    def _place(self, at: int, worker: int = 0, suffix: str = "") -> float:
-        number = at + worker / _WORKERS
-        # The lower half of each prefix is for loaded keys, the upper half for all to come.
-        return (int(self._label(at, suffix)[:3]) + number / (number + self.count)) / 1000
