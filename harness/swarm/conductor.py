@@ -140,7 +140,7 @@ class Conductor:
         self._staging = Staging(run, self._terminal, self.clock)
         rehearsal = Rehearsal.of(self._gateway, plan.table, plan.tables, aliases or str)
         self._narrator = Narrator(run, self._terminal, rehearsal)
-        self._sharing = Sharing(self.environment, run)
+        self._sharing = Sharing(self.environment, run, self.clock)
         self._auditing = Auditing(self.environment, run, self._terminal, self.clock)
         return run
 
@@ -233,7 +233,7 @@ class Conductor:
             gevent.wait([self._staged, self._hurry], count=1)
             if run.epoch_s:
                 # Else no worker was told of the run yet.
-                self._sharing.collect(stopped_s, self.clock, self._hurry)
+                self._sharing.collect(stopped_s, self._hurry)
             self._examine(run, stopped_s)
         except OSError as error:
             self._terminal.complain(f"the record cannot be written: {error}")

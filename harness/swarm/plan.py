@@ -18,6 +18,9 @@ from harness.profile.schema import Profile
 OPTION = "aztables_run"
 """Key of the plan among Locust's parsed options, which Locust sends to workers by itself."""
 
+CLOCKS_WITHIN_S = 5.0
+"""So far the clocks of workers may be from the master's, the way of a message included."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
@@ -125,6 +128,7 @@ class Share:
         hold: From when on, in seconds of the schedule, the rate of all workers together is
             another, and which; None is the profile's.
         window: The measured window; None while it is not open.
+        told_s: When the master said so.
     """
 
     run_id: str
@@ -135,6 +139,21 @@ class Share:
     from_s: float
     hold: tuple[float, float] | None
     window: tuple[float, float] | None
+    told_s: float
+
+    def clock_problem(self, now_s: float) -> str | None:
+        """Why the clock of who hears it at ``now_s``, UTC, cannot be used, as a sentence, or None.
+
+        What workers count is put together by the second, and they begin and end by the clock.
+        """
+        ahead_s = now_s - self.told_s
+        if abs(ahead_s) <= CLOCKS_WITHIN_S:
+            return None
+        way = "ahead of" if ahead_s > 0 else "behind"
+        return (
+            f"its clock is {abs(ahead_s):,.0f} s {way} the master's, and seconds are put "
+            "together by the clock; let both machines keep the time (NTP)"
+        )
 
     def to_message(self) -> dict[str, Any]:
         """The share in the types that Locust can send."""

@@ -31,11 +31,13 @@ class Sharing:
     Args:
         environment: Locust's.
         run: What is divided.
+        clock: UTC seconds.
     """
 
-    def __init__(self, environment: Environment, run: Run) -> None:
+    def __init__(self, environment: Environment, run: Run, clock: Clock) -> None:
         self._environment = environment
         self._run = run
+        self._clock = clock
         self._budgets: dict[str, int | None] | None = None
         self._first: frozenset[str] = frozenset()
         self._excluded: set[str] = set()
@@ -94,15 +96,15 @@ class Sharing:
                 from_s=self._from_s,
                 hold=self._hold,
                 window=run.window,
+                told_s=self._clock(),
             )
             self._environment.runner.send_message(SHARE_MESSAGE, share.to_message(), worker)
 
-    def collect(self, stopped_s: float, clock: Clock, hurry: gevent.event.Event) -> None:
+    def collect(self, stopped_s: float, hurry: gevent.event.Event) -> None:
         """Ask every worker for its last report, and wait for them, 15 s at most.
 
         Args:
             stopped_s: From when on nothing new is sent, UTC seconds.
-            clock: UTC seconds.
             hurry: Set when nothing is to be waited for any more.
         """
         run, runner = self._run, self._environment.runner
@@ -111,8 +113,8 @@ class Sharing:
         run.asked = tuple(self._taking_part())
         for worker in run.asked:
             runner.send_message(STOP_MESSAGE, message, worker)
-        deadline = clock() + REPORTS_WITHIN_S
-        while clock() < deadline and not hurry.is_set():
+        deadline = self._clock() + REPORTS_WITHIN_S
+        while self._clock() < deadline and not hurry.is_set():
             finals = {worker for worker, report in run.reports.items() if report.final}
             if finals.issuperset(run.asked):
                 return

@@ -10,6 +10,7 @@ from locust.env import Environment
 from locust.exception import StopUser
 from locust.rpc import Message
 
+from harness.endpoint.clock import monotonic_utc
 from harness.swarm.looking_up import LOOK_UP_MESSAGE, LOOK_UP_NO_MORE_MESSAGE, Auditor
 from harness.swarm.plan import RunPlan, Share
 from harness.swarm.sending import WorkerRun
@@ -33,6 +34,7 @@ class WorkerPart:
         self._early: Share | None = None
         self.run: WorkerRun | None = None
         self.refused = False
+        self._clock_off = False
 
     def register(self) -> None:
         """Listen to the master."""
@@ -55,6 +57,7 @@ class WorkerPart:
             self._environment, plan, worker=runner.worker_index, source=runner.client_id
         )
         self.refused = False
+        self._clock_off = False
         if self._early is not None and self._early.run_id == plan.run_id:
             self.run.take_share(self._early)
 
@@ -72,6 +75,16 @@ class WorkerPart:
 
     def _on_share(self, environment: Environment, msg: Message) -> None:
         share = Share.from_message(msg.data)
+        clock = monotonic_utc() if self.run is None else self.run.clock
+        problem = share.clock_problem(clock())
+        if problem is not None and not self._clock_off:
+            self._clock_off = True
+            self._environment.runner.send_message(
+                REFUSED_MESSAGE, {"run_id": share.run_id, "sentence": problem}
+            )
+        if self._clock_off:
+            # Its users wait for a share that does not come.
+            return
         self._early = share
         if self.run is not None and self.run.plan.run_id == share.run_id:
             self.run.take_share(share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,20 @@ pytestmark = pytest.mark.azurite
 
 OTHER_KEY = base64.b64encode(b"the key of another account").decode()
 TABLE = "givenbysomebody"
+
+
+HOUR_BEHIND = """
+import time
+
+right = time.time
+time.time = lambda: right() - 3600
+
+from locust import events
+
+from harness.swarm import SinglePartitionUser, wire
+
+wire(events)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +74,21 @@ def given_table(endpoint: Endpoint) -> Iterator[TableClient]:
 
 
 @pytest.fixture(scope="module")
+def hour_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A locustfile of a machine whose clock is an hour behind."""
+    file = tmp_path_factory.mktemp("behind") / "behind.py"
+    file.write_text(HOUR_BEHIND, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
 def runs(
     stress: Stress,
     secure: str,
     bundles: dict[str, Path],
     host: str,
     given_table: TableClient,
+    hour_behind: Path,
 ) -> dict[str, LocustProcess]:
     """All of them, ended."""
     port = free_port()
@@ -81,6 +105,14 @@ def runs(
     started["worker"] = stress(
         *("--worker", "--master-port", str(port)),
         environ={"AZURE_STORAGE_ACCOUNT": "elsewhere", "AZURE_STORAGE_KEY": OTHER_KEY},
+    )
+    other = free_port()
+    started["leading"] = stress(
+        *(*QUICK, "-H", host, "--master", "--expect-workers", "1"),
+        *("--master-bind-port", str(other)),
+    )
+    started["late by an hour"] = stress(
+        *("--worker", "--master-port", str(other)), locustfile=hour_behind
     )
     started["table"].until_said("[3/4]")
     given_table.create_entity({"PartitionKey": "p0", "RowKey": "precious"})
@@ -136,6 +168,16 @@ def test_a_worker_that_would_go_elsewhere_refuses(runs: dict[str, LocustProcess]
     for process in (master, runs["worker"]):
         assert OTHER_KEY not in process.said
         assert "Traceback" not in process.said
+    assert master.records == []
+
+
+def test_a_worker_whose_clock_is_off_refuses(runs: dict[str, LocustProcess]) -> None:
+    """Its seconds cannot be put together with those of others: a sentence, exit code 2."""
+    master = runs["leading"]
+    assert master.process.returncode == 2, master.said
+    refusal = r"a worker refuses to take part: its clock is 3,[56]\d\d s behind the master's"
+    assert re.search(refusal, master.stderr)
+    assert "Traceback" not in master.said + runs["late by an hour"].said
     assert master.records == []
 
 

@@ -69,8 +69,30 @@ def test_a_share_arrives_as_it_was_made(
         from_s=7.5,
         hold=hold,
         window=window,
+        told_s=1_789_999_990.5,
     )
     assert Share.from_message(sent(share.to_message())) == share
+
+
+@pytest.mark.parametrize(
+    ("off_s", "said"),
+    [(0.0, None), (4.9, None), (-4.9, None), (7200.0, "7,200 s ahead of"), (-61.0, "61 s behind")],
+)
+def test_a_clock_that_is_far_off_is_told(off_s: float, said: str | None) -> None:
+    """Some seconds may be the way of the message; beyond, a sentence says what to do."""
+    share = Share(
+        run_id="r",
+        rank=0,
+        count=1,
+        budget=None,
+        epoch_s=0.0,
+        from_s=0.0,
+        hold=None,
+        window=None,
+        told_s=1_790_000_000.0,
+    )
+    problem = share.clock_problem(1_790_000_000.0 + off_s)
+    assert problem is None if said is None else said in (problem or "") and "NTP" in str(problem)
 
 
 STAGES = [(4.0, 10.0, False), (2.0, 10.0, False), (3.0, 30.0, True), (5.0, 0.0, False)]
