@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from azure.core.rest import HttpRequest
 
+from harness.endpoint.channel import Channel
 from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.connection import emulator_endpoint
 from harness.endpoint.exchange import Exchange
@@ -73,9 +74,10 @@ def compare(url: str) -> int:
             read_timeout_s=10.0,
         )
     )
-    transport = GeventTransport(
+    channel = Channel(
         url=endpoint.url, connections=1, connect_timeout_s=5.0, read_timeout_s=10.0, clock=clock
     )
+    transport = GeventTransport(channel)
     operation = Operation(
         kind=Kind.UPSERT_MERGE,
         partition_key="p0",

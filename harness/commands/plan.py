@@ -31,7 +31,10 @@ class PlanRun:
         profile_options(parser)
         parser.add_argument("-u", "--users", type=int, metavar="N", help="as of locust")
         parser.add_argument(
-            "-t", "--run-time", metavar="T", help="as of locust: 90, 90s, 5m, 1h30m"
+            "-t",
+            "--run-time",
+            metavar="T",
+            help="as of locust: 90, 90s, 5m, 1h30m; the most that a search may take",
         )
         parser.add_argument(
             "--host-kind",
@@ -45,9 +48,8 @@ class PlanRun:
         overrides = []
         if args.users is not None:
             overrides.append(f"load.users={args.users}")
-        if args.run_time is not None:
-            overrides.append(f"load.run_time_s={_seconds(args.run_time)}")
-        named = profile_of(args, tuple(overrides))
+        run_time_s = None if args.run_time is None else _seconds(args.run_time)
+        named = profile_of(args, tuple(overrides), run_time_s)
         plan = plan_of(named.profile, EndpointKind(args.host_kind))
         print(plan_text(named.name, named.profile.question, plan, terminal_page()))
         return 0

@@ -26,17 +26,25 @@ def profile_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def profile_of(args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> NamedProfile:
+def profile_of(
+    args: argparse.Namespace, overrides: tuple[str, ...] = (), run_time_s: int | None = None
+) -> NamedProfile:
     """The profile that the options name.
 
     Args:
         args: What `profile_options` parsed.
         overrides: Further values, as of ``--set``.
+        run_time_s: As of ``-t``; None is the profile's.
 
     Raises:
         SetupError: there is none, or it is wrong; every mistake is named.
     """
-    return resolve(args.profile, (*args.overrides, *overrides), directory=shipped_directory())
+    return resolve(
+        args.profile,
+        (*args.overrides, *overrides),
+        run_time_s=run_time_s,
+        directory=shipped_directory(),
+    )
 
 
 def terminal_page(most_width: int = _MOST_WIDTH) -> Page:

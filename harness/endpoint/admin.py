@@ -12,15 +12,16 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, cast
 
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.rest import HttpRequest, HttpResponse
 from azure.data.tables import TableClient, TableServiceClient
 
+from harness.endpoint.channel import Channel
 from harness.endpoint.clock import monotonic_utc
-from harness.endpoint.connection import Endpoint, SharedKey
+from harness.endpoint.connection import Endpoint
 from harness.endpoint.exchange import Exchange
 from harness.endpoint.probe import Refusal, explain
+from harness.endpoint.sdk import sdk_credential
 from harness.endpoint.transport import Answer, GeventTransport
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget, BudgetSpent
@@ -36,11 +37,13 @@ class AdminTransport(GeventTransport):
 
     def __init__(self, endpoint: Endpoint, budget: Budget) -> None:
         super().__init__(
-            url=endpoint.url,
-            connections=CONNECTIONS,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
-            read_timeout_s=_READ_TIMEOUT_S,
-            clock=monotonic_utc(),
+            Channel(
+                url=endpoint.url,
+                connections=CONNECTIONS,
+                connect_timeout_s=_CONNECT_TIMEOUT_S,
+                read_timeout_s=_READ_TIMEOUT_S,
+                clock=monotonic_utc(),
+            )
         )
         self._budget = budget
 
@@ -102,16 +105,11 @@ def refusal_of(error: HttpResponseError) -> Refusal:
 
 
 def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
-    credential = (
-        AzureNamedKeyCredential(endpoint.credential.account, endpoint.credential.key)
-        if isinstance(endpoint.credential, SharedKey)
-        else AzureSasCredential(endpoint.credential.token)
-    )
     # The SDK logs every request at INFO, which is Locust's level.
     quiet = logging.getLogger("harness.endpoint.admin")
     quiet.setLevel(logging.WARNING)
     return {
-        "credential": credential,
+        "credential": sdk_credential(endpoint.credential),
         "transport": AdminTransport(endpoint, Budget() if budget is None else budget),
         "logger": quiet,
         "retry_total": _RETRIES,

@@ -28,8 +28,11 @@ _BLOCK_BYTES = 65536
 class Channel:
     """Sends messages to one origin and reads their answers. Safe among greenlets of one thread.
 
-    Args:
+    Attributes:
         url: Where to; scheme, host and port count.
+
+    Args:
+        url: See above.
         connections: At most so many connections at once; a request beyond waits for a place.
         connect_timeout_s: For each address of the host, TLS handshake included.
         read_timeout_s: For each wait for more of an answer.
@@ -48,6 +51,7 @@ class Channel:
         read_timeout_s: float,
         clock: Clock,
     ) -> None:
+        self.url = url
         self._clock = clock
         self._pool: ConnectionLimit = open_pool(
             url,

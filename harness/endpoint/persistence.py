@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from harness.endpoint.channel import Channel
 from harness.endpoint.exchange import Exchange
 from harness.endpoint.readback import applied, in_order_of_evidence
 from harness.endpoint.run import Run, attempt_of
@@ -30,6 +31,9 @@ class PersistentSession(abc.ABC):
 
     Args:
         options: What it is opened with.
+
+    Raises:
+        SetupError: the environment names a bundle of certificates that cannot be read.
     """
 
     def __init__(self, options: SessionOptions) -> None:
@@ -40,6 +44,22 @@ class PersistentSession(abc.ABC):
         self._rng = options.rng
         self._sleep = options.sleep
         self._number = itertools.count().__next__
+        self._channel = Channel(
+            url=options.endpoint.url,
+            connections=options.connections,
+            connect_timeout_s=options.connect_timeout_s,
+            read_timeout_s=options.read_timeout_s,
+            clock=options.clock,
+        )
+
+    @property
+    def connections_in_use(self) -> int:
+        """Connections that carry a request at this moment."""
+        return self._channel.connections_in_use
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._channel.close()
 
     @abc.abstractmethod
     def _send(self, operation: Operation, exchange: Exchange) -> object:

@@ -31,36 +31,14 @@ def sdk_credential(credential: SharedKey | Sas) -> AzureNamedKeyCredential | Azu
 
 
 class SdkSession(PersistentSession):
-    """Sends operations through azure-data-tables over a pool of gevent connections.
-
-    Args:
-        options: What it is opened with.
-
-    Raises:
-        SetupError: the environment names a bundle of certificates that cannot be read.
-    """
+    """Sends operations through azure-data-tables over a pool of gevent connections."""
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
-        self._transport = GeventTransport(
-            url=options.endpoint.url,
-            connections=options.connections,
-            connect_timeout_s=options.connect_timeout_s,
-            read_timeout_s=options.read_timeout_s,
-            clock=options.clock,
-        )
+        self._transport = GeventTransport(self._channel)
         self._endpoint = options.endpoint
         self._table = options.table
         self._clients: dict[str, tuple[TableClient, LeanWrites]] = {}
-
-    @property
-    def connections_in_use(self) -> int:
-        """Connections that carry a request at this moment."""
-        return self._transport.connections_in_use
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._transport.close()
 
     def _of(self, operation: Operation) -> tuple[TableClient, LeanWrites]:
         """The clients of the table that an operation is about; all share one pool."""

@@ -9,8 +9,6 @@ from harness.endpoint.sdk_default import SdkDefaultSession
 from harness.endpoint.session import SessionOptions, TableSession
 from harness.endpoint.wire.session import WireSession
 
-__all__ = ["SESSION_KINDS", "SessionOptions", "TableSession", "open_session"]
-
 _SESSIONS: dict[str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession]] = {
     "sdk": SdkSession,
     "wire": WireSession,

@@ -114,39 +114,23 @@ def delete_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
         client.delete_table(name)
 
 
-def list_tables(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
+def list_tables(endpoint: Endpoint) -> list[str]:
     """Names of all tables of the account."""
-    with (
-        explained(endpoint, "the tables cannot be listed"),
-        service_client(endpoint, budget) as client,
-    ):
+    with explained(endpoint, "the tables cannot be listed"), service_client(endpoint) as client:
         return [table.name for table in client.list_tables()]
 
 
-def leftovers(
-    endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
-) -> list[Leftover]:
+def leftovers(endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float) -> list[Leftover]:
     """Tables with a name of our form that were made at least so long ago, oldest first."""
     if not 0 <= older_than_s < _OLDEST_S:
         raise SetupError(f"an age of {older_than_s:g} s is none; give seconds, 0 or more")
     latest = now_utc - dt.timedelta(seconds=older_than_s)
     found = [
         Leftover(name=name, made_at=made)
-        for name in list_tables(endpoint, budget)
+        for name in list_tables(endpoint)
         if (made := made_at(name)) is not None and made <= latest
     ]
     return sorted(found, key=lambda leftover: leftover.made_at)
-
-
-def count_rows(
-    endpoint: Endpoint, name: str, budget: Budget | None = None, run_id: str | None = None
-) -> int:
-    """Entities in the table, those of one run where ``run_id`` is given, by listing them all."""
-    with (
-        explained(endpoint, f"the table {name} cannot be listed"),
-        table_client(endpoint, name, budget) as client,
-    ):
-        return sum(len(page) for page in _pages(client, run_id))
 
 
 def delete_run_entities(
@@ -193,15 +177,12 @@ def _require_name(name: str) -> None:
         )
 
 
-def _pages(client: TableClient, run_id: str | None) -> Iterator[list[_Key]]:
-    """Keys of the table's entities, in their order, a page at a time."""
-    if run_id is None:
-        listing = client.list_entities(select=_KEYS)
-    else:
-        listing = client.query_entities(
-            f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
-        )
-    for page in listing.by_page():
+def _pages(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
+    """Keys of the entities that a run wrote, in their order, a page at a time."""
+    written = client.query_entities(
+        f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
+    )
+    for page in written.by_page():
         yield [(entity["PartitionKey"], entity["RowKey"]) for entity in page]
 
 

@@ -10,7 +10,6 @@ from azure.core.rest import HttpRequest
 from azure.core.utils import CaseInsensitiveDict
 
 from harness.endpoint.channel import USER_AGENT, Channel
-from harness.endpoint.clock import Clock
 from harness.endpoint.exchange import Exchange, ResponseFault
 from harness.endpoint.reader import HTTPParseError
 from harness.model.outcome import Fault
@@ -60,36 +59,13 @@ class Answer(HttpResponse):
 
 
 class GeventTransport(HttpTransport[HttpRequest, Answer]):
-    """Sends the SDK's requests. For the arguments see `harness.endpoint.channel.Channel`.
+    """Sends the SDK's requests over ``channel``."""
 
-    Raises:
-        SetupError: the environment names a bundle of certificates that cannot be read.
-    """
-
-    def __init__(
-        self,
-        *,
-        url: str,
-        connections: int,
-        connect_timeout_s: float,
-        read_timeout_s: float,
-        clock: Clock,
-    ) -> None:
-        parts = urlsplit(url)
+    def __init__(self, channel: Channel) -> None:
+        parts = urlsplit(channel.url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._fixed_head = f" HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        self._channel = Channel(
-            url=url,
-            connections=connections,
-            connect_timeout_s=connect_timeout_s,
-            read_timeout_s=read_timeout_s,
-            clock=clock,
-        )
-
-    @property
-    def connections_in_use(self) -> int:
-        """Places of the pool that are taken at this moment."""
-        return self._channel.connections_in_use
+        self._channel = channel
 
     def open(self) -> None:
         """Nothing to do: connections are made when they are needed."""

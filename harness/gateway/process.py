@@ -7,7 +7,6 @@ kill -9, the pipe ends and the gateway with it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -147,14 +146,10 @@ def _all(file: IO[bytes]) -> str:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Close the pipe that keeps it alive; force it where that does not help."""
-    if process.stdin is not None:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-    for force in (None, process.terminate, process.kill):
-        if force is not None:
-            force()
-        try:
-            process.wait(_STOPPED_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            continue
-        return
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(_STOPPED_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -9,8 +9,10 @@ import dataclasses
 from collections.abc import Iterator
 
 from harness.measure.bottleneck import connections_used_up
-from harness.measure.evidence import SHOWN_GAP_S, Evidence, named
+from harness.measure.evidence import Evidence
+from harness.measure.figures import agreed, counted, percent
 from harness.measure.latency import BUCKETS_S
+from harness.measure.seen import SHOWN_GAP_S, named
 from harness.measure.throttling import Throttling
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind
@@ -27,6 +29,10 @@ UNEVEN_FROM = 2.0
 """A partition with so many times its fair share of the load is used far more than others."""
 SINGLE_FROM = 0.5
 """Share of writes outside of transactions from which gathering them is worth a word."""
+WRITES_FROM = 0.25
+"""Share of the operations that write from which it is worth a word how they do."""
+SPARSE_BELOW = 0.5
+"""Of what queries walked so little came back: what they looked for could be found otherwise."""
 FAR_S = 0.025
 """Where nothing is answered sooner, the client is likely not in the account's region."""
 _RETRY_FAULTS = {
@@ -64,18 +70,22 @@ def on_throttling(
             section="Physical partitions",
         )
     elif by_account:
-        yield from on_account()
+        yield from on_account(evidence)
     else:
         yield from on_keys(evidence)
     yield from _on_single_writes(evidence)
-    if (fault := _RETRY_FAULTS.get(evidence.retry)) is not None:
+    # A search goes beyond the limit on purpose, at once, and does not send again what is refused.
+    fault = None if evidence.searched else _RETRY_FAULTS.get(evidence.retry)
+    if fault is not None:
         yield Advice(
             text=f"retry with an exponential back-off: strategy {evidence.retry!r} {fault}",
             document=STRATEGY,
             section="Retry strategy",
         )
     early = throttling.first_s is not None and throttling.first_s <= BURST_S
-    if early and _under_targets(evidence):
+    # What stands in for the service has limits of its own.
+    unexpected = not evidence.searched and not evidence.kind.emulated
+    if early and unexpected and _under_targets(evidence):
         yield Advice(
             text=f"raise the load more slowly: throttling began {throttling.first_s} s into it "
             "at rates below the targets, before the service had time to balance the table",
@@ -94,7 +104,8 @@ def on_throttling(
 
 def on_keys(evidence: Evidence) -> Iterator[Advice]:
     """What helps where one partition takes more than it can or should."""
-    if evidence.growing_keys:
+    yield from _on_queries(evidence)
+    if evidence.growing_keys and not evidence.queries_are_most:
         yield Advice(
             text="put a hash of the key before it: keys that grow or shrink send every new entity "
             "to the same end of the table, which one server serves",
@@ -114,17 +125,19 @@ def on_keys(evidence: Evidence) -> Iterator[Advice]:
     share = hottest.entities_per_s.mean / evidence.achieved_per_s
     if len(partitions) > 1 and share * len(partitions) >= UNEVEN_FROM:
         yield Advice(
-            text=f"divide what is used most: {named(hottest)} took {share:.0%} of the load of at "
-            f"least {len(partitions):,} partitions",
+            text=f"divide what is used most: {named(hottest)} took {percent(share)} of the load of "
+            f"at least {len(partitions):,} partitions",
             document=CHECKLIST,
             section="High-traffic data",
         )
 
 
-def on_account() -> Iterator[Advice]:
+def on_account(evidence: Evidence) -> Iterator[Advice]:
     """What helps where the account takes more than it can or should."""
+    yield from _on_queries(evidence)
+    less = "" if evidence.queries_are_most else "do with fewer requests, or "
     yield Advice(
-        text="do with fewer requests, or spread the data over several storage accounts",
+        text=f"{less}spread the data over several storage accounts",
         document=CHECKLIST,
         section="Capacity and transaction targets",
     )
@@ -134,7 +147,7 @@ def on_generator(evidence: Evidence) -> Iterator[Advice]:
     """What helps where the generator was the limit."""
     if connections_used_up(evidence):
         yield Advice(
-            text=f"raise session.connections: all {evidence.connections:,} were in use and "
+            text=f"raise session.connections from {evidence.connections:,}: all were in use, and "
             f"{evidence.users:,} users wanted one",
             document=CHECKLIST,
             section="Increase default connection limit",
@@ -185,6 +198,27 @@ def on_endpoint(evidence: Evidence) -> Iterator[Advice]:
     yield from _on_single_writes(evidence)
 
 
+def _on_queries(evidence: Evidence) -> Iterator[Advice]:
+    """What helps where the load is mostly what queries walk."""
+    walked = evidence.walked
+    if not evidence.queries_are_most:
+        return
+    figures = f"{counted(walked.entities, 'entity', 'entities')} and returned {walked.returned:,}"
+    if walked.returned < SPARSE_BELOW * walked.entities:
+        yield Advice(
+            text=f"let queries walk less: they walked {figures}, and what they walk is what counts",
+            document=CHECKLIST,
+            section="Query density",
+        )
+        return
+    yield Advice(
+        text=f"ask for less at once: {counted(walked.operations, 'query', 'queries')} walked "
+        f"{figures}, and each of them counts",
+        document=CHECKLIST,
+        section="Query scope",
+    )
+
+
 def _on_single_writes(evidence: Evidence) -> Iterator[Advice]:
     writes = [view for view in evidence.snapshot.kinds if not view.kind.reads]
     total = sum(view.operations for view in writes)
@@ -192,10 +226,15 @@ def _on_single_writes(evidence: Evidence) -> Iterator[Advice]:
     if evidence.kind is EndpointKind.COSMOS or evidence.snapshot.folded is not None:
         # Cosmos DB bills by work done; folded partitions have few writes each to gather.
         return
+    operations = sum(view.operations for view in evidence.snapshot.kinds)
+    if evidence.queries_are_most or total < WRITES_FROM * operations:
+        # Other writes would hardly change the load.
+        return
     if total and single >= SINGLE_FROM * total:
         yield Advice(
             text=f"gather writes of one partition into transactions, up to 100 in one request: "
-            f"{single:,} of {total:,} writing operations were single",
+            f"{single:,} of {counted(total, 'writing operation')} {agreed(single, 'was', 'were')} "
+            "single",
             document=CHECKLIST,
             section="Batching",
         )

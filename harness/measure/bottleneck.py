@@ -59,7 +59,10 @@ def generator_limit(evidence: Evidence) -> str | None:
     """Why the generator was the limit, as a part of a sentence; None where it was not."""
     limit = limit_of(evidence.generator, evidence.kind, held=reached(evidence))
     if limit is None and connections_used_up(evidence) and not reached(evidence):
-        return f"all {evidence.connections:,} connections were in use, and users waited for one"
+        all_were = f"all {evidence.connections:,} connections were"
+        if evidence.connections == 1:
+            all_were = "the only connection was"
+        return f"{all_were} in use, and users waited for one"
     return limit
 
 
@@ -72,12 +75,12 @@ def limit_of(generator: GeneratorView, kind: EndpointKind, *, held: bool) -> str
         held: Whether the wanted rate was held all the same.
     """
     if generator.cpu_percent_mean >= _SATURATED_PERCENT:
-        return f"a worker used {generator.cpu_percent_mean:.0f} % of its core throughout"
+        return f"a worker used {generator.cpu_percent_mean:.0f}% of its core throughout"
     if held:
         return None
     if generator.busy_share >= _BUSY_SHARE:
         return (
-            f"a worker used over {BUSY_PERCENT:.0f} % of its core in {generator.busy_share:.0%} of "
+            f"a worker used over {BUSY_PERCENT:.0f}% of its core in {generator.busy_share:.0%} of "
             "the seconds"
         )
     if generator.machine_busy_share >= _BUSY_SHARE:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.measure.conditions import ConditionResult, parse_condition
+from harness.measure.figures import counted
 from harness.measure.findings import (
     AdvicePart,
     AuditPart,
@@ -102,7 +103,8 @@ def broken_invariants(
         broken.append(f"sent {counts.sent} is not outcomes {outcomes} + in flight {in_flight}")
     defects += snapshot.outcomes.get(Outcome.DEFECT, 0)
     if defects:
-        broken.append(f"{defects} operations ended in a defect of the harness or of its user class")
+        ended = counted(defects, "operation")
+        broken.append(f"{ended} ended in a defect of the harness or of its user class")
     return tuple(broken)
 
 

@@ -12,7 +12,7 @@ from harness.measure.latency_course import LatencyCourse, LatencyCourseView
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CourseView:
-    """A course at one moment; None where nothing was counted."""
+    """A course at one moment; None where nothing was counted, or was not asked for."""
 
     heat: HeatView | None = None
     service: LatencyCourseView | None = None
@@ -53,11 +53,12 @@ class Course:
         self._service.merge(other._service)
         self._response.merge(other._response)
 
-    def view(self) -> CourseView:
-        """What was counted."""
-        return CourseView(
-            heat=self._heat.view(), service=self._service.view(), response=self._response.view()
-        )
+    def view(self, *, latencies: bool) -> CourseView:
+        """What was counted; without ``latencies`` the heat map alone."""
+        heat = self._heat.view()
+        if not latencies:
+            return CourseView(heat=heat)
+        return CourseView(heat=heat, service=self._service.view(), response=self._response.view())
 
     def encode(self) -> list[Any]:
         """Its content for the wire."""

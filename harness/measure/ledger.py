@@ -211,7 +211,7 @@ class Ledger:
             start: First UTC second of the measured window.
             end: Second before which it ends.
             latencies: Whether each partition's percentiles are read, which takes about a
-                millisecond a partition, and the series of every second.
+                millisecond a partition, the courses of latency, and the series of every second.
         """
         self._count_added()
         exact = not self._folding or len(self._sources) <= 1
@@ -238,7 +238,7 @@ class Ledger:
             folded,
             start=start,
             end=end,
-            course=self._course.view(),
+            course=self._course.view(latencies=latencies),
             series=latencies,
         )
 

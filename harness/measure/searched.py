@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from harness.measure.advice import Advice, on_endpoint, on_generator, on_keys, on_throttling
+from harness.measure.evidence import Evidence
 from harness.measure.findings import SearchPart
-from harness.measure.snapshot import Snapshot, throttled_of
+from harness.measure.snapshot import throttled_of
 from harness.measure.verdict import Verdict, VerdictResult
 from harness.model.outcome import Scope
-from harness.model.target import Targets
 
 _LIMITS = {
     "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),
@@ -22,28 +23,32 @@ _LIMITS = {
 }
 
 
-def judge_search(
-    verdict: Verdict, search: SearchPart, snapshot: Snapshot, targets: Targets | None
-) -> Verdict:
+def judge_search(verdict: Verdict, search: SearchPart, evidence: Evidence) -> Verdict:
     """The verdict, told by the search.
 
     Args:
-        verdict: Of the run as a whole; its evidence and advice are kept.
+        verdict: Of the run as a whole; what was seen is kept.
         search: What was found.
-        snapshot: The whole search.
-        targets: What a rate that was not limited is held against.
+        evidence: Of the whole search.
     """
+    snapshot, targets = evidence.snapshot, evidence.targets
+    advice: tuple[Advice, ...] = ()
     if search.limited_by == "throttled":
         attempts = snapshot.attempts
         account = throttled_of(attempts, Scope.ACCOUNT) > throttled_of(attempts, Scope.PARTITION)
         result, limited_by = VerdictResult.THROTTLED, "account" if account else "partition"
+        advice = tuple(on_throttling(evidence, verdict.throttling, by_account=account))
     elif search.limited_by == "maximum":
         over = targets is not None and (search.rate_per_s or 0.0) > targets.partition
         one = len(snapshot.partitions) == 1
         result = VerdictResult.OVER_TARGET if over and one else VerdictResult.WITHIN_TARGET
         limited_by = "load"
+        if result is VerdictResult.OVER_TARGET:
+            advice = tuple(on_keys(evidence))
     else:
         result, limited_by = _LIMITS[search.limited_by]
+        helps = {"generator": on_generator, "endpoint": on_endpoint}.get(limited_by)
+        advice = () if helps is None else tuple(helps(evidence))
     return dataclasses.replace(
-        verdict, result=result, limited_by=limited_by, sentence=search.sentence
+        verdict, result=result, limited_by=limited_by, sentence=search.sentence, advice=advice
     )

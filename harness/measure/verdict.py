@@ -24,14 +24,15 @@ from harness.measure.bottleneck import (
     users_are_busy,
 )
 from harness.measure.conditions import ConditionResult
-from harness.measure.evidence import (
+from harness.measure.evidence import Evidence, service_failures, shortcoming
+from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.measure.seen import (
     SHOWN_GAP_S,
-    Evidence,
+    all_wait,
     gap_words,
     named,
     sentences,
-    service_failures,
-    shortcoming,
+    throttled_words,
 )
 from harness.measure.snapshot import Snapshot, throttled_of
 from harness.measure.throttling import Throttling, throttling_of
@@ -111,8 +112,8 @@ def _finding(evidence: Evidence, throttling: Throttling) -> Verdict:
             return _missed_by_idle_users(evidence)
         if evidence.scheduled and grown is False:
             why = (
-                f"all of {evidence.users} users wait for answers that take no longer than under "
-                "little load: they are too few"
+                f"{all_wait(evidence.users)} for answers that take no longer than under little "
+                "load: more users are needed"
             )
             return _client_limited(evidence, "users", why)
         return _endpoint_limited(evidence, grown)
@@ -126,7 +127,9 @@ def _finding(evidence: Evidence, throttling: Throttling) -> Verdict:
 def _verdict(
     result: VerdictResult, limited_by: str, sentence: str, advice: Iterable[Advice] = ()
 ) -> Verdict:
-    return Verdict(result=result, limited_by=limited_by, sentence=sentence, advice=tuple(advice))
+    return Verdict(
+        result=result, limited_by=limited_by, sentence=sentence, advice=tuple(dict.fromkeys(advice))
+    )
 
 
 def _failing(snapshot: Snapshot) -> str | None:
@@ -138,9 +141,9 @@ def _failing(snapshot: Snapshot) -> str | None:
         return None
     most = max(failed, key=lambda outcome: failed[outcome])
     return (
-        f"Inconclusive: {total:,} of {operations:,} operations failed ({total / operations:.0%}), "
-        f"most with {most}; errors.jsonl names them. Rates and latencies of such a run say "
-        "nothing about the endpoint's capacity."
+        f"Inconclusive: {total:,} of {counted(operations, 'operation')} failed "
+        f"({percent(total / operations)}), most with {most}; errors.jsonl names them. "
+        "Rates and latencies of such a run say nothing about the endpoint's capacity."
     )
 
 
@@ -151,7 +154,7 @@ def _throttled(evidence: Evidence, throttling: Throttling) -> Verdict:
     most = evidence.most_throttled
     where = "the account"
     if not by_account and most is not None:
-        where = f"{named(most)} ({most.entities_per_s.mean:,.0f} entities/s)"
+        where = f"{named(most)} ({number(most.entities_per_s.mean)} entities/s)"
     course = ""
     if throttling.first_s is not None:
         course = (
@@ -164,8 +167,9 @@ def _throttled(evidence: Evidence, throttling: Throttling) -> Verdict:
     return _verdict(
         VerdictResult.THROTTLED,
         "account" if by_account else "partition",
-        f"Throttled: {snapshot.throttled:,} of {snapshot.counts.attempts:,} attempts "
-        f"({snapshot.throttled_ratio:.1%}) were refused, most for {where}{course}"
+        f"Throttled: {snapshot.throttled:,} of {counted(snapshot.counts.attempts, 'attempt')} "
+        f"({percent(snapshot.throttled_ratio)}) {agreed(snapshot.throttled, 'was', 'were')} "
+        f"refused, most for {where}{course}"
         f"{_origin(evidence.kind)}.",
         on_throttling(evidence, throttling, by_account=by_account),
     )
@@ -176,7 +180,7 @@ def _client_limited(evidence: Evidence, limited_by: str, why: str) -> Verdict:
     return _verdict(
         VerdictResult.CLIENT_LIMITED,
         limited_by,
-        f"Client-limited: {why}, so {evidence.achieved_per_s:,.0f} entities/s is what the "
+        f"Client-limited: {why}, so {number(evidence.achieved_per_s)} entities/s is what the "
         "generator made, not what the endpoint can serve.",
         advice,
     )
@@ -185,9 +189,11 @@ def _client_limited(evidence: Evidence, limited_by: str, why: str) -> Verdict:
 def _endpoint_limited(evidence: Evidence, grown: bool | None) -> Verdict:
     """Users could send no more, for they waited; ``grown`` says whether ever longer, if known."""
     achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
-    of = "" if wanted is None else f" of the wanted {wanted:,.0f}"
+    of = "" if wanted is None else f" of the wanted {number(wanted)}"
     service = evidence.snapshot.service
-    latency = "" if service is None else f" of {service.p50_s * 1000:,.1f} ms at the median"
+    latency = ""
+    if service is not None:
+        latency = f", {milliseconds(service.p50_s * 1000)} ms at the median"
     why = "The endpoint answers too slowly for so few users."
     if grown and evidence.growth is not None:
         why = (
@@ -197,9 +203,9 @@ def _endpoint_limited(evidence: Evidence, grown: bool | None) -> Verdict:
     return _verdict(
         VerdictResult.ENDPOINT_LIMITED,
         "endpoint",
-        f"Endpoint-limited: {achieved:,.0f}{of} entities/s came through, "
-        "nothing was throttled and the generator had time: all of "
-        f"{evidence.users} users wait for answers{latency}. {why}",
+        f"Endpoint-limited: {number(achieved)}{of} entities/s came through, "
+        "nothing was throttled and the generator had time: "
+        f"{all_wait(evidence.users)} for answers{latency}. {why}",
         on_users(evidence) if grown is False else on_endpoint(evidence),
     )
 
@@ -214,8 +220,8 @@ def _missed_by_idle_users(evidence: Evidence) -> Verdict:
     return _client_limited(
         evidence,
         "generator",
-        f"{evidence.unsent:,} of {evidence.snapshot.counts.due:,} due operations were not sent "
-        "although users were free",
+        f"{evidence.unsent:,} of {counted(evidence.snapshot.counts.due, 'due operation')} "
+        f"{agreed(evidence.unsent, 'was', 'were')} not sent although users were free",
     )
 
 
@@ -228,45 +234,56 @@ def _against_targets(evidence: Evidence, limited_by: str) -> Verdict:
             VerdictResult.INCONCLUSIVE,
             limited_by,
             f"No entities/s target holds for {evidence.kind.described}, which counts "
-            f"request units; it served {account:,.0f} entities/s without throttling.",
+            f"request units; it served {number(account)} entities/s without throttling.",
         )
     hottest = snapshot.hottest
     partition = 0.0 if hottest is None else hottest.entities_per_s.mean
     name = "no partition" if hottest is None else named(hottest)
     figures = (
-        f"{name} took {partition:,.0f} entities/s, {partition / targets.partition:.0%} of the "
-        f"target of {targets.partition:,.0f}, the account {account:,.0f}, "
-        f"{account / targets.account:.0%} of {targets.account:,.0f}"
+        f"{name} took {number(partition)} entities/s, {percent(partition / targets.partition)} of "
+        f"the target of {targets.partition:,.0f}, the account {number(account)}, "
+        f"{percent(account / targets.account)} of {targets.account:,.0f}"
     )
     notes = _notes(evidence)
     advice: list[Advice] = []
     if partition > targets.partition:
         advice += on_keys(evidence)
     if account > targets.account:
-        advice += on_account()
+        advice += on_account(evidence)
     if advice:
         return _verdict(
             VerdictResult.OVER_TARGET,
             limited_by,
-            f"Over target: {figures}, without throttling; the server might run too hot "
-            f"in production, the partition keys may be too coarse{notes}.",
+            f"Over target: {figures}; {throttled_words(snapshot)}, but "
+            f"{_danger(evidence, partition > targets.partition)}{notes}.",
             advice,
         )
     return _verdict(
         VerdictResult.WITHIN_TARGET,
         limited_by,
-        f"Within target: {figures}; {_throttled_words(snapshot)}{notes}.",
+        f"Within target: {figures}; {throttled_words(snapshot)}{notes}.",
     )
 
 
-def _throttled_words(snapshot: Snapshot) -> str:
-    if snapshot.throttled == 0:
-        return "nothing was throttled"
-    return f"{snapshot.throttled:,} attempts were throttled ({snapshot.throttled_ratio:.2%})"
+def _danger(evidence: Evidence, partition: bool) -> str:
+    """What a rate over the target means in production: of a partition, or of the account alone."""
+    where = "the server might run too hot" if partition else "the account might throttle"
+    cause = ""
+    if evidence.queries_are_most:
+        cause = ", queries may walk too many entities"
+    elif partition:
+        cause = ", the partition keys may be too coarse"
+    return f"{where} in production{cause}"
 
 
 def _notes(evidence: Evidence) -> str:
     notes = ""
+    counts = evidence.snapshot.counts
+    if counts.entities_estimated:
+        share = percent(counts.entities_estimated / counts.entities)
+        notes += (
+            f" (at least: for {share} of what counts only the least that queries walked is known)"
+        )
     if indicative(evidence.entity_bytes):
         size = f"{evidence.entity_bytes:,} B"
         notes += f" (indicative: targets hold for 1 KiB entities, these have {size})"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from harness.measure.conditions import parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.workload.entities import EntityFactory, wire_bytes
 from harness.workload.making import PART_OVERHEAD_BYTES
+from harness.workload.schemes import SCHEMES
 
 if TYPE_CHECKING:
     from harness.profile.schema import Profile
@@ -17,30 +18,43 @@ EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
 """As long as any run's."""
 
 
-def misfits(profile: Profile) -> Iterator[str]:
-    """Every reason why the parts of ``profile`` do not fit together, as sentences."""
-    yield from _load(profile)
-    if profile.scenario is not None:
-        if "mix" in profile.model_fields_set:
-            yield "scenario and mix: a scenario does what it does; weigh it in [actions]"
-        return
-    if profile.actions:
-        yield "actions: they weigh what a scenario does; without one it is [mix]"
-    yield from _keys_and_mix(profile)
-    yield from _transaction_size(profile)
+def misfits(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]:
+    """Every reason why the parts of ``profile`` do not fit together, as sentences.
+
+    Args:
+        profile: What is wrong in itself is left out of it.
+        wrong: Names of the parts that are: what depends on them cannot be known.
+    """
+    for parts, look in _LOOKS:
+        if not parts.intersection(wrong):
+            yield from look(profile)
 
 
-def _load(profile: Profile) -> Iterator[str]:
-    load, stages = profile.load, profile.stage
-    rated = load.entities_per_s is not None or load.operations_per_s is not None
+def _rated(profile: Profile) -> bool:
+    """Whether the load has a rate, and not stages of rates or a search."""
+    return profile.load.entities_per_s is not None or profile.load.operations_per_s is not None
+
+
+def _stages(profile: Profile) -> Iterator[str]:
+    stages = profile.stage
     if len({stage.unit for stage in stages}) > 1:
         yield "stage: all stages go to the same thing: entities, operations or users"
-    elif stages and rated:
-        yield "stage and load: the rate is that of the stages; leave it out of [load]"
     if stages and not any(stage.to for stage in stages):
         yield "stage: every stage goes to 0; nothing would be sent"
-    scheduled = rated or profile.search is not None or bool(stages and stages[0].unit != "to_users")
+
+
+def _rates(profile: Profile) -> Iterator[str]:
+    if profile.stage and _rated(profile):
+        yield "stage and load: the rate is that of the stages; leave it out of [load]"
+    if profile.search is not None and (profile.stage or _rated(profile)):
+        yield "search: it decides about the rate; leave stages and the rate of [load] out"
     yield from _cap(profile)
+
+
+def _conditions(profile: Profile) -> Iterator[str]:
+    stages = profile.stage
+    scheduled = _rated(profile) or profile.search is not None
+    scheduled = scheduled or bool(stages and stages[0].unit != "to_users")
     for text in profile.conditions:
         form = parse_condition(text).form
         if form.metric == "lost_writes" and not profile.audit.enabled:
@@ -50,8 +64,6 @@ def _load(profile: Profile) -> Iterator[str]:
                 f"conditions: {text!r} needs an open load: in a closed one nothing is due, so that "
                 "there is no response latency; ask for service, or give load.entities_per_s"
             )
-    if profile.search is not None and (stages or rated):
-        yield "search: it decides about the rate; leave stages and the rate of [load] out"
 
 
 def _cap(profile: Profile) -> Iterator[str]:
@@ -74,42 +86,56 @@ def _cap(profile: Profile) -> Iterator[str]:
             )
 
 
+def _keys(profile: Profile) -> Iterator[str]:
+    for problem in profile.keys.problems():
+        yield f"keys: {problem}"
+
+
+def _scenario(profile: Profile) -> Iterator[str]:
+    if profile.scenario is not None and "mix" in profile.model_fields_set:
+        yield "scenario and mix: a scenario does what it does; weigh it in [actions]"
+    if profile.scenario is None and profile.actions:
+        yield "actions: they weigh what a scenario does; without one it is [mix]"
+
+
 def _keys_and_mix(profile: Profile) -> Iterator[str]:
-    keys, mix, kinds = profile.keys, profile.mix, profile.transaction.kinds
-    scheme = keys.made()
-    name = f"keys.scheme {keys.scheme!r}"
-    if mix.transaction > 0:
-        operations = profile.transaction.operations
-        fewest = min(keys.rows.of(partition) for partition in _few(keys.partitions))
-        if not scheme.can_transact:
-            yield (
-                f"mix.transaction: {name} gives each entity a partition of its own, and a "
-                "transaction stays in one partition"
-            )
-        elif set(kinds) != {"insert"} and operations > fewest:
-            yield (
-                f"transaction.operations ({operations}) is more than keys.rows_per_partition "
-                f"({fewest}); a transaction names each RowKey once"
-            )
-        moves = {"insert", "delete"}
-        if scheme.grows and moves.intersection(kinds) and not moves.issuperset(kinds):
-            yield (
-                f"transaction.kinds: with {name} new rows go to another partition than those "
-                "that are there, and a transaction stays in one"
-            )
-    if mix.row_range_scan > 0 and scheme.one_row:
+    if profile.scenario is not None:
+        return
+    scheme, mix = profile.keys.scheme, profile.mix
+    one_row = SCHEMES[scheme].one_row
+    alone = f"keys.scheme {scheme!r} gives each entity a partition of its own"
+    if mix.transaction > 0 and one_row:
+        yield f"mix.transaction: {alone}, and a transaction stays in one partition"
+    elif mix.transaction > 0:
+        yield from _transaction_rows(profile)
+    if mix.row_range_scan > 0 and one_row:
         yield (
-            f"mix.row_range_scan: {name} gives each entity a partition of its own, so that there "
-            "is no range of rows in one; ask for a partition_range_scan"
+            f"mix.row_range_scan: {alone}, so that there is no range of rows in one; ask for a "
+            "partition_range_scan"
         )
 
 
-def _few(partitions: int) -> range:
-    """Enough partitions to know the fewest rows: a list of their rows has so many at most."""
-    return range(min(partitions, 10_000))
+def _transaction_rows(profile: Profile) -> Iterator[str]:
+    keys, kinds = profile.keys, profile.transaction.kinds
+    operations, rows = profile.transaction.operations, keys.rows_per_partition
+    fewest = rows if isinstance(rows, int) else min(rows, default=operations)
+    if set(kinds) != {"insert"} and operations > fewest:
+        yield (
+            f"transaction.operations ({operations}) is more than keys.rows_per_partition "
+            f"({fewest}); a transaction names each RowKey once"
+        )
+    moves = {"insert", "delete"}
+    mixed = moves.intersection(kinds) and not moves.issuperset(kinds)
+    if mixed and not any(keys.problems()) and keys.made().grows:
+        yield (
+            f"transaction.kinds: with keys.scheme {keys.scheme!r} new rows go to another "
+            "partition than those that are there, and a transaction stays in one"
+        )
 
 
 def _transaction_size(profile: Profile) -> Iterator[str]:
+    if profile.scenario is not None or any(profile.keys.problems()):
+        return
     scheme = profile.keys.made()
     partition_key = scheme.partition_key(0)
     row_key = max(scheme.row_key(0, 0), scheme.inserted(0, 0, 1).row_key, key=len)
@@ -126,3 +152,15 @@ def _transaction_size(profile: Profile) -> Iterator[str]:
             f"transaction.operations x entity.size_bytes: {operations} operations of about "
             f"{one:,} bytes are over the 4 MiB that a transaction may have"
         )
+
+
+_LOOKS: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = (
+    (frozenset({"stage"}), _stages),
+    (frozenset({"load", "stage", "search"}), _rates),
+    (frozenset({"conditions", "audit", "load", "stage", "search"}), _conditions),
+    (frozenset({"scenario", "mix", "actions"}), _scenario),
+    (frozenset({"keys"}), _keys),
+    (frozenset({"scenario", "keys", "mix", "transaction"}), _keys_and_mix),
+    (frozenset({"scenario", "keys", "mix", "transaction", "entity"}), _transaction_size),
+)
+"""What is looked at, each with the parts of a profile that it depends on."""

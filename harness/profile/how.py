@@ -34,7 +34,8 @@ class Load(Part):
         default=3.0, description="seconds after the ramp, before measuring"
     )
     run_time_s: Annotated[int, Field(ge=1, le=14 * 24 * 3600)] = Field(
-        default=30, description="length of the measured window; stages and a search have their own"
+        default=30,
+        description="length of the measured window; stages have their own, a search has most_s",
     )
     entities_per_s: _Rate | None = Field(
         default=None, description="open load: entities due a second, all users together"
@@ -132,6 +133,11 @@ class Search(Part):
     )
     most_steps: Annotated[int, Field(ge=2, le=200)] = Field(
         default=30, description="bound of the search"
+    )
+    most_s: Annotated[int, Field(ge=1, le=14 * 24 * 3600)] | None = Field(
+        default=None,
+        description="bound of the search in seconds, as -t gives it; what was found until then "
+        "counts. Default: most_steps alone",
     )
 
     @pydantic.model_validator(mode="after")

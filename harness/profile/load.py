@@ -11,6 +11,7 @@ from typing import Any
 import pydantic
 
 from harness.model.errors import SetupError
+from harness.profile.fitting import misfits
 from harness.profile.schema import Profile
 
 DEFAULT_PROFILE = "single-partition"
@@ -44,6 +45,7 @@ def resolve(
     name: str,
     overrides: Iterable[str] = (),
     *,
+    run_time_s: int | None = None,
     directory: Path,
     paths: bool = True,
 ) -> NamedProfile:
@@ -52,11 +54,14 @@ def resolve(
     Args:
         name: Name of a profile in ``directory``, or with ``paths`` the path of a TOML file.
         overrides: ``path.in.profile=value`` each, as of ``--set``.
+        run_time_s: Length of the measured window, or the most that a search may take; None is
+            the profile's.
         directory: Where the shipped profiles are.
         paths: Whether a path is taken. The web form takes names only.
 
     Raises:
-        SetupError: there is no such profile, or it is wrong; every mistake is named.
+        SetupError: there is no such profile, or it is wrong; every mistake is named. Or there is
+            a run time, and the profile has stages, which have their own.
     """
     path = _find(name, directory, paths)
     try:
@@ -71,6 +76,14 @@ def resolve(
     content.setdefault("question", question_of(text))
     for override in overrides:
         _override(content, override)
+    if run_time_s is not None:
+        if content.get("stage"):
+            raise SetupError(
+                f"a run time (-t) does not go with profile {path.stem}: its stages say how long it "
+                "takes; leave the run time out, or change for_s of the stages"
+            )
+        bound = "search.most_s" if "search" in content else "load.run_time_s"
+        _override(content, f"{bound}={run_time_s}")
     return NamedProfile(name=path.stem, profile=parse(content, source=path.name))
 
 
@@ -80,14 +93,27 @@ def parse(content: Mapping[str, Any], *, source: str) -> Profile:
     Raises:
         SetupError: it is wrong; every mistake is named with its place.
     """
+    # TOML has arrays; a profile is frozen and has tuples. JSON mode takes one for the other.
+    content = _frozen(dict(content))
+    mistakes: list[str] = []
+    wrong: set[str] = set()
     try:
-        # TOML has arrays; a profile is frozen and has tuples. JSON mode takes one for the other.
-        return Profile.model_validate(_frozen(dict(content)))
+        profile = Profile.model_validate(content)
     except pydantic.ValidationError as error:
-        lines = [_mistake(item) for item in error.errors(include_url=False)]
-        count = "1 mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
-        listed = "\n".join(f"  {line}" for line in lines)
-        raise SetupError(f"profile {source} has {count}:\n{listed}") from error
+        for item in error.errors(include_url=False):
+            # A default that follows from another setting is not made where anything is wrong.
+            if item["type"] != "default_factory_not_called":
+                mistakes.append(_mistake(item))
+                wrong.add(str(item["loc"][0]))
+        right = {name: part for name, part in content.items() if name not in wrong}
+        # Only to see how the other parts go together; nothing is asked by it.
+        profile = Profile.model_validate({"question": "?", **right})
+    mistakes += misfits(profile, wrong)
+    if not mistakes:
+        return profile
+    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    listed = "\n".join(f"  {line}" for line in mistakes)
+    raise SetupError(f"profile {source} has {count}:\n{listed}")
 
 
 def _find(name: str, directory: Path, paths: bool) -> Path:

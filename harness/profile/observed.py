@@ -24,7 +24,7 @@ from harness.workload.prediction import SAMPLE, LoadShares, Prediction, table_an
 
 _LOADING = 3
 """Loading operations whose rows are looked at, where the load names none."""
-_MOST_PARTS = 100_000
+_MOST_PARTS = 50_000
 """Single writes, those in transactions too, after which enough was seen."""
 
 

@@ -97,7 +97,8 @@ def window_s(profile: Profile) -> int:
     search = profile.search
     if search is not None:
         a_step = search.settle_s + max(search.hold_s, search.confirm_s) + 5
-        return math.ceil(search.most_steps * a_step)
+        every_step_s = math.ceil(search.most_steps * a_step)
+        return every_step_s if search.most_s is None else min(every_step_s, search.most_s)
     if profile.stage:
         return math.ceil(sum(stage.for_s for stage in profile.stage))
     return profile.load.run_time_s

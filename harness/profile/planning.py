@@ -116,6 +116,7 @@ class Plan:
         most_loading: Billable transactions of loading, if every request is sent as often as can be.
         most_load: The same of the load; may be infinite.
         budget: ``limits.billable_transactions``; None is none.
+        may_end_early: Why the run may end before its time, and what to do; empty where it may not.
     """
 
     endpoint: EndpointKind
@@ -130,6 +131,7 @@ class Plan:
     most_loading: float
     most_load: float
     budget: int | None
+    may_end_early: str
 
     @property
     def table_requests(self) -> int:
@@ -202,6 +204,17 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
         most_loading=most_loading,
         most_load=most_load,
         budget=profile.limits.billable_transactions,
+        may_end_early="" if endpoint.emulated else may_end_early(profile),
+    )
+
+
+def may_end_early(profile: Profile) -> str:
+    """What ends a search on an account before it has found its limit; empty for other profiles."""
+    if profile.search is None or not profile.limits.stop_on_account_throttling:
+        return ""
+    return (
+        "The search ends as soon as the account throttles, even once, and then says what it found "
+        "as at least; limits.stop_on_account_throttling = false lets it go on."
     )
 
 

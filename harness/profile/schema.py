@@ -5,16 +5,16 @@ The defaults are those of the shipped profiles, so that a profile says only what
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any
 
 import pydantic
 from pydantic import Field
 
 from harness.measure.conditions import parse_condition
-from harness.profile.fitting import misfits
 from harness.profile.how import Audit, Limits, Load, Loading, Retry, Search, Session, Stage
 from harness.profile.part import Part
 from harness.profile.what import Entity, Keys, Mix, Query, Transaction, Weight
+from harness.workload.schemes import SCHEMES
 
 
 def _condition(text: str) -> str:
@@ -22,8 +22,18 @@ def _condition(text: str) -> str:
     return text
 
 
+def _default_mix(parts: dict[str, Any]) -> Mix:
+    """What is sent where a profile does not say it: half is read, as far as the scheme can."""
+    if SCHEMES[parts["keys"].scheme].one_row:
+        return Mix(point_query=50, upsert_merge=50)
+    return Mix(point_query=50, upsert_merge=40, transaction=10)
+
+
 class Profile(Part):
-    """One question, and the load that answers it."""
+    """One question, and the load that answers it.
+
+    Whether its parts go together is not told here: `harness.profile.load.parse` looks at it.
+    """
 
     question: Annotated[str, Field(min_length=1)] = Field(
         description="what the profile answers; a file says it in its first line, a comment"
@@ -46,7 +56,11 @@ class Profile(Part):
     )
     keys: Keys = Keys()
     entity: Entity = Entity()
-    mix: Mix = Mix(point_query=50, upsert_merge=40, transaction=10)
+    mix: Mix = Field(
+        default_factory=_default_mix,
+        description="Default: point_query 50, upsert_merge 40, transaction 10; or, where the "
+        "scheme gives each entity a partition of its own, point_query 50, upsert_merge 50",
+    )
     query: Query = Query()
     transaction: Transaction = Transaction()
     loading: Loading = Loading()
@@ -62,9 +76,3 @@ class Profile(Part):
     fail_fast: bool = Field(
         default=False, description="end the run as soon as a condition cannot be met any more"
     )
-
-    @pydantic.model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        if problems := list(misfits(self)):
-            raise ValueError("; ".join(problems))
-        return self

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic import Field
@@ -38,6 +38,11 @@ def _known(name: str, names: Iterable[str]) -> str:
     return name
 
 
+def _default_rows(keys: dict[str, Any]) -> int:
+    """Rows of each partition where a profile does not say it: as many as the scheme can have."""
+    return 1 if SCHEMES[keys["scheme"]].one_row else 1000
+
+
 class Keys(Part):
     """Which keys there are, and which is touched next."""
 
@@ -56,7 +61,9 @@ class Keys(Part):
         description="days, months or years of each device or customer, where keys have a date",
     )
     rows_per_partition: _RowsOfEach = Field(
-        default=1000, description="entities loaded into each partition; a list says it for each"
+        default_factory=_default_rows,
+        description="entities loaded into each partition; a list says it for each. Default: 1000, "
+        "or 1 where the scheme gives each entity a partition of its own",
     )
     row_keys: Annotated[str, _one_of(("default", *ROW_KEYS))] = Field(
         default="default",
@@ -98,24 +105,22 @@ class Keys(Part):
     def _distribution_is_known(cls, distribution: str) -> str:
         return _known(distribution, PICKERS)
 
-    @pydantic.model_validator(mode="after")
-    def _scheme_fits(self) -> Self:
-        rows = self.rows_per_partition
-        if isinstance(rows, tuple) and len(rows) != self.partitions:
-            raise ValueError(
-                f"rows_per_partition lists {len(rows)} partitions, keys.partitions is "
+    def problems(self) -> Iterator[str]:
+        """Every reason why there are no such keys, as sentences; with none they can be `made`."""
+        rows, of_each = Rows(self.partitions, 1), self.rows_per_partition
+        if isinstance(of_each, tuple) and len(of_each) != self.partitions:
+            yield (
+                f"rows_per_partition lists {len(of_each)} partitions, keys.partitions is "
                 f"{self.partitions}"
             )
-        problem = SCHEMES[self.scheme].problem(
-            self.rows, periods=self.periods, row_keys=self._row_keys
+        else:
+            rows = self.rows
+        yield from SCHEMES[self.scheme].problems(
+            rows, periods=self.periods, row_keys=self._row_keys(rows)
         )
-        if problem is not None:
-            raise ValueError(problem)
-        return self
 
-    @property
-    def _row_keys(self) -> RowKeys | None:
-        return None if self.row_keys == "default" else row_keys_of(self.row_keys, self.rows)
+    def _row_keys(self, rows: Rows) -> RowKeys | None:
+        return None if self.row_keys == "default" else row_keys_of(self.row_keys, rows)
 
     @property
     def rows(self) -> Rows:
@@ -124,12 +129,13 @@ class Keys(Part):
 
     def made(self) -> KeyScheme:
         """The scheme."""
+        rows = self.rows
         return scheme_of(
             self.scheme,
-            self.rows,
+            rows,
             prefix=self.prefix,
             periods=self.periods,
-            row_keys=self._row_keys,
+            row_keys=self._row_keys(rows),
         )
 
 

@@ -21,6 +21,7 @@ from harness.report.reading import (
     alarms,
     attempts_shares,
     attempts_words,
+    best_over,
     cost,
     limited_by,
     measured,
@@ -119,7 +120,7 @@ def _partitions(record: RunRecord) -> list[str]:
     folded = record.partitions_folded
     target = next((part.target for part in record.partitions if part.target is not None), None)
     headers = (
-        "partition", "entities/s", "best 1 s", "best 10 s",
+        "partition", "entities/s", "best 1 s", best_over(record),
         "target" if target is None else f"of {number(target)}",
         "503", "500", "429", "p50 ms", "p99 ms",
     )  # fmt: skip
@@ -132,7 +133,8 @@ def _partitions(record: RunRecord) -> list[str]:
     if folded is not None:
         rows.append(_partition(OTHERS, folded))
     notes = [line for note in partition_notes(record, FULL.ellipsis) for line in ("", text(note))]
-    return ["### Partitions, hottest first", "", *table(headers, rows), *notes]
+    title = "Partitions" if len(record.partitions) == 1 else "Partitions, hottest first"
+    return [f"### {title}", "", *table(headers, rows), *notes]
 
 
 def _name(part: PartitionPart) -> str:
@@ -165,7 +167,7 @@ def _account(record: RunRecord) -> list[str]:
         ]
     ]
     headers = (
-        "entities/s", "best 1 s", "best 10 s", "of the target", "read", "written",
+        "entities/s", "best 1 s", best_over(record), "of the target", "read", "written",
         "transactions/s",
     )  # fmt: skip
     return ["### Account", "", *table(headers, rows, left=0)]

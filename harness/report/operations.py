@@ -34,14 +34,11 @@ def operations(record: RunRecord, page: Page) -> RenderableType:
             )
         )
     if walked := scans(record):
-        lines = [
-            (
-                _name(name, _NOTE_WIDTH, page),
-                f"{scanned} entities scanned, {back} returned ({share} of them) {how}",
-            )
-            for name, scanned, back, share, how in walked
+        lines: list[tuple[Cell, ...]] = [
+            (_name(name, _NOTE_WIDTH, page), *counts) for name, *counts in walked
         ]
-        notes.append(grid(lines))
+        headers = ["query", "entities scanned", "returned", "of the scanned", "count"]
+        notes += [Text(), table_of(headers, lines)]
     if others := _other_outcomes(record.operations):
         notes.append(
             grid(

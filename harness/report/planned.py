@@ -24,7 +24,7 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
             ),
             Text(page.show(question), style="italic"),
             page.section("tables", grid(_tables(plan))),
-            page.section("time", grid(_time(plan))),
+            page.section("time", grid(_time(plan)), *_early_end(plan)),
             page.section("operations under load", *_operations(plan)),
             page.section("billable transactions", grid(_transactions(plan))),
             Text(),
@@ -53,8 +53,13 @@ def _time(plan: Plan) -> list[tuple[Cell, ...]]:
     ]
     known = sum(phase.seconds or 0.0 for phase in plan.phases)
     more = "" if all(phase.seconds is not None for phase in plan.phases) else ", and the loading"
-    rows.append((Text("together", style="dim"), f"{duration(math.ceil(known))} at least{more}"))
+    bound = "at most" if any(phase.at_most for phase in plan.phases) else "at least"
+    rows.append((Text("together", style="dim"), f"{duration(math.ceil(known))} {bound}{more}"))
     return rows
+
+
+def _early_end(plan: Plan) -> list[RenderableType]:
+    return [Text(plan.may_end_early)] if plan.may_end_early else []
 
 
 def _length(phase: Phase) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from harness.measure.conditions import parse_condition
-from harness.measure.evidence import SHOWN_GAP_S, gap_words
 from harness.measure.findings import AdvicePart, ConditionPart, GapPart
 from harness.measure.quantities import Unit
 from harness.measure.record import OperationPart, PartitionPart, RunRecord
+from harness.measure.seen import SHOWN_GAP_S, gap_words
 from harness.measure.throttling import Gap
 from harness.measure.verdict import indicative
 from harness.model.operation import Kind, over_partitions
@@ -61,6 +61,11 @@ def limited_by(record: RunRecord) -> str | None:
 def result_words(record: RunRecord) -> str:
     """The verdict's result: ``within target``, ``client limited``."""
     return record.verdict.result.replace("_", " ")
+
+
+def best_over(record: RunRecord) -> str:
+    """What the best mean of some seconds in a row is called: of 10 s, or of a shorter window."""
+    return f"best {min(10, record.measured_s) or 10} s"
 
 
 def alarms(record: RunRecord) -> list[str]:
@@ -249,12 +254,17 @@ def partition_notes(record: RunRecord, ellipsis: str, ascii_only: bool = False) 
     share = hottest_share(record)
     if len(record.partitions) > 1 and share is not None:
         notes.append(f"The hottest partition takes {percent(share)} of the load.")
+    if any(over_partitions(part.key) for part in record.partitions):
+        notes.append(
+            "(table): queries over several partitions; how much of them each served is not known."
+        )
     for part in [part for part in record.partitions if not part.exact][:_MOST_ESTIMATES]:
         if part.estimate is not None:
             name = shortened(partition_name(part.key, ascii_only), _NOTE_WIDTH, ellipsis)
             notes.append(
                 f"~ {name} was not told apart throughout; in the whole run it has "
-                f"{part.estimate.at_least:,} to {part.estimate.at_most:,} entities"
+                f"{part.estimate.at_least:,} to "
+                f"{counted(part.estimate.at_most, 'entity', 'entities')}"
             )
     if record.endpoint.kind == EndpointKind.COSMOS:
         notes.append(f"target: {NO_TARGET}")
@@ -262,5 +272,11 @@ def partition_notes(record: RunRecord, ellipsis: str, ascii_only: bool = False) 
         notes.append(
             "Indicative only: targets hold for 1 KiB entities, these have "
             f"{counted(record.entity.stored_bytes, 'byte')}."
+        )
+    if record.endpoint.kind == EndpointKind.GATEWAY:
+        scanning = any(part.type == Kind.QUERY for part in record.operations)
+        notes.append(
+            "The gateway throttles by limits of its own, which may be far from these targets"
+            f"{', and counts of queries what they return, not what they walk' * scanning}."
         )
     return notes

@@ -8,7 +8,7 @@ from rich.text import Text
 from harness.measure.findings import AuditPart, PointersPart
 from harness.measure.record import RunRecord
 from harness.report.page import Page, grid
-from harness.report.words import counted, shortened
+from harness.report.words import agreed, counted, shortened
 
 MOST_EXAMPLES = 5
 _NAME_WIDTH = 24
@@ -33,7 +33,10 @@ def audited(part: AuditPart) -> list[tuple[str, str]]:
     ]
     if any(missed):
         rows.append(("not looked up", "; ".join(filter(None, missed))))
-    covered = f"; {part.covered:,} of them are covered by later writes" if part.covered else ""
+    covered_are = agreed(part.covered, "is", "are")
+    covered = (
+        f"; {part.covered:,} of them {covered_are} covered by later writes" if part.covered else ""
+    )
     rows.append(
         ("lost", f"{part.lost:,} of {counted(part.acknowledged, 'acknowledged write')}{covered}")
     )
@@ -53,7 +56,10 @@ def index_tables(record: RunRecord, page: Page) -> RenderableType:
     """Index tables that the application keeps in step: what does not fit together any more."""
     rows = []
     for part in record.pointers:
-        missing = f"{part.dangling:,} name a row of {page.show(names_of(part))} that is not there"
+        missing = (
+            f"{part.dangling:,} {agreed(part.dangling, 'names', 'name')} a row of "
+            f"{page.show(names_of(part))} that is not there"
+        )
         line = Text(f"{counted(part.rows, 'row')}; ")
         line.append(missing, style="yellow" if part.dangling else "")
         line.append(f"; {counted(part.unnamed, 'row')} of it named by none")

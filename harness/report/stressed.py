@@ -13,7 +13,8 @@ from harness.report.words import counted, number
 
 def stressed(record: RunRecord) -> list[tuple[str, str]]:
     """What was stressed, with what and for how long: names and texts."""
-    load = f"{counted(record.users, 'user')} in {counted(record.workers, 'process', 'processes')}"
+    users = users_words(record.profile, record.users)
+    load = f"{users} in {counted(record.workers, 'process', 'processes')}"
     cap = _cap(record)
     if (words := scheduled_words(record.profile)) is not None:
         load += f", {words}"
@@ -42,6 +43,21 @@ def _cap(record: RunRecord) -> float | None:
     if record.endpoint.kind in [kind for kind in EndpointKind if kind.emulated]:
         caps.append(load.get("emulator_max_entities_per_s"))
     return min((cap for cap in caps if cap is not None and cap < math.inf), default=None)
+
+
+def users_words(profile: Mapping[str, Any], users: int) -> str:
+    """How many users send; where they go through stages, the fewest and the most.
+
+    Args:
+        profile: As records hold it.
+        users: How many, where there are no such stages.
+    """
+    stages = profile.get("stage") or ()
+    counts = [stage.get("to_users") for stage in stages]
+    if not counts or None in counts:
+        return counted(users, "user")
+    counts.append(profile.get("load", {}).get("users", users))
+    return f"{min(counts):,} to {counted(max(counts), 'user')} ({counted(len(stages), 'stage')})"
 
 
 def scheduled_words(profile: Mapping[str, Any]) -> str | None:

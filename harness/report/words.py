@@ -6,31 +6,14 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from harness.measure.figures import agreed as agreed
+from harness.measure.figures import counted as counted
+from harness.measure.figures import milliseconds as milliseconds
+from harness.measure.figures import number as number
+from harness.measure.figures import percent as percent
 from harness.model.operation import WHOLE_TABLE, over_partitions
 
 FOLDED = "(other)"
-
-
-def number(value: float) -> str:
-    """A rate or a limit: ``1,204``, ``45.3``, ``3.0``, ``0``."""
-    return f"{value:,.0f}" if value == 0 or value >= 99.95 else f"{value:.1f}"
-
-
-def milliseconds(value: float) -> str:
-    """A latency in milliseconds with about three digits: ``1,204``, ``45.3``, ``4.12``."""
-    if value >= 99.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
-
-
-def percent(share: float) -> str:
-    """A share in percent: ``60%``, ``6.0%``, ``0.04%``; never 0 for something, 100 for less."""
-    value = share * 100
-    if value == 0 or 9.95 <= value < 99.5 or value >= 100:
-        return f"{value:,.0f}%"
-    if value >= 0.95:
-        return f"{min(value, 99.9):.1f}%"
-    return f"{max(value, 0.01):.2f}%"
 
 
 def data_size(count: int) -> str:
@@ -48,11 +31,6 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def counted(count: int, word: str, plural: str | None = None) -> str:
-    """A count with its word: ``1 user``, ``20 users``."""
-    return f"{count:,} {word if count == 1 else plural or word + 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -42,8 +42,6 @@ class Choices:
             # The timer is ours: Locust's would count loading and settling too.
             options.run_time = None
             options.only_summary = True
-        else:
-            options.run_time = load.run_time_s
         return named
 
     def from_form(
@@ -54,7 +52,8 @@ class Choices:
         Args:
             name: A shipped one's; empty, or as Locust was started with, is the one of the start,
                 which may be a file.
-            run_time_s: Length of the measured window; None is the profile's.
+            run_time_s: Length of the measured window, or the most that a search may take; None is
+                the profile's.
             users: How many users; None is the profile's.
             rate_per_s: How many of them are started in a second; None is the profile's.
 
@@ -67,14 +66,16 @@ class Choices:
         self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
     ) -> NamedProfile:
         overrides = list(self._options.overrides)
-        if run_time_s is not None:
-            overrides.append(f"load.run_time_s={run_time_s}")
         if users is not None:
             overrides.append(f"load.users={users}")
         if rate_per_s is not None:
             overrides.append(f"load.spawn_rate_per_s={float(rate_per_s)}")
         named = resolve(
-            name, overrides, directory=shipped_directory(), paths=name == self._started_with
+            name,
+            overrides,
+            run_time_s=run_time_s,
+            directory=shipped_directory(),
+            paths=name == self._started_with,
         )
         self._choose_user_class(named)
         return named

@@ -43,8 +43,6 @@ from harness.swarm.staging import Staging
 from harness.swarm.terminal import Terminal
 from harness.swarm.watching import Watch
 
-_LOOKED_AT = 4000
-"""Operations that are looked at before a run; `harness check` looks at more."""
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced so long before it opens, so that every worker knows of it."""
 
@@ -115,7 +113,7 @@ class Conductor:
         Raises:
             SetupError: the run cannot be.
         """
-        seen = observe(named.profile, _LOOKED_AT)
+        seen = observe(named.profile)
         plan = new_plan(
             named,
             dt.datetime.now(dt.UTC),

@@ -61,13 +61,14 @@ def record_of(
         connections_in_use=run.connections_in_use or None,
         light_latency_s=run.light_latency_s,
         retry=profile.retry.strategy,
+        searched=profile.search is not None,
         growing_keys=profile.scenario is None and profile.keys.made().grows,
         leaner_session=None if plan.session == "wire" else "wire",
     )
     verdict = judge(evidence)
     search = run.search if over else run.search_so_far
     if search is not None:
-        verdict = judge_search(verdict, search, snapshot, targets)
+        verdict = judge_search(verdict, search, evidence)
     known = Facts(
         lost_writes=lost_writes(run.audit),
         held_ratio=evidence.held_ratio,

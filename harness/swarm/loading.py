@@ -11,6 +11,7 @@ import gevent.pool
 
 from harness.endpoint.clock import Clock
 from harness.endpoint.session import TableSession
+from harness.measure.figures import counted
 from harness.measure.redaction import Aliases
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
@@ -120,5 +121,5 @@ def _sentence(result: Result, aliases: Aliases | None) -> str:
     answer = f"{last.status} {last.error_code}".strip() if last.status else last.error_code
     return (
         f"loading the table failed: partition {key!r} answered "
-        f"{answer} after {len(result.attempts)} attempts ({message or result.outcome})"
+        f"{answer} after {counted(len(result.attempts), 'attempt')} ({message or result.outcome})"
     )

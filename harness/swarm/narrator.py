@@ -11,9 +11,10 @@ from harness.measure.snapshot import Snapshot
 from harness.model.target import targets_for
 from harness.profile.build import most_transactions
 from harness.profile.pace import capped_rate, scheduled, window_s
+from harness.profile.planning import may_end_early
 from harness.report.live import Live, live_line, step
 from harness.report.search import step_begins, step_taken
-from harness.report.stressed import scheduled_words
+from harness.report.stressed import scheduled_words, users_words
 from harness.report.terminal import summary
 from harness.report.words import counted
 from harness.swarm.offered import offered_per_s
@@ -54,12 +55,15 @@ class Narrator:
         loading, load = most_transactions(run.plan.profile, run.endpoint.kind)
         limit = run.plan.profile.limits.billable_transactions
         if limit is not None and limit < loading + load:
-            bound = f"{limit:,} billable transactions (limits.billable_transactions)"
+            bound = f"{counted(limit, 'billable transaction')} (limits.billable_transactions)"
         elif math.isinf(load):
             bound = "any number of billable transactions: neither its rate nor its cost is limited"
         else:
-            bound = f"{loading + load:,.0f} billable transactions, every retry included"
+            most = counted(round(loading + load), "billable transaction")
+            bound = f"{most}, every retry included"
         self._terminal.say(f"Account {run.endpoint.account}: this run may make up to {bound}")
+        if early_end := may_end_early(run.plan.profile):
+            self._terminal.say(early_end)
 
     def peak(self, users: int) -> None:
         """Step 3 begins with ``users`` users."""
@@ -77,8 +81,8 @@ class Narrator:
         self._terminal.say(
             step(
                 3,
-                f"{counted(users, 'user')}, {cap}, {length} after the ramp and {load.settle_s:g} s "
-                "to settle",
+                f"{users_words(profile.model_dump(), users)}, {cap}, {length} after the ramp and "
+                f"{load.settle_s:g} s to settle",
             )
         )
         self._next_live_s = run.epoch_s + LIVE_EVERY_S

@@ -24,7 +24,8 @@ def add_options(parser: LocustArgumentParser) -> None:
         "AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. Without -H the "
         "run goes to an Azurite that is started for it, whatever the environment holds. "
         "--profile NAME chooses what is sent; `harness profiles` lists them. -u, -r and -t are "
-        "taken from the profile where they are not given; -t is the time under load.",
+        "taken from the profile where they are not given; -t is the time under load, of a search "
+        "the most it may take (search.most_s). Stages say how long they take, and -t is refused.",
     )
 
     # What is added to a group is not shown in the web form.

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from harness.gateway.process import GatewayProcess
 from harness.gateway.truth import OTHER
+from harness.measure.figures import counted
 from harness.measure.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE
@@ -119,10 +120,12 @@ class Rehearsal:
             for row in compared[:_SHOWN]
         ]
         if len(compared) > _SHOWN:
-            lines.append(f"  and {len(compared) - _SHOWN:,} rows more")
+            lines.append(f"  and {counted(len(compared) - _SHOWN, 'row')} more")
         sums = [sum(row.gateway for row in compared), sum(row.record for row in compared)]
         lines.append(f"  {'all':41} {sums[0]:12,} {sums[1]:12,}")
-        lines.append("  equal to the last request" if not wrong else f"  {wrong:,} requests apart")
+        lines.append(
+            "  equal to the last request" if not wrong else f"  {counted(wrong, 'request')} apart"
+        )
         counts = record.counts
         if counts.operations:
             lines.append(f"  {counts.attempts / counts.operations:.3f} attempts an operation")

@@ -10,7 +10,6 @@ import dataclasses
 import math
 from typing import Self
 
-from harness.endpoint.clock import Clock
 from harness.measure.bottleneck import GROWN_FROM, limit_of
 from harness.measure.findings import SearchPart, StepPart
 from harness.measure.latency import LatencyHistogram, LatencyView
@@ -72,17 +71,15 @@ class Searching:
         run: The run it is.
         sharing: Tells the workers their rate.
         narrator: Says each step.
-        clock: UTC seconds.
         bounds: What is searched.
     """
 
     def __init__(
-        self, run: Run, sharing: Sharing, narrator: Narrator, clock: Clock, bounds: SearchBounds
+        self, run: Run, sharing: Sharing, narrator: Narrator, bounds: SearchBounds
     ) -> None:
         self._run = run
         self._sharing = sharing
         self._narrator = narrator
-        self._clock = clock
         self._bounds = bounds
         self._search = Search(bounds)
         self._now: _Now | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 
@@ -9,21 +10,16 @@ import gevent
 
 from harness.endpoint.clock import Clock
 from harness.endpoint.pointers import follow
-from harness.endpoint.sessions import SessionOptions, open_session
+from harness.endpoint.sessions import open_session
 from harness.endpoint.tables import create_table, delete_run_entities, delete_table
 from harness.measure.findings import PointersPart
 from harness.model.errors import SetupError
-from harness.profile.build import (
-    LOADING_RETRY,
-    adds_rows,
-    loaded_entities,
-    loading_transactions,
-    source_of,
-)
+from harness.profile.build import LOADING_RETRY, adds_rows, loading_transactions, source_of
 from harness.profile.pace import loading_pacer_of
 from harness.report.live import step
 from harness.report.words import counted
 from harness.swarm.loading import LoadingStopped, load_table
+from harness.swarm.opening import options_of
 from harness.swarm.run import Run
 from harness.swarm.terminal import Terminal
 from harness.workload.budget import BudgetSpent, equal_parts
@@ -48,6 +44,7 @@ class Staging:
         self._terminal = terminal
         self._clock = clock
         self._made = False
+        self._source = source_of(run.plan.profile, run_id=run.plan.run_id, worker=0)
 
     def set_up(self, stopped: Callable[[], bool]) -> None:
         """Create the table, load it, let it settle.
@@ -92,11 +89,10 @@ class Staging:
         several partitions in step but the application.
         """
         run, plan = self._run, self._run.plan
-        source = source_of(plan.profile, run_id=plan.run_id, worker=0)
         found: list[PointersPart] = []
         with gevent.Timeout(_CLEAN_WITHIN_S, False):
             try:
-                for pointers in getattr(source, "pointers", ()):
+                for pointers in getattr(self._source, "pointers", ()):
                     found.append(follow(run.endpoint, plan.table, pointers, run.budget))
             except SetupError as error:
                 self._terminal.say(f"The index tables were not followed: {error}")
@@ -132,7 +128,7 @@ class Staging:
         else:
             profile = run.plan.profile
             left -= loading_transactions(profile)
-            left -= loaded_entities(profile) // _ENTITIES_A_PAGE + 1
+            left -= self._source.loaded_entities // _ENTITIES_A_PAGE + 1
             if adds_rows(profile):
                 # In the worst case each insert is deleted by a transaction of its own.
                 left = left * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1)
@@ -154,32 +150,25 @@ class Staging:
 
     def _load(self, stopped: Callable[[], bool]) -> None:
         run, plan, profile = self._run, self._run.plan, self._run.plan.profile
-        source = source_of(profile, run_id=plan.run_id, worker=0)
-        total = source.loaded_entities
+        total = self._source.loaded_entities
         into = counted(profile.keys.partitions, "partition")
         if profile.scenario is not None:
             into = f"the tables of {profile.scenario}"
         size = profile.entity.size_bytes
-        self._terminal.say(step(2, f"{total:,} entities of {size:,} B into {into}"))
-        session = open_session(
-            plan.session,
-            SessionOptions(
-                endpoint=run.endpoint,
-                table=plan.table,
-                run_id=plan.run_id,
-                retry=LOADING_RETRY,
-                budget=run.budget,
-                clock=self._clock,
-                rng=random.Random(f"{profile.seed}/loading"),
-                connections=profile.loading.concurrency,
-                connect_timeout_s=profile.session.connect_timeout_s,
-                read_timeout_s=profile.session.read_timeout_s,
-            ),
+        self._terminal.say(
+            step(2, f"{counted(total, 'entity', 'entities')} of {size:,} B into {into}")
         )
+        options = dataclasses.replace(
+            options_of(plan, 0, run.endpoint, run.budget, self._clock),
+            retry=LOADING_RETRY,
+            rng=random.Random(f"{profile.seed}/loading"),
+            connections=profile.loading.concurrency,
+        )
+        session = open_session(plan.session, options)
         try:
             load_table(
                 session,
-                source.loading(),
+                self._source.loading(),
                 total=total,
                 concurrency=profile.loading.concurrency,
                 pacer=loading_pacer_of(profile, run.endpoint.kind),

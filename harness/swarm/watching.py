@@ -53,9 +53,7 @@ class Watch:
         self._end = end
         profile = run.plan.profile
         bounds = search_bounds(profile)
-        self._searching = (
-            None if bounds is None else Searching(run, sharing, narrator, clock, bounds)
-        )
+        self._searching = None if bounds is None else Searching(run, sharing, narrator, bounds)
         self._conditions = run.conditions if profile.fail_fast else ()
         even = profile.load.arrivals == "constant" and profile.search is None
         self._schedule = schedule_of(profile) if even else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from harness.model.lean import lean
@@ -110,18 +110,24 @@ class KeyScheme:
     def problem(
         cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> str | None:
-        """Why there cannot be this scheme with these arguments, as a sentence; None if it can."""
+        """The first of `problems`; None if there is none."""
+        return next(cls.problems(rows, periods=periods, row_keys=row_keys), None)
+
+    @classmethod
+    def problems(
+        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+    ) -> Iterator[str]:
+        """Every reason why there cannot be this scheme with these arguments, as sentences."""
         if cls.one_row and rows.total != rows.partitions:
-            return (
+            yield (
                 f"keys.rows_per_partition has to be 1: keys.scheme {cls.name!r} gives each entity "
                 "a partition of its own"
             )
         if periods != 1:
-            return (
+            yield (
                 f"keys.periods has to be 1: keys.scheme {cls.name!r} has no days, months or years "
                 "of each thing"
             )
-        return None
 
     @property
     def grows(self) -> bool:
@@ -132,11 +138,6 @@ class KeyScheme:
     def can_transact(self) -> bool:
         """Whether a partition has rows enough for a transaction."""
         return not self.one_row
-
-    @property
-    def can_range_rows(self) -> bool:
-        """Whether a range of rows is a range of RowKeys."""
-        return not self.one_row and self.row_keys.order != 0
 
     def partition_key(self, partition: int) -> str:
         """PartitionKey of the loaded partition with this number."""

@@ -29,9 +29,6 @@ class Picker(Protocol):
     def draw(self, rng: random.Random) -> int:
         """A number from 0 to count-1."""
 
-    def share_of_hottest(self) -> float | None:
-        """Share of the draws that go to the thing with the most, where theory tells."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Uniform:
@@ -44,10 +41,6 @@ class Uniform:
     def draw(self, rng: random.Random) -> int:
         """A number from 0 to count-1."""
         return int(rng.random() * self.count)
-
-    def share_of_hottest(self) -> float:
-        """That of any number."""
-        return 1 / self.count
 
 
 class Zipfian:
@@ -72,10 +65,6 @@ class Zipfian:
         place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
         return place if place < self._last else self._last
 
-    def share_of_hottest(self) -> float | None:
-        """1 by the sum of 1 / (k+1)^theta over all numbers."""
-        return 1.0 / self._total
-
 
 class Latest(Zipfian):
     """Ages: the newest is the hottest, older ones are touched as `Zipfian` says.
@@ -87,9 +76,6 @@ class Latest(Zipfian):
 
     __slots__ = ()
     newest_first: ClassVar[bool] = True
-
-    def share_of_hottest(self) -> None:
-        """Theory does not tell: what is newest changes with every insert."""
 
 
 class Hotspot:
@@ -121,11 +107,6 @@ class Hotspot:
         place = self._hot + int((chance - hot_draws) / (1.0 - hot_draws) * self._cold)
         return place if place < self._last else self._last
 
-    def share_of_hottest(self) -> float:
-        """That of any hot number, or of any other where these are touched more."""
-        hot = self._hot_draws / self._hot
-        return max(hot, (1.0 - self._hot_draws) / self._cold) if self._cold else hot
-
 
 class Sequential:
     """One number after the other, round and round.
@@ -147,10 +128,6 @@ class Sequential:
         drawn = self._next
         self._next = drawn + 1 if drawn + 1 < self._count else 0
         return drawn
-
-    def share_of_hottest(self) -> float:
-        """That of any number."""
-        return 1 / self._count
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ from azure.data.tables import TableServiceClient
 
 from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.connection import Endpoint, emulator_endpoint
-from harness.endpoint.sessions import SESSION_KINDS, SessionOptions, open_session
+from harness.endpoint.session import SessionOptions
+from harness.endpoint.sessions import SESSION_KINDS, open_session
 from harness.workload.budget import Budget
 from harness.workload.retry import FixedBackoff, NoRetry
 

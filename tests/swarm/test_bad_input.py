@@ -86,6 +86,7 @@ NAMES = (
     "profile is no text",
     "unknown setting",
     "no time",
+    "time for stages",
     "transaction of 101",
     "transaction over 4 MiB",
     "entity over 1 MiB",
@@ -234,6 +235,10 @@ def cases(
             arguments=setting("load.usrs=20"), words=("load.usrs", "no such setting")
         ),
         "no time": Case(arguments=(*at, "-t", "0s"), words=("load.run_time_s",)),
+        "time for stages": Case(
+            arguments=(*setting("stage=[{for_s = 5, to_users = 3}]"), "-t", "9s"),
+            words=("-t", "for_s of the stages"),
+        ),
         "transaction of 101": Case(
             arguments=setting("transaction.operations=101"), words=("transaction.operations", "100")
         ),

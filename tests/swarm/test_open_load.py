@@ -24,7 +24,7 @@ pytestmark = pytest.mark.azurite
 
 OPEN = (
     "--headless",
-    *("-u", "8", "-r", "100", "-t", "6s"),
+    *("-u", "8", "-r", "100", "--set", "load.run_time_s=6"),
     *("--set", "load.settle_s=0", "--set", "loading.settle_s=0"),
     *("--set", "keys.rows_per_partition=100", "--set", "conditions=[]"),
 )
@@ -235,6 +235,7 @@ def test_stages_of_users_are_followed(runs: dict[str, LocustProcess]) -> None:
     assert 2 * few < many <= 51
     assert 0 < few_again <= 11
     assert record.users == 10
+    assert runs["users"].stdout.count("2 to 10 users (4 stages)") == 2
 
 
 def test_users_that_leave_end_their_operation(runs: dict[str, LocustProcess]) -> None:

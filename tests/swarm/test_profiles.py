@@ -23,11 +23,12 @@ SHORT = (
     *("--set", "loading.settle_s=0"),
     *("--set", "conditions=[]"),
 )
+SHORT_SEARCH = ("-t", "60s", "--set", "search.hold_s=2.0", "--set", "search.most_steps=2")
 SMALLER = {
     # What takes long by its nature, made short.
     "size-sweep": ("--set", "keys.rows_per_partition=[20, 200, 600]"),
-    "find-limit": ("--set", "search.hold_s=2.0", "--set", "search.most_steps=2"),
-    "find-limit-spread": ("--set", "search.hold_s=2.0", "--set", "search.most_steps=2"),
+    "find-limit": SHORT_SEARCH,
+    "find-limit-spread": SHORT_SEARCH,
 }
 DAMAGE = {"rejected", "defect", "forbidden", "undecided", "connection", "timeout"}
 """Outcomes that no profile may have on an endpoint that works."""

@@ -212,22 +212,22 @@ TWO = GeneratorView(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (evidence(SLOW), "1,000 entities/s came through; no rate was wanted."),
+        (evidence(SLOW), "1,000 entities/s came through, as fast as answers came."),
         (
             evidence(SLOW, wanted_per_s=2000.0),
-            "1,000 of the wanted 2,000 entities/s came through (50.0%).",
+            "1,000 of the wanted 2,000 entities/s came through (50%).",
         ),
         (evidence(SLOW), "Partition 'p0' took the most, 1,000 entities/s, 50% of its target."),
-        (evidence(SLOW), "None of 200 attempts was throttled."),
+        (evidence(SLOW), "Nothing was throttled in 200 attempts."),
         (
             evidence(THROTTLED),
-            "10 of 210 attempts were throttled (4.76%): 10 for a partition, 0 for the account.",
+            "10 of 210 attempts were throttled (4.8%): 10 for a partition, 0 for the account.",
         ),
         (
             evidence(BY_ACCOUNT),
-            "10 of 210 attempts were throttled (4.76%): 0 for a partition, 10 for the account.",
+            "10 of 210 attempts were throttled (4.8%): 0 for a partition, 10 for the account.",
         ),
-        (evidence(THROTTLED), "Partition 'p0' was refused 4.76% of its attempts."),
+        (evidence(THROTTLED), "Partition 'p0' was refused 4.8% of its attempts."),
         (
             evidence(late(THROTTLED, 3)),
             "Throttling first came 3 s into the load, began once, and lasted 10 s in a row at "
@@ -257,19 +257,19 @@ TWO = GeneratorView(
             ),
             "50 of 1,000 operations failed: 40 connection, 10 timeout.",
         ),
-        (evidence(SLOW), "Service latency was 4.0 ms at the median, 4.0 ms at p99."),
+        (evidence(SLOW), "Service latency was 4.00 ms at the median, 4.00 ms at p99."),
         (
             evidence(dataclasses.replace(SLOW, response=answered_after(0.8))),
-            "Service latency was 4.0 ms at the median, 4.0 ms at p99; response latency 800.3 ms "
+            "Service latency was 4.00 ms at the median, 4.00 ms at p99; response latency 800 ms "
             "at p99.",
         ),
         (
             evidence(SLOW, light_latency_s=0.001),
-            "Its mean of 4.0 ms is 4.0 times the 1.0 ms under little load.",
+            "Its mean of 4.00 ms is 4.0 times the 1.00 ms under little load.",
         ),
         (
             evidence(snapshot_of({"p0": 1000}, operations_per_s=1000)),
-            "1,000 operations/s x 4.0 ms = 4.0 of 20 users waiting for an answer (Little's law).",
+            "1,000 operations/s x 4.00 ms = 4.0 of 20 users waiting for an answer (Little's law).",
         ),
         (
             evidence(ACCOUNTED, scheduled=True, waiting=40),
@@ -342,4 +342,43 @@ def test_a_run_without_a_window_is_described_too() -> None:
     nothing = dataclasses.replace(SLOW, start=0, end=0, service=None)
     verdict = judge(evidence(nothing, wanted_per_s=1000.0, light_latency_s=0.1))
     assert verdict.result == "inconclusive"
-    assert "no rate was wanted" in verdict.evidence[0]
+    assert verdict.evidence[0] == "No rate was measured, for the measured window did not open."
+
+
+@pytest.mark.parametrize("kind", [EndpointKind.AZURITE, EndpointKind.GATEWAY])
+def test_an_emulator_does_not_balance(kind: EndpointKind) -> None:
+    """A slower ramp helps a service that balances, not one that stands in for it."""
+    given = evidence(snapshot_of({"p0": 1000}, throttled_per_s=1), kind=kind)
+    assert RAMP not in [part.section for part in judge(given).advice]
+
+
+def refused_once() -> Snapshot:
+    """One throttled attempt among 2,001."""
+    calm = snapshot_of({"p0": 1000}, operations_per_s=200)
+    attempts = {**calm.attempts, (503, "ServerBusy", Scope.PARTITION): 1}
+    counts = dataclasses.replace(calm.counts, attempts=2001)
+    return dataclasses.replace(calm, attempts=attempts, counts=counts)
+
+
+def test_one_is_said_in_the_singular() -> None:
+    """A count of one has a word of one."""
+    given = evidence(
+        snapshot_of({"p0": 1000}, operations_per_s=10),
+        users=1,
+        connections=1,
+        connections_in_use=1,
+        scheduled=True,
+        waiting=1,
+    )
+    said = " ".join(judge(given).evidence)
+    assert "of 1 user waiting" in said
+    assert "At most 1 of 1 connection was in use." in said
+    lone = evidence(refused_once(), users=1)
+    assert "1 attempt was throttled (0.05%)" in judge(lone).sentence
+    assert "1 of 2,001 attempts was throttled (0.05%): 1 for a partition" in " ".join(
+        judge(lone).evidence
+    )
+    waits = evidence(slow_answers(0.2).snapshot, wanted_per_s=2000.0, users=1)
+    assert "the only user waits for answers" in judge(waits).sentence
+    few = evidence(snapshot_of({"p0": 1}, operations_per_s=1, seconds=5))
+    assert "5 measured operations are fewer" in judge(few).sentence

@@ -325,9 +325,11 @@ def test_latencies_belong_to_the_window_and_counts_to_the_run() -> None:
 
 
 def test_without_partition_latencies_the_kinds_keep_theirs() -> None:
-    """A cheap snapshot leaves out the partitions' percentiles alone."""
+    """A cheap snapshot leaves out the partitions' percentiles, and the courses of latency."""
     snapshot = counted([result()]).snapshot(start=START, end=END, latencies=False)
     assert partition(snapshot, "p0").service is None
+    assert snapshot.course.service is None
+    assert snapshot.course.heat is not None
     assert snapshot.kinds[0].service is not None
 
 

@@ -82,7 +82,7 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             evidence(SLOW, generator=GeneratorView(cpu_percent_mean=99.0), wanted_per_s=1000.0),
             "client_limited",
             "generator",
-            "99 % of its core throughout",
+            "99% of its core throughout",
         ),
         # Somebody else took the machine's time.
         (
@@ -163,7 +163,7 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             ),
             "client_limited",
             "generator",
-            "over 90 % of its core in 50% of the seconds",
+            "over 90% of its core in 50% of the seconds",
         ),
         # No rate was wanted, all users wait, and answers take ever longer: the endpoint.
         (

@@ -94,6 +94,10 @@ def test_a_shipped_profile_is_what_the_schema_knows(name: str, schema: dict[str,
 def test_the_schema_says_what_editors_need(schema: dict[str, Any]) -> None:
     """It has a dialect, knows every name there is, and wants nothing that a comment can say."""
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    # Which default it is depends on the scheme: a sentence says it, and no figure contradicts.
+    rows = schema["$defs"]["Keys"]["properties"]["rows_per_partition"]
+    assert "default" not in rows
+    assert "Default: 1000, or 1 " in rows["description"]
     assert schema["required"] == []
     keys = schema["$defs"]["Keys"]["properties"]
     assert keys["scheme"]["enum"] == list(SCHEMES)

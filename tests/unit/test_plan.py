@@ -142,8 +142,29 @@ def test_the_command_takes_what_locust_takes(
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), True),
+        (("--set", "limits.stop_on_account_throttling=false"), False),
+        (("--host-kind", "azurite"), False),
+    ],
+)
+def test_a_search_says_what_ends_it(
+    options: tuple[str, ...], said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its time is an upper bound, -t too, and on an account its throttling ends it earlier."""
+    assert main(["plan", "find-limit-spread", "-t", "5m", *options]) == 0
+    out = capsys.readouterr().out
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert lines["measure"].endswith("5:00 at most")
+    assert " at most" in lines["together"]
+    assert ("limits.stop_on_account_throttling = false" in " ".join(out.split())) is said
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
+        ["plan", "key-spread", "-t", "90", "--set", "stage=[{for_s = 5, to_users = 3}]"],
         ["plan", "nothing"],
         ["plan", "key-spread", "-t", "soon"],
         ["plan", "key-spread", "-t", ""],

@@ -25,6 +25,7 @@ from harness.profile.build import (
 )
 from harness.profile.how import Session
 from harness.profile.load import parse, question_of, resolve, shipped_directory, shipped_names
+from harness.profile.pace import window_s
 from harness.profile.scenarios import try_out
 from harness.profile.schema import Profile
 from harness.workload.mix import Action
@@ -34,6 +35,7 @@ from harness.workload.retry import (
     NoRetry,
     ScheduledBackoff,
 )
+from harness.workload.schemes import SCHEMES
 
 FIRST = {
     **dict.fromkeys(
@@ -118,6 +120,104 @@ def test_every_mistake_is_named_with_its_place() -> None:
         "conditions.0",
     ):
         assert f"  {place}: " in text
+
+
+@pytest.mark.parametrize(
+    ("parts", "places"),
+    [
+        (
+            {
+                "keys": {"scheme": "natural-key", "rows_per_partition": 9, "periods": 2,
+                         "row_keys": "guid"},
+                "mix": {"transaction": 1, "row_range_scan": 1},
+            },
+            (
+                "keys: keys.row_keys",
+                "keys: keys.rows_per_partition",
+                "keys: keys.periods",
+                "mix.transaction",
+                "mix.row_range_scan",
+            ),
+        ),
+        (
+            {
+                "keys": {"scheme": "single", "partitions": 2, "rows_per_partition": (5, 6, 7)},
+                "mix": {"transaction": 1},
+                "load": {"entities_per_s": 9.0},
+                "stage": ({"for_s": 5, "to_users": 0},),
+            },
+            (
+                "stage: every stage goes to 0",
+                "stage and load",
+                "keys: rows_per_partition lists",
+                "keys: keys.partitions",
+                "transaction.operations (10)",
+            ),
+        ),
+        (
+            {
+                "seed": -1,
+                "limits": {"billions": 1},
+                "keys": {"scheme": "unique"},
+                "mix": {"row_range_scan": 1},
+                "search": {},
+                "load": {"operations_per_s": 5.0},
+            },
+            ("seed", "limits.billions", "search", "mix.row_range_scan"),
+        ),
+    ],
+)  # fmt: skip
+def test_one_mistake_hides_no_other(parts: dict[str, Any], places: tuple[str, ...]) -> None:
+    """What is wrong in one part and what does not go together are told at once, line by line."""
+    text = problems(**parts)
+    assert f"{len(places)} mistakes:" in text
+    for place in places:
+        assert f"\n  {place}" in text
+
+
+def test_nothing_is_said_of_what_depends_on_a_mistake() -> None:
+    """Where the scheme is misspelt nobody knows what it could have sent, or which periods."""
+    text = problems(keys={"scheme": "uniqe", "periods": 4}, mix={"transaction": 1}, seed=-1)
+    assert "2 mistakes:" in text
+    assert "\n  keys.scheme: " in text
+    assert "\n  seed: " in text
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_scheme_alone_is_a_profile(scheme: str) -> None:
+    """Defaults go with every scheme: one row a partition where it has no more, and what it can."""
+    profile = made(keys={"scheme": scheme})
+    one_row = SCHEMES[scheme].one_row
+    assert profile.keys.rows_per_partition == (1 if one_row else 1000)
+    assert profile.mix.transaction == (0 if one_row else 10)
+    assert profile.model_dump()["keys"]["rows_per_partition"] == profile.keys.rows.total
+    try_out(source_of(profile, run_id="r" * 25, worker=0), profile)
+
+
+def test_a_run_time_bounds_a_search() -> None:
+    """With -t a search ends then at the latest; other profiles measure so long."""
+
+    def resolved(name: str, *overrides: str, run_time_s: int) -> Profile:
+        return resolve(
+            name, overrides, run_time_s=run_time_s, directory=shipped_directory()
+        ).profile
+
+    whole = resolve("find-limit", directory=shipped_directory()).profile
+    assert whole.search is not None
+    assert window_s(whole) == whole.search.most_steps * 27
+    bounded = resolved("find-limit", run_time_s=90)
+    assert bounded.search is not None
+    assert (bounded.search.most_s, window_s(bounded)) == (90, 90)
+    assert window_s(resolved("find-limit", run_time_s=10**6)) == window_s(whole)
+    assert window_s(resolved("key-spread", run_time_s=90)) == 90
+    assert window_s(resolved("key-spread", "search.hold_s=5", run_time_s=90)) == 90
+
+
+def test_a_run_time_is_refused_where_stages_have_theirs() -> None:
+    """-t is not silently ignored: the sentence says what counts in its place."""
+    stages = "stage=[{for_s = 5, to_users = 3}]"
+    with pytest.raises(SetupError, match="change for_s of the stages"):
+        resolve("single-partition", [stages], run_time_s=90, directory=shipped_directory())
 
 
 def test_a_setting_that_is_not_there_is_a_mistake() -> None:
@@ -250,7 +350,11 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
         ({"keys": {"distribution": "zipf"}}, "keys.distribution", "uniform, zipfian, hotspot"),
         ({"keys": {"row_keys": "uuid"}}, "keys.row_keys", "default, sequence, timestamp"),
         ({"keys": {"scheme": "single", "partitions": 2}}, "keys", "keys.partitions has to be 1"),
-        ({"keys": {"scheme": "unique"}}, "keys", "keys.rows_per_partition has to be 1"),
+        (
+            {"keys": {"scheme": "unique", "rows_per_partition": 1000}},
+            "keys",
+            "keys.rows_per_partition has to be 1",
+        ),
         ({"keys": {"periods": 4}}, "keys", "keys.periods has to be 1"),
         (
             {"keys": {"scheme": "device-date", "partitions": 5, "periods": 2}},
@@ -258,7 +362,7 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
             "keys.partitions (5) has to be a multiple of keys.periods (2)",
         ),
         (
-            {"keys": {"partitions": 3, "rows_per_partition": (5, 6)}},
+            {"keys": {"partitions": 3, "rows_per_partition": (50, 60)}},
             "keys",
             "rows_per_partition lists 2 partitions, keys.partitions is 3",
         ),
@@ -372,6 +476,7 @@ def test_an_override_gives_stages() -> None:
             "conditions": ("held_rate > 95%",),
         },
         {"load": {"max_entities_per_s": math.inf}},
+        {"keys": {"scheme": "unique"}},
         {"stage": (RAMP, {**RAMP, "jump": True})},
         {"stage": ({"for_s": 5, "to_users": 3},), "fail_fast": True},
         {"search": {"start_per_s": 7, "p99_ms": math.inf}},

@@ -10,7 +10,10 @@ import pytest
 from harness.measure.findings import PointersPart
 from harness.measure.record import RunRecord
 from harness.model.operation import WHOLE_TABLE
+from harness.report.markdown import markdown
+from harness.report.reading import best_over
 from harness.report.terminal import summary
+from harness.report.web.parts import parts
 from harness.report.words import partition_name
 
 KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
@@ -30,9 +33,9 @@ def line_with(report: str, part: str) -> str:
 @pytest.mark.parametrize(
     ("scanned", "returned", "estimated", "expected"),
     [
-        (5000, 50, 0, "5,000 entities scanned, 50 returned (1.0% of them) exact"),
-        (5000, 0, 0, "5,000 entities scanned, 0 returned (0% of them) exact"),
-        (5050, 100, 50, "at least 5,050 entities scanned, 100 returned (2.0% of them) estimated"),
+        (5000, 50, 0, "5,000 50 1.0% exact"),
+        (5000, 0, 0, "5,000 0 0% exact"),
+        (5050, 100, 50, "at least 5,050 100 2.0% estimated"),
     ],
 )
 def test_queries_show_what_they_walked_beside_what_they_brought(
@@ -51,7 +54,8 @@ def test_queries_show_what_they_walked_beside_what_they_brought(
         }
     )
     report = text(operations=(query, *rest))
-    assert line_with(report, "entities scanned") == f"full_table_scan {expected}"
+    _, walked = report.split("entities scanned")
+    assert line_with(walked, "full_table_scan") == f"full_table_scan {expected}"
 
 
 def test_only_queries_scan() -> None:
@@ -64,14 +68,14 @@ def test_index_tables_say_what_does_not_fit_together() -> None:
     report = text(
         pointers=(
             PointersPart(table="PostsByTag", to="Posts", rows=1200, dangling=3, unnamed=1),
-            PointersPart(table="Index", to="", rows=10, dangling=0, unnamed=0),
+            PointersPart(table="Index", to="", rows=10, dangling=1, unnamed=0),
         )
     )
     assert line_with(report, "PostsByTag") == (
         "PostsByTag 1,200 rows; 3 name a row of Posts that is not there; 1 row of it named by none"
     )
     assert line_with(report, "the first table") == (
-        "Index 10 rows; 0 name a row of the first table that is not there; "
+        "Index 10 rows; 1 names a row of the first table that is not there; "
         "0 rows of it named by none"
     )
 
@@ -88,6 +92,8 @@ def test_scans_over_partitions_are_named() -> None:
     report = text(partitions=tuple(partition.model_copy(update={"key": key}) for key in keys))
     for name in ("p0", "(table)", "Index/(table)", "Index/p0"):
         assert any(line.split()[:1] == [name] for line in report.splitlines()), name
+    assert "(table): queries over several partitions" in report
+    assert "(table)" not in text()
 
 
 @pytest.mark.parametrize(
@@ -102,3 +108,32 @@ def test_scans_over_partitions_are_named() -> None:
 def test_partitions_are_called_alike_everywhere(key: str, name: str) -> None:
     """Every output calls a partition by its key, behind its table's ending if it has one."""
     assert partition_name(key) == name
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "best"),
+    [(0, "best 10 s"), (7, "best 7 s"), (10, "best 10 s"), (40, "best 10 s")],
+)
+def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: str) -> None:
+    """A window shorter than ten seconds has no best ten; every output says what it has."""
+    record = RECORD.model_copy(update={"measured_s": measured_s})
+    assert best_over(record) == best
+    terminal = summary(record, width=140, colour=False)
+    shown = parts(record, live=False)
+    for output in (terminal, markdown(record), shown["account"], shown["figures"]):
+        assert best in output
+        assert best == "best 10 s" or "best 10 s" not in output
+    assert f"<th>{best}</th>" in shown["partitions"]
+
+
+def test_a_gateway_says_that_its_limits_are_others() -> None:
+    """Whoever throttles at 250 entities/s explains nothing beside a target of 2,000."""
+    gateway = RECORD.endpoint.model_copy(update={"kind": "gateway"})
+    limits = "The gateway throttles by limits of its own, which may be far from these targets"
+    assert f"{limits}." in text(endpoint=gateway)
+    first, *rest = RECORD.operations
+    queries = (first.model_copy(update={"type": "query"}), *rest)
+    report = text(endpoint=gateway, operations=queries)
+    assert f"{limits}, and counts of queries what they return, not what they walk." in report
+    storage = RECORD.endpoint.model_copy(update={"kind": "storage"})
+    assert limits not in text(endpoint=storage)

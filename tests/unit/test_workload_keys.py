@@ -101,7 +101,6 @@ def test_what_a_scheme_says_of_itself_is_true_of_its_keys(name: str, data: st.Da
     )
     assert scheme.grows == elsewhere
     assert scheme.can_transact == (not scheme.one_row)
-    assert scheme.can_range_rows == (not scheme.one_row and scheme.row_keys.order != 0)
 
 
 @every_scheme

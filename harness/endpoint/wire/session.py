@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness.endpoint.channel import Channel
 from harness.endpoint.exchange import Exchange
 from harness.endpoint.persistence import PersistentSession
 from harness.endpoint.session import SessionOptions
@@ -16,34 +15,11 @@ _POINT_QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.TRANSACTION
 
 
 class WireSession(PersistentSession):
-    """Sends operations by requests of its own over a pool of gevent connections.
-
-    Args:
-        options: What it is opened with.
-
-    Raises:
-        SetupError: the environment names a bundle of certificates that cannot be read.
-    """
+    """Sends operations by requests of its own over a pool of gevent connections."""
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
         self._requests = RequestWriter(options.endpoint, options.table)
-        self._channel = Channel(
-            url=options.endpoint.url,
-            connections=options.connections,
-            connect_timeout_s=options.connect_timeout_s,
-            read_timeout_s=options.read_timeout_s,
-            clock=options.clock,
-        )
-
-    @property
-    def connections_in_use(self) -> int:
-        """Connections that carry a request at this moment."""
-        return self._channel.connections_in_use
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._channel.close()
 
     def _send(self, operation: Operation, exchange: Exchange) -> Found | None:
         request_id = exchange.client_request_id

@@ -10,13 +10,14 @@ from harness.report.cells import NOT_MEASURED, latency_cells, rates_cells
 from harness.report.rates import ACCOUNT_TRANSACTIONS_PER_S
 from harness.report.reading import (
     NO_TARGET,
+    best_over,
     hottest,
     other_outcomes,
     throttled_by_status,
 )
 from harness.report.web.cell import Cell, cells, named
 from harness.report.web.rendering import render
-from harness.report.words import milliseconds, number, partition_name, percent
+from harness.report.words import agreed, milliseconds, number, partition_name, percent
 
 _LATENCY = ("p50", "p90", "p99", "max")
 
@@ -45,12 +46,16 @@ class KeyFigure:
 def key_figures(record: RunRecord) -> list[KeyFigure]:
     """The account, the hottest partition, throttling, failures, latencies, and what was offered."""
     account = record.account
+    longer = best_over(record)
     shown = [
-        _against("account", Cell(text=""), account.entities_per_s, account.ratio, account.target)
+        _against(
+            "account", Cell(text=""), account.entities_per_s, account.ratio, account.target, longer
+        )
     ]
     if (hot := hottest(record)) is not None:
         name = named(partition_name(hot.key), 24)
-        shown.append(_against("hottest partition", name, hot.entities_per_s, hot.ratio, hot.target))
+        rates = hot.entities_per_s
+        shown.append(_against("hottest partition", name, rates, hot.ratio, hot.target, longer))
     by_status = throttled_by_status((record.attempts_by_status,))
     shown.append(
         KeyFigure(
@@ -67,7 +72,7 @@ def key_figures(record: RunRecord) -> list[KeyFigure]:
         KeyFigure(
             name="failed",
             value=Cell(text=f"{failed:,}"),
-            unit="operations",
+            unit=agreed(failed, "operation", "operations"),
             notes=(f"{percent(failed / ended if ended else 0.0)} of {ended:,}",),
             tone="bad" if failed else "",
         )
@@ -90,22 +95,24 @@ def key_figures(record: RunRecord) -> list[KeyFigure]:
 def account(record: RunRecord) -> str:
     """The account beside its target, in entities and in requests."""
     part = record.account
-    beside, requests = NO_TARGET, "requests, retries included"
+    beside, requests, notes = NO_TARGET, "retries included", list[str]()
     if part.target is not None and part.ratio is not None:
         beside = f"{percent(part.ratio)} of {number(part.target)}"
         share = percent(part.transactions_per_s / ACCOUNT_TRANSACTIONS_PER_S)
-        requests = f"{share} of {ACCOUNT_TRANSACTIONS_PER_S:,} (the unit of newer documents)"
+        requests = f"{share} of {ACCOUNT_TRANSACTIONS_PER_S:,}"
+        notes.append("Newer documents give the account's target in transactions/s.")
     mean, best_1s, best_10s = rates_cells(part.entities_per_s)
     rows = [
         ("entities/s", mean, beside),
         ("best 1 s", best_1s, ""),
-        ("best 10 s", best_10s, ""),
+        (best_over(record), best_10s, ""),
         ("GET (reads)", number(part.reads_per_s), ""),
         ("PUT (writes)", number(part.writes_per_s), ""),
         ("transactions/s", number(part.transactions_per_s), requests),
     ]
     shown = [[Cell(text=name, tone="faint"), *cells(others)] for name, *others in rows]
-    return render("table.html", headers=["", "a second", "of the target"], rows=shown, left=1)
+    headers = ["", "a second", "of the target"]
+    return render("table.html", headers=headers, rows=shown, left=1, notes=notes)
 
 
 def operations(record: RunRecord) -> str:
@@ -147,7 +154,7 @@ def operations(record: RunRecord) -> str:
 
 
 def _against(
-    name: str, of: Cell, rates: RatesPart, ratio: float | None, target: float | None
+    name: str, of: Cell, rates: RatesPart, ratio: float | None, target: float | None, longer: str
 ) -> KeyFigure:
     mean, best_1s, best_10s = rates_cells(rates)
     beside = NO_TARGET
@@ -160,7 +167,7 @@ def _against(
         value=value,
         unit="entities/s",
         share=ratio,
-        notes=(beside, f"best 1 s {best_1s}, best 10 s {best_10s}"),
+        notes=(beside, f"best 1 s {best_1s}, {longer} {best_10s}"),
         tone="warn" if ratio is not None and ratio > 1 else "",
     )
 

@@ -66,6 +66,7 @@ def live_page(
     """
     return render(
         "live.html",
+        title="Table stress",
         policy=f"default-src 'none'; script-src 'self'; {_STYLE} 'self'; {_IMAGES} 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'",
         data=data,

@@ -7,10 +7,10 @@ import datetime as dt
 from harness.measure.record import PartitionPart, RunRecord
 from harness.report.cells import latency_cells, rates_cells
 from harness.report.drawing import FULL
-from harness.report.reading import OTHERS, partition_notes, throttled_by_status
+from harness.report.reading import OTHERS, best_over, partition_notes, throttled_by_status
 from harness.report.web.cell import Cell, cells, partition_cell, refused_cells, share_cell
 from harness.report.web.rendering import render
-from harness.report.words import number, percent
+from harness.report.words import counted, number, percent
 
 MOST_LIVE = 50
 """Rows of a table that is sent every other second. Keys may be long; a report has all of them."""
@@ -42,7 +42,7 @@ def partitions(record: RunRecord, *, live: bool) -> str:
         "table.html",
         groups=groups,
         headers=[
-            "partition", "mean", "best 1 s", "best 10 s",
+            "partition", "mean", "best 1 s", best_over(record),
             "target" if target is None else f"of {number(target)}",
             "503", "500", "429", *["p50", "p99"] * (2 if opened else 1),
         ],
@@ -56,11 +56,11 @@ def most_throttled(record: RunRecord) -> str:
     """The partitions with the most throttled attempts; empty where one table tells it all."""
     if len(record.partitions) < 2:
         return ""
-    counted = [
+    refused = [
         (sum(throttled_by_status((part.attempts_by_status,)).values()), part)
         for part in record.partitions
     ]
-    worst = sorted((one for one in counted if one[0]), key=lambda one: -one[0])[:_MOST_THROTTLED]
+    worst = sorted((one for one in refused if one[0]), key=lambda one: -one[0])[:_MOST_THROTTLED]
     rows = [
         [
             partition_cell(part, _since(part)),
@@ -92,5 +92,6 @@ def _since(part: PartitionPart) -> str:
         moment = dt.datetime.fromtimestamp(part.since, tz=dt.UTC)
         said.append(f"told apart since {moment:%H:%M:%S} UTC")
     if (bounds := part.estimate) is not None:
-        said.append(f"{bounds.at_least:,} to {bounds.at_most:,} entities in the whole run")
+        most = counted(bounds.at_most, "entity", "entities")
+        said.append(f"{bounds.at_least:,} to {most} in the whole run")
     return ", ".join(said)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from harness.workload.keys import Key, KeyScheme, Rows
@@ -73,13 +73,13 @@ class Date(KeyScheme):
     grows = True
 
     @classmethod
-    def problem(
+    def problems(
         cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> str | None:
+    ) -> Iterator[str]:
         """The calendar ends."""
         if rows.partitions > cls.period.most:
-            return _calendar_ends("keys.partitions", rows.partitions, cls)
-        return super().problem(rows, periods=periods, row_keys=row_keys)
+            yield _calendar_ends("keys.partitions", rows.partitions, cls)
+        yield from super().problems(rows, periods=periods, row_keys=row_keys)
 
     def partition_key(self, partition: int) -> str:
         """The period."""
@@ -135,19 +135,19 @@ class DeviceDate(KeyScheme):
         return len(str(self._things - 1))
 
     @classmethod
-    def problem(
+    def problems(
         cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> str | None:
+    ) -> Iterator[str]:
         """Each thing has as many periods as any other, and the calendar ends."""
         if periods > cls.period.most:
-            return _calendar_ends("keys.periods", periods, cls)
+            yield _calendar_ends("keys.periods", periods, cls)
         if rows.partitions % periods:
-            return (
+            yield (
                 f"keys.partitions ({rows.partitions:,}) has to be a multiple of keys.periods "
                 f"({periods:,}): keys.scheme {cls.name!r} has so many {cls.period.plural} of "
                 f"each {cls.thing}"
             )
-        return super().problem(rows, row_keys=row_keys)
+        yield from super().problems(rows, row_keys=row_keys)
 
     def partition_key(self, partition: int) -> str:
         """The thing, then the period."""

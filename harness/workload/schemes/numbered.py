@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import ClassVar
 
 from harness.workload.keys import KeyScheme, Rows
@@ -37,16 +38,16 @@ class Single(Spread):
     name: ClassVar[str] = "single"
 
     @classmethod
-    def problem(
+    def problems(
         cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> str | None:
+    ) -> Iterator[str]:
         """It has one partition."""
         if rows.partitions != 1:
-            return (
+            yield (
                 f"keys.partitions has to be 1: keys.scheme {cls.name!r} has one value, which "
                 f"makes no {rows.partitions:,} partitions; {Spread.name!r} has"
             )
-        return super().problem(rows, periods=periods, row_keys=row_keys)
+        yield from super().problems(rows, periods=periods, row_keys=row_keys)
 
 
 class _OfThing(Spread):

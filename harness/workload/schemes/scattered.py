@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from harness.workload.keys import Key, KeyScheme, Rows, new_key
@@ -48,13 +49,13 @@ class NaturalKey(Unique):
     own_row_keys: ClassVar[RowKeys | None] = EmptyRows()
 
     @classmethod
-    def problem(
+    def problems(
         cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> str | None:
+    ) -> Iterator[str]:
         """Its RowKey is empty."""
         if row_keys is not None:
-            return f"keys.row_keys: the RowKey of keys.scheme {cls.name!r} is empty"
-        return super().problem(rows, periods=periods)
+            yield f"keys.row_keys: the RowKey of keys.scheme {cls.name!r} is empty"
+        yield from super().problems(rows, periods=periods)
 
     @staticmethod
     def _label(number: int) -> str:

@@ -1,0 +1,35 @@
+"""How figures are written, so that sentences and tables write them alike."""
+
+from __future__ import annotations
+
+
+def number(value: float) -> str:
+    """A rate or a limit: ``1,204``, ``45.3``, ``3.0``, ``0``."""
+    return f"{value:,.0f}" if value == 0 or value >= 99.95 else f"{value:.1f}"
+
+
+def milliseconds(value: float) -> str:
+    """A latency in milliseconds with about three digits: ``1,204``, ``45.3``, ``4.12``, ``0``."""
+    if value == 0 or value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def percent(share: float) -> str:
+    """A share in percent: ``60%``, ``6.0%``, ``0.04%``; never 0 for something, 100 for less."""
+    value = share * 100
+    if value == 0 or 9.95 <= value < 99.5 or value >= 100:
+        return f"{value:,.0f}%"
+    if value >= 0.95:
+        return f"{min(value, 99.9):.1f}%"
+    return f"{max(value, 0.01):.2f}%"
+
+
+def counted(count: int, word: str, plural: str | None = None) -> str:
+    """A count with its word: ``1 user``, ``20 users``."""
+    return f"{count:,} {agreed(count, word, plural or word + 's')}"
+
+
+def agreed(count: int, one: str, more: str) -> str:
+    """The word that goes with a count: ``was`` for 1, ``were`` for others."""
+    return one if count == 1 else more

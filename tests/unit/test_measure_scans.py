@@ -1,0 +1,166 @@
+"""What a run of queries is said to mean: what they walk counts, not what they return."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.measure.ledger import Ledger
+from harness.measure.snapshot import Snapshot
+from harness.measure.verdict import judge
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+from tests.unit.measured import START, evidence, snapshot_of
+
+DENSITY = "Query density"
+SCOPE = "Query scope"
+FINER = "Table partition stress testing"
+ACCOUNTS = "Capacity and transaction targets"
+BATCH = "Batching"
+HASH = "Partitioning Azure Table storage"
+
+
+def walked(
+    keys: tuple[str, ...] = ("p0",),
+    *,
+    queries_per_s: int = 20,
+    entities: int = 125,
+    returned: int = 2,
+    writes_per_s: int = 0,
+    throttled: bool = False,
+    estimated: bool = False,
+) -> Snapshot:
+    """Each key is queried and written so often for ten seconds; a write counts 1."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    query = {"entities": entities, "entities_returned": returned, "estimated": estimated}
+    for second in range(START, START + 10):
+        at_s = float(second)
+        attempts = (Attempt(status=200, sent_s=at_s, latency_s=0.004),)
+        if throttled:
+            busy = Attempt(status=503, sent_s=at_s, latency_s=0.1, scope=Scope.PARTITION)
+            attempts = (busy, *attempts)
+        for key in keys:
+            for kind, count, counts in (
+                (Kind.QUERY, queries_per_s, query),
+                (Kind.INSERT, writes_per_s, {"entities": 1}),
+            ):
+                for _ in range(count):
+                    ledger.add(
+                        Result(
+                            operation=Operation(kind=kind, partition_key=key),
+                            outcome=Outcome.SUCCESS,
+                            sent_s=at_s,
+                            done_s=at_s + 0.004,
+                            attempts=attempts,
+                            **counts,  # type: ignore[arg-type]
+                        )
+                    )
+    return ledger.snapshot(start=START, end=START + 10)
+
+
+MANY = tuple(f"p{number:02d}" for number in range(11))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "changes", "sections"),
+    [
+        # A partition that throttles for its scans: walk less; nothing about writes.
+        (walked(throttled=True), {}, [DENSITY, FINER]),
+        (walked(throttled=True, writes_per_s=20), {}, [DENSITY, FINER]),
+        # What returns all it walks cannot be made denser.
+        (walked(throttled=True, returned=100), {}, [SCOPE, FINER]),
+        # Half of it is no low density; less is.
+        (walked(entities=150, returned=75), {}, [SCOPE, FINER]),
+        (walked(entities=150, returned=74), {}, [DENSITY, FINER]),
+        # Growing keys send new entities to one end, and queries to where they look.
+        (walked(throttled=True), {"growing_keys": True}, [DENSITY, FINER]),
+        # The account alone is over its target.
+        (walked(MANY, queries_per_s=15), {}, [DENSITY, ACCOUNTS]),
+        # Both are over: what helps both is said once.
+        (walked(MANY, queries_per_s=17), {}, [DENSITY, FINER, ACCOUNTS]),
+        # Writes are the load where they count for half of it.
+        (walked(entities=1, writes_per_s=20, throttled=True), {}, [FINER, BATCH]),
+        (
+            walked(entities=1, writes_per_s=20, throttled=True),
+            {"growing_keys": True},
+            [HASH, BATCH],
+        ),
+        # A quarter of the operations is about the least that is worth a word.
+        (walked(entities=0, queries_per_s=30, writes_per_s=10, throttled=True), {}, [FINER, BATCH]),
+        (walked(entities=0, queries_per_s=31, writes_per_s=10, throttled=True), {}, [FINER]),
+    ],
+)
+def test_advice_on_queries_has_a_cause(
+    snapshot: Snapshot, changes: dict[str, object], sections: list[str]
+) -> None:
+    """Where most of the load is what queries walk, advice is about queries, else it is not."""
+    advice = judge(evidence(snapshot, retry="exponential", **changes)).advice
+    assert [part.section for part in advice if part.section != "Targets for data operations"] == (
+        sections
+    )
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "says"),
+    [
+        # A partition that queries make hot.
+        (
+            walked(),
+            "nothing was throttled, but the server might run too hot in production, queries may "
+            "walk too many entities",
+        ),
+        # One that writes make hot.
+        (snapshot_of({"p0": 2500}), "run too hot in production, the partition keys may be too"),
+        # The account alone: keys are no cause, and no server is known to be hot.
+        (
+            walked(MANY, queries_per_s=15),
+            "but the account might throttle in production, queries may walk too many entities.",
+        ),
+        (
+            snapshot_of({f"p{number:02d}": 1900 for number in range(11)}),
+            "but the account might throttle in production.",
+        ),
+        # What is counted may be too little.
+        (
+            walked(entities=50, estimated=True),
+            "nothing was throttled (at least: for 100% of what counts only the least",
+        ),
+    ],
+)
+def test_the_sentence_names_what_made_the_rate(snapshot: Snapshot, says: str) -> None:
+    """Coarse keys are no cause where queries walk too much, or where the account is the limit."""
+    assert says in judge(evidence(snapshot)).sentence
+
+
+def test_exact_counts_are_no_least() -> None:
+    """Only what a client cannot know is marked."""
+    assert "at least" not in judge(evidence(walked())).sentence
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "says"),
+    [
+        (
+            walked(),
+            "Queries walked 25,000 entities, 100% of all that counted, and returned 400.",
+        ),
+        (
+            walked(entities=125, writes_per_s=2500, estimated=True),
+            "Queries walked 25,000 entities, 50% of all that counted, and returned 400; of 200 of "
+            "200 queries only the least they can have walked is known.",
+        ),
+        (
+            walked((WHOLE_TABLE,)),
+            "Queries over several partitions took 2,500 entities/s, which count for the account; "
+            "how much of them each partition served is not known.",
+        ),
+    ],
+)
+def test_evidence_says_what_queries_walked(snapshot: Snapshot, says: str) -> None:
+    """Beside what they returned, of what share of the load, and how sure it is."""
+    assert says in judge(evidence(snapshot)).evidence
+
+
+def test_without_queries_nothing_is_said_of_them() -> None:
+    """Writes walk nothing."""
+    assert not any("ueries" in line for line in judge(evidence(snapshot_of({"p0": 9}))).evidence)

@@ -1,0 +1,46 @@
+"""What a search is said to mean: what it found, and what may be done about its limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.measure.findings import SearchPart
+from harness.measure.searched import judge_search
+from harness.measure.verdict import judge
+from tests.unit.measured import evidence, snapshot_of
+
+FINER = "Table partition stress testing"
+BATCH = "Batching"
+
+
+@pytest.mark.parametrize(
+    ("limited_by", "result", "sections"),
+    [
+        ("throttled", "throttled", [FINER, BATCH]),
+        ("client-limited", "client_limited", ["Unbounded parallelism"]),
+        ("users", "client_limited", []),
+        ("latency", "endpoint_limited", [BATCH]),
+        ("maximum", "within_target", []),
+        ("unfinished", "inconclusive", []),
+    ],
+)
+def test_a_search_is_advised_on_its_limit(
+    limited_by: str, result: str, sections: list[str]
+) -> None:
+    """Steps go beyond the limit at once and on purpose: that is no cause for advice."""
+    snapshot = snapshot_of({"p0": 1000}, throttled_per_s=1)
+    given = evidence(snapshot, searched=True, scheduled=True, retry="none")
+    part = SearchPart(
+        rate_per_s=900.0,
+        at_least=False,
+        confirmed=True,
+        limited_by=limited_by,
+        sentence="Found.",
+        steps=(),
+    )
+    verdict = judge_search(judge(given), part, given)
+    assert (verdict.result, verdict.sentence) == (result, "Found.")
+    assert [advice.section for advice in verdict.advice] == sections
+    assert verdict.evidence[0] == (
+        "1,000 entities/s came through on average over the whole search, its failed steps included."
+    )
