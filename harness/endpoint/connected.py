@@ -48,7 +48,8 @@ class Connection:
         self._hub = get_hub()
         self._waiter: Any = None
         self._has_come = False
-        self._readable = self._hub.loop.io(connected.fileno(), _READ)
+        # An idle connection keeps no loop going.
+        self._readable = self._hub.loop.io(connected.fileno(), _READ, ref=False)
         self._readable.start(self._on_readable)
         unread = _poll()
         unread.register(connected.fileno(), select.POLLIN)
@@ -120,12 +121,14 @@ class Connection:
         hub = self._hub
         self._waiter = getcurrent()
         self.waits_since_s = monotonic()
+        self._readable.ref = True
         try:
             while self._waiter is not None:
                 hub.switch()
         finally:
             self._waiter = None
             self.waits_since_s = math.inf
+            self._readable.ref = False
 
     def _on_readable(self) -> None:
         waiter, self._waiter = self._waiter, None

@@ -51,7 +51,9 @@ def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
     ]
     # As dataclasses itself does it: there is no other way to a function with these parameters.
     exec("\n".join(lines), names)
-    return cast("Callable[_P, _T]", names["make"])
+    make = names["make"]
+    make.__name__ = make.__qualname__ = made.__qualname__
+    return cast("Callable[_P, _T]", make)
 
 
 _NONE = dataclasses.MISSING

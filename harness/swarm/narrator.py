@@ -44,6 +44,7 @@ class Narrator:
         self._latencies: dict[str, LatencyHistogram] = {}
         self._step_number = 0
         self._next_live_s = 0.0
+        self._since_s = 0.0
         self._found = ""
 
     def price(self) -> None:
@@ -98,7 +99,9 @@ class Narrator:
         # Reports come every second: of the last one only a part is known.
         snapshot = run.shown(
             run.ledger.snapshot(
-                start=max(math.ceil(run.epoch_s), now - 1 - int(LIVE_EVERY_S)),
+                start=max(
+                    math.ceil(run.epoch_s), math.ceil(self._since_s), now - 1 - int(LIVE_EVERY_S)
+                ),
                 end=now - 1,
                 latencies=False,
             )
@@ -167,10 +170,15 @@ class Narrator:
             self._terminal.say(self._found)
             self._found = ""
 
-    def step_begins(self, step: Step) -> None:
-        """A step of a search."""
-        self._run.step = step
+    def step_begins(self, step: Step, from_s: float) -> None:
+        """A step of a search, from ``from_s``, UTC, on. Live lines tell nothing of steps before."""
+        run = self._run
+        run.step = step
         self._step_number += 1
+        self._since_s, self._next_live_s = from_s, from_s + LIVE_EVERY_S
+        second = math.ceil(from_s)
+        self._earlier = run.ledger.snapshot(start=second, end=second + 1, latencies=False)
+        self._latencies = {name: run.ledger.overall(name) for name in ("service", "response")}
         self._terminal.say(step_begins(self._step_number, step))
 
     def step_taken(self, taken: TakenStep) -> None:

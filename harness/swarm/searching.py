@@ -120,7 +120,7 @@ class Searching:
             end=start + math.ceil(step.hold_s),
             spent=self._run.billable_transactions,
         )
-        self._narrator.step_begins(step)
+        self._narrator.step_begins(step, from_s)
         return False
 
     def _found(self, step: Step | Found, if_not: str) -> SearchPart:

@@ -208,11 +208,12 @@ class WorkerRun:
         while self._active and self.clock() < deadline:
             gevent.sleep(0.02)
         gevent.killall(self._greenlets)
-        self.teller.end()
         self.ledger.note_due(self._departures.waiting())
         self._report(final=True)
 
     def _report(self, *, final: bool) -> None:
+        # While all wait for a stalled service nobody else would.
+        self.teller.tell_rest()
         self._most_connections = max(self._most_connections, self.session.connections_in_use)
         samples = list(self._samples)
         self._samples.clear()

@@ -143,7 +143,13 @@ class Table:
         )
 
     def execute(self, operation: Operation) -> Result:
-        """Do any operation."""
+        """Do any operation.
+
+        Raises:
+            ValueError: it has a key or a name that is no text, so that nobody could count it.
+        """
+        for text in (operation.partition_key, operation.row_key, operation.table, operation.name):
+            _check_text(text)
         run = self._run
         result = run.perform(operation)
         run.teller.tell(result)
@@ -154,3 +160,10 @@ def _check_keys(*keys: str) -> None:
     for key in keys:
         if (problem := key_problem(key)) is not None:
             raise ValueError(f"the key {problem}")
+
+
+def _check_text(text: object) -> None:
+    try:
+        str.encode(text)  # type: ignore[arg-type]
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ValueError(f"{text!r} is no text: {error}") from error

@@ -45,7 +45,8 @@ class OperationFailed(Exception):
 class Teller:
     """Fires Locust's request event, once for each operation.
 
-    Listeners may raise what steers a user, such as ``StopUser``; it goes through to whoever calls.
+    Listeners may raise what steers a user, such as ``StopUser``. It goes through to the caller: the
+    user whose operation it was, but for a success that is told together with others.
 
     Args:
         environment: Whose event it is.
@@ -73,7 +74,8 @@ class Teller:
     def tell_soon(self, result: Result) -> None:
         """Tell of one operation together with those around it, which takes half the time.
 
-        It is told with one of the next that end, within `_LONGEST_S` if they come that soon.
+        A success is told with one of the next that end, within `_LONGEST_S` if they come that
+        soon; or by `tell_rest`. All else is told at once.
         """
         untold = self._untold
         if not untold:
@@ -81,6 +83,7 @@ class Teller:
         untold.append(result)
         if (
             len(untold) >= _TOGETHER
+            or result.outcome is not SUCCESS
             or result.done_s - self._since_s >= _LONGEST_S
             # What was read is kept as long.
             or result.bytes_received > _LARGE_BYTES
@@ -93,8 +96,8 @@ class Teller:
         while untold:
             self.tell(untold.popleft())
 
-    def end(self) -> None:
-        """Tell of what was not told yet; there is no user any more to be steered."""
+    def tell_rest(self) -> None:
+        """Tell of what was not told yet, where no user is at hand that could be steered."""
         while self._untold:
             with contextlib.suppress(*_STEERING):
                 self.tell_all()

@@ -16,14 +16,19 @@ from harness.swarm.telling import Teller
 START_S = 1_790_000_000.0
 
 
-def result(number: int = 0, done_s: float = 0.0, received: int = 100) -> Result:
+def result(
+    number: int = 0,
+    done_s: float = 0.0,
+    received: int = 100,
+    outcome: Outcome = Outcome.SUCCESS,
+) -> Result:
     """An upsert with a number for its name, done so many seconds after the start."""
     at_s = START_S + done_s
     return Result(
         operation=Operation(
             kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r", name=str(number)
         ),
-        outcome=Outcome.SUCCESS,
+        outcome=outcome,
         sent_s=at_s - 0.25,
         done_s=at_s,
         attempts=(Attempt(status=204, sent_s=at_s - 0.25, latency_s=0.25),),
@@ -79,7 +84,7 @@ def test_all_are_told_once_and_in_order(teller: Teller, told: list[dict[str, Any
         if number % 37 == 0:
             teller.tell_all()
             assert len(told) == number + 1
-    teller.end()
+    teller.tell_rest()
     assert names(told) == [str(number) for number in range(1000)]
 
 
@@ -89,13 +94,14 @@ def test_all_are_told_once_and_in_order(teller: Teller, told: list[dict[str, Any
         (result(1, done_s=0.01), 0),
         (result(1, done_s=0.06), 2),
         (result(1, done_s=0.01, received=100_000), 2),
+        (result(1, done_s=0.01, outcome=Outcome.THROTTLED), 2),
     ],
-    ids=["soon", "late", "large"],
+    ids=["soon", "late", "large", "failed"],
 )
-def test_what_is_old_or_large_is_not_kept(
+def test_what_is_old_or_large_or_failed_is_not_kept(
     teller: Teller, told: list[dict[str, Any]], later: Result, count: int
 ) -> None:
-    """A moment later all are told, and at once where much was read."""
+    """A moment later all are told, and at once where much was read or something went wrong."""
     teller.tell_soon(result(0))
     teller.tell_soon(later)
     assert len(told) == count
@@ -123,5 +129,5 @@ def test_a_listener_may_stop_a_user() -> None:
     with pytest.raises(StopUser):
         teller.tell_all()
     assert told == ["0", "1", "2"]
-    teller.end()
+    teller.tell_rest()
     assert told == [str(number) for number in range(8)]

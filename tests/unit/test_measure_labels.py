@@ -312,6 +312,7 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
         alike = Alike()
         alike.results.append(one)
         alike.service_s.append(one.service_s)
+        alike.response_s.append(one.service_s + 1.0)
         tally.add(label, int(one.done_s), alike, in_window=True)
         row.entities[label] = row.entities.get(label, 0) + one.entities
     again = Tally.decode(msgpack.unpackb(msgpack.packb(tally.encode())))
