@@ -74,6 +74,10 @@ def resolve(
     except tomllib.TOMLDecodeError as error:
         raise SetupError(f"profile {path.name} is no TOML: {error}") from error
     content.setdefault("question", question_of(text))
+    scenario = content.get("scenario")
+    if isinstance(scenario, str) and ":" in scenario:
+        # A file is beside the profile that names it, wherever that is run from.
+        content["scenario"] = str(path.parent / scenario)
     for override in overrides:
         _override(content, override)
     if run_time_s is not None:

@@ -49,7 +49,8 @@ class Profile(Part):
     )
     scenario: Annotated[str, Field(min_length=1)] | None = Field(
         default=None,
-        description="a whole application instead of a mix: a shipped one's name, or file.py:Class",
+        description="a whole application instead of a mix: a shipped one's name, or file.py:Class "
+        "of a file in the profile's folder",
     )
     actions: dict[str, Weight] = Field(
         default={}, description="weights of what the scenario does, where they differ from its own"
