@@ -54,13 +54,13 @@ def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
     assert arrived.table_names == ("stress1", "stress1Index")
 
 
-@pytest.mark.parametrize("hold", [None, (12.5, 60.0)])
-@pytest.mark.parametrize("window", [None, (1_790_000_000.0, 1_790_000_030.0)])
-def test_a_share_arrives_as_it_was_made(
-    hold: tuple[float, float] | None, window: tuple[float, float] | None
-) -> None:
-    """Also where there is no window yet, and while a step of a search is held."""
-    share = Share(
+def share(
+    told_s: float,
+    hold: tuple[float, float] | None = None,
+    window: tuple[float, float] | None = None,
+) -> Share:
+    """The second of three workers' share."""
+    return Share(
         run_id="r",
         rank=1,
         count=3,
@@ -69,9 +69,18 @@ def test_a_share_arrives_as_it_was_made(
         from_s=7.5,
         hold=hold,
         window=window,
-        told_s=1_789_999_990.5,
+        told_s=told_s,
     )
-    assert Share.from_message(sent(share.to_message())) == share
+
+
+@pytest.mark.parametrize("hold", [None, (12.5, 60.0)])
+@pytest.mark.parametrize("window", [None, (1_790_000_000.0, 1_790_000_030.0)])
+def test_a_share_arrives_as_it_was_made(
+    hold: tuple[float, float] | None, window: tuple[float, float] | None
+) -> None:
+    """Also where there is no window yet, and while a step of a search is held."""
+    made = share(1_789_999_990.5, hold, window)
+    assert Share.from_message(sent(made.to_message())) == made
 
 
 @pytest.mark.parametrize(
@@ -80,19 +89,13 @@ def test_a_share_arrives_as_it_was_made(
 )
 def test_a_clock_that_is_far_off_is_told(off_s: float, said: str | None) -> None:
     """Some seconds may be the way of the message; beyond, a sentence says what to do."""
-    share = Share(
-        run_id="r",
-        rank=0,
-        count=1,
-        budget=None,
-        epoch_s=0.0,
-        from_s=0.0,
-        hold=None,
-        window=None,
-        told_s=1_790_000_000.0,
-    )
-    problem = share.clock_problem(1_790_000_000.0 + off_s)
-    assert problem is None if said is None else said in (problem or "") and "NTP" in str(problem)
+    problem = share(1_790_000_000.0).clock_problem(1_790_000_000.0 + off_s)
+    if said is None:
+        assert problem is None
+    else:
+        assert problem is not None
+        assert said in problem
+        assert "NTP" in problem
 
 
 STAGES = [(4.0, 10.0, False), (2.0, 10.0, False), (3.0, 30.0, True), (5.0, 0.0, False)]
