@@ -108,8 +108,8 @@ class Connection:
 
     def usable(self) -> bool:
         """True where nothing came while it was idle: no end, no stray data."""
-        # The loop may not have looked since.
-        return not self._has_come and not self._poll(0)
+        # The watcher may not have been told yet.
+        return not self._poll(0)
 
     def close(self) -> None:
         """Close it."""

@@ -121,7 +121,7 @@ class Ledger:
             label = tally.label_of(operation)
             second = int(done_s)
             in_window = start <= done_s < end
-            service_s, response_s = done_s - result.sent_s, result.response_s
+            service_s, response_s = result.service_s, result.response_s
             place = (label, second, in_window)
             alike = by_label.get(place)
             if alike is None:

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_NONE = dataclasses.MISSING
 
 
 def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -54,6 +55,3 @@ def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
     make = names["make"]
     make.__name__ = make.__qualname__ = made.__qualname__
     return cast("Callable[_P, _T]", make)
-
-
-_NONE = dataclasses.MISSING

@@ -143,6 +143,20 @@ new_operation = lean(Operation)
 """Makes an `Operation`, for those who make one after the other."""
 
 
+def require_text(operation: Operation) -> None:
+    """See to it that the keys and names of ``operation`` can be counted.
+
+    Raises:
+        AttributeError: one is no text.
+        TypeError: one is no text.
+        UnicodeEncodeError: one holds half a surrogate pair, which is no text either.
+    """
+    # One look at all of them, because it is done for every operation.
+    text = operation.partition_key + operation.row_key + operation.table + operation.name
+    if not text.isascii():
+        text.encode()
+
+
 def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
     """Why these cannot be one entity group transaction, or None where they can."""
     if not 1 <= len(parts) <= MAX_TRANSACTION_OPERATIONS:

@@ -9,8 +9,6 @@ import random
 from collections.abc import Callable
 
 import gevent
-import gevent.event
-import gevent.lock
 from gevent import GreenletExit
 from locust.env import Environment
 from locust.exception import StopUser
@@ -20,7 +18,7 @@ from harness.endpoint.clock import Clock, monotonic_utc
 from harness.measure.generator import CpuSample
 from harness.measure.ledger import Ledger
 from harness.model.errors import SetupError
-from harness.model.operation import Kind, Operation
+from harness.model.operation import Kind, Operation, require_text
 from harness.model.outcome import Result
 from harness.profile.build import source_of
 from harness.profile.pace import counts_operations, pacer_of
@@ -159,15 +157,15 @@ class WorkerRun:
     def made(self, make: Callable[[], Operation | None]) -> Operation | None:
         """What the workload makes. Where it raises, that is no failure of the service.
 
-        Nor is a key that cannot even be counted: a text with half a surrogate pair is none.
+        Nor is a key or a name that cannot even be counted.
 
         Raises:
-            StopUser: it raised, or made no key. The run ends, and is not valid.
+            StopUser: it raised, or made none that can be counted. The run ends, and is not valid.
         """
         try:
             operation = make()
-            if operation is not None and not operation.partition_key.isascii():
-                operation.partition_key.encode()
+            if operation is not None:
+                require_text(operation)
             return operation
         except Exception as error:
             self._defects += 1

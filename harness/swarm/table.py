@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.model.entity import Properties, entity_problems, key_problem
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
+from harness.model.operation import WHOLE_TABLE, Kind, Operation, require_text, transaction
 from harness.model.outcome import Result
 from harness.workload.entities import RUN_PROPERTY
 
@@ -148,8 +148,11 @@ class Table:
         Raises:
             ValueError: it has a key or a name that is no text, so that nobody could count it.
         """
-        for text in (operation.partition_key, operation.row_key, operation.table, operation.name):
-            _check_text(text)
+        try:
+            require_text(operation)
+        except (AttributeError, TypeError, UnicodeEncodeError) as error:
+            named = operation.partition_key, operation.row_key, operation.table, operation.name
+            raise ValueError(f"a key or a name of {named!r} is no text: {error}") from error
         run = self._run
         result = run.perform(operation)
         run.teller.tell(result)
@@ -160,10 +163,3 @@ def _check_keys(*keys: str) -> None:
     for key in keys:
         if (problem := key_problem(key)) is not None:
             raise ValueError(f"the key {problem}")
-
-
-def _check_text(text: object) -> None:
-    try:
-        str.encode(text)  # type: ignore[arg-type]
-    except (TypeError, UnicodeEncodeError) as error:
-        raise ValueError(f"{text!r} is no text: {error}") from error

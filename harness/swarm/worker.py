@@ -34,7 +34,7 @@ class WorkerPart:
         self._early: Share | None = None
         self.run: WorkerRun | None = None
         self.refused = False
-        self._clock_off = False
+        self._apart_from: str | None = None
 
     def register(self) -> None:
         """Listen to the master."""
@@ -57,7 +57,6 @@ class WorkerPart:
             self._environment, plan, worker=runner.worker_index, source=runner.client_id
         )
         self.refused = False
-        self._clock_off = False
         if self._early is not None and self._early.run_id == plan.run_id:
             self.run.take_share(self._early)
 
@@ -75,16 +74,19 @@ class WorkerPart:
 
     def _on_share(self, environment: Environment, msg: Message) -> None:
         share = Share.from_message(msg.data)
-        clock = monotonic_utc() if self.run is None else self.run.clock
-        problem = share.clock_problem(clock())
-        if problem is not None and not self._clock_off:
-            self._clock_off = True
-            self._environment.runner.send_message(
-                REFUSED_MESSAGE, {"run_id": share.run_id, "sentence": problem}
-            )
-        if self._clock_off:
+        if share.run_id == self._apart_from:
             # Its users wait for a share that does not come.
             return
+        # The first one alone is judged: a later one may have waited for a process that was busy.
+        if self._early is None or self._early.run_id != share.run_id:
+            clock = monotonic_utc() if self.run is None else self.run.clock
+            problem = share.clock_problem(clock())
+            if problem is not None:
+                self._apart_from = share.run_id
+                self._environment.runner.send_message(
+                    REFUSED_MESSAGE, {"run_id": share.run_id, "sentence": problem}
+                )
+                return
         self._early = share
         if self.run is not None and self.run.plan.run_id == share.run_id:
             self.run.take_share(share)
