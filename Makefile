@@ -1,5 +1,5 @@
-# Everything lives in .venv: Python packages, Node, Azurite. `make clean` removes it all.
-# A step is done once: a stamp in .venv remembers it until the file it depends on changes.
+# Everything is installed into .venv: Python packages, Node, Azurite. `make clean` removes it.
+# Each step runs once: a stamp file in .venv records it until the file it depends on changes.
 
 PYTHON ?= python3
 PROFILE ?= single-partition
@@ -8,18 +8,21 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-UNPATCHED := $(wildcard tests/unit tests/contract tests/golden tests/rules)
-PATCHED := $(wildcard tests/swarm tests/browser)
-NO_TESTS := 5
+# How many pytest processes run side by side. Most tests wait more than they compute.
+JOBS ?= 4
+PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
+# Importing Locust patches the standard library of its process: these tests have their own.
+UNPATCHED := tests/unit tests/contract tests/golden tests/rules
+PATCHED := tests/swarm tests/browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-wire test-long test-deps \
-	lint check bench dashboards lock clean
+.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-serial \
+	test-wire test-long test-deps coverage lint check bench dashboards lock release-check clean
 
-help: ## Show what can be made
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  PROFILE=name chooses the profile of stress and ui, ARGS='...' adds options of Locust."
+	@echo "  PROFILE=name chooses the profile of stress and ui, ARGS='...' adds options of the run."
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -27,7 +30,7 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.run: requirements.txt pyproject.toml | $(VENV)/.created
+$(VENV)/.run: requirements.txt pyproject.toml setup.py | $(VENV)/.created
 	@echo "installing the pinned packages (a minute or so, once)"
 	$(PIP) install -r requirements.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
@@ -48,34 +51,38 @@ dev: $(VENV)/.dev ## Add what tests and checks need
 azurite: $(VENV)/.azurite ## Install the embedded Azurite into .venv
 
 stress: venv azurite ## Stress one partition of the embedded Azurite (about a minute)
-	$(BIN)/locust --headless --profile $(PROFILE) $(ARGS)
+	$(BIN)/harness run $(PROFILE) $(ARGS)
 
-# Named, so that it is not taken for a profile. A rehearsal has nothing to pass or fail.
+# A target of its own, so that "throttled" is not taken for a profile. A rehearsal cannot fail.
 stress-throttled: venv azurite ## Stress one partition that throttles and is moved (a minute)
-	$(BIN)/locust --headless --profile $(PROFILE) --throttling demo --set 'conditions=[]' \
+	$(BIN)/harness run $(PROFILE) --throttling demo --set 'conditions=[]' \
 		--set keys.rows_per_partition=400 $(ARGS)
 
 stress-%: venv azurite ## Stress with the profile of that name, such as stress-key-spread
-	$(BIN)/locust --headless --profile $* $(ARGS)
+	$(BIN)/harness run $* $(ARGS)
 
 ui: venv azurite ## Open the Locust web UI, profiles to choose from
-	$(BIN)/locust --profile $(PROFILE) $(ARGS)
+	$(BIN)/harness run $(PROFILE) --ui $(ARGS)
 
-test: test-unpatched test-patched ## Run all tests but the long ones
+test: test-unpatched test-patched test-serial ## Run all tests but the long ones
 
 test-unpatched: dev azurite
-	$(BIN)/pytest $(UNPATCHED)
+	$(PARALLEL) $(UNPATCHED) -m "not long"
 
-# A process of its own: importing locust patches everything.
 test-patched: dev azurite
-	$(if $(PATCHED),$(BIN)/pytest $(PATCHED) || [ $$? -eq $(NO_TESTS) ])
+	$(PARALLEL) $(PATCHED) -m "not long and not serial"
 
-test-wire: dev azurite ## Run the tests with real processes again, all with the session on the wire
-	TEST_SESSION=wire $(BIN)/pytest tests/swarm
+# They say something about a machine that has nothing else to do.
+test-serial: dev azurite
+	$(BIN)/pytest $(PATCHED) -m "serial and not long"
+
+test-wire: dev azurite ## Run again, with the session on the wire, what differs by the session
+	TEST_SESSION=wire $(PARALLEL) tests/swarm -m "session and not long and not serial"
 
 test-long: dev azurite ## Run the tests that need real minutes
-	$(BIN)/pytest -m long $(UNPATCHED) || [ $$? -eq $(NO_TESTS) ]
-	$(if $(PATCHED),$(BIN)/pytest -m long $(PATCHED) || [ $$? -eq $(NO_TESTS) ])
+	$(PARALLEL) $(UNPATCHED) -m long
+	$(PARALLEL) $(PATCHED) -m "long and not serial"
+	$(BIN)/pytest $(PATCHED) -m "long and serial"
 
 test-deps: ## Install the system packages of some tests (apt: prometheus, chromium)
 	@if command -v promtool >/dev/null && command -v chromium >/dev/null; then \
@@ -87,6 +94,10 @@ test-deps: ## Install the system packages of some tests (apt: prometheus, chromi
 		$$sudo env DEBIAN_FRONTEND=noninteractive \
 			apt-get install -y --no-install-recommends prometheus chromium </dev/null; \
 	fi
+
+coverage: dev azurite ## Show how much of harness/ the tests without Locust run
+	$(BIN)/coverage run -m pytest -q $(UNPATCHED)
+	$(BIN)/coverage report
 
 lint: dev ## Run ruff and mypy
 	$(BIN)/ruff check .
@@ -104,6 +115,9 @@ dashboards: dev ## Make the Grafana dashboard again
 lock: ## Renew requirements*.txt from pyproject.toml
 	./scripts/lock
 
+release-check: venv ## Build dist/, and try the wheel in an empty environment
+	./scripts/release-check
+
 clean: ## Remove .venv and what runs and tools left behind
-	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out build dist *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.parts.serving import PARTS, ROOT, CannotMeasure, environ
 from harness.gateway.process import start_gateway
-from harness.measure.record import RunRecord
+from harness.measure.record.record import RunRecord
 
 _BOUND_S = 120.0
 

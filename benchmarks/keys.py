@@ -15,9 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.workload.keys import KeyScheme, Rows
-from harness.workload.pickers import PICKERS, new_picker
-from harness.workload.schemes import SCHEMES, scheme_of
+from harness.workload.keys.pickers import PICKERS, new_picker
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
 
 KEYS = 1_000_000
 CALLS = range(1, 20_001)
@@ -96,7 +96,7 @@ def us_since(began: float) -> float:
 def scheme_named(name: str) -> KeyScheme:
     """A scheme of as many of a million partitions as it can have."""
     for partitions in (KEYS, KEYS // 20, 1):
-        rows = Rows(partitions, 1)
+        rows = RowCounts(partitions, 1)
         if SCHEMES[name].problem(rows) is None:
             return scheme_of(name, rows, prefix="p", periods=1, row_keys=None)
     raise ValueError(f"{name} has no partitions")

@@ -20,8 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.measure.delta import Delta  # noqa: E402
-from harness.measure.ledger import PARTITION_CAP, Ledger  # noqa: E402
+from harness.measure.counts.ledger import (  # noqa: E402
+    PARTITION_CAP,
+    Delta,
+    Ledger,
+)
 from harness.model.operation import Kind, Operation  # noqa: E402
 from harness.model.outcome import Attempt, Outcome, Result, Scope  # noqa: E402
 

@@ -31,17 +31,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import locust  # noqa: F401
 import orjson
 
-from harness.endpoint.connection import endpoint_from
-from harness.measure.ledger import Ledger
+from harness.endpoint.endpoint import endpoint_from
+from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
-from harness.profile.load import resolve, shipped_directory
-from harness.swarm.conductor import Conductor
-from harness.swarm.pages import Updates
+from harness.profile.profile_loader import resolve, shipped_directory
+from harness.swarm.master.conductor import Conductor
+from harness.swarm.master.judgement import record_of
+from harness.swarm.master.master_run import MasterRun, Phase
 from harness.swarm.plan import new_plan
-from harness.swarm.run import Phase, Run
-from harness.swarm.showing import Showing
-from harness.swarm.tab import Rows
+from harness.swarm.web.live_record import Showing
+from harness.swarm.web.pages import Updates
+from harness.swarm.web.partitions_tab import Rows
 
 PARTITIONS = 10_000
 SECONDS = 1200
@@ -97,7 +98,7 @@ def key(number: int, letters: int) -> str:
     return f"{random.Random(number).randrange(16**12):012x}-".ljust(letters, "k")
 
 
-def run_of(keys: list[str]) -> Run:
+def run_of(keys: list[str]) -> MasterRun:
     """A run in full load, some keys of which are busier than others."""
     named = resolve("key-spread", [], directory=shipped_directory())
     endpoint = endpoint_from("http://127.0.0.1:10002", {})
@@ -110,7 +111,7 @@ def run_of(keys: list[str]) -> Run:
         endpoint=endpoint,
         embedded=True,
     )
-    run = Run(plan, endpoint, float(BEGIN_S))
+    run = MasterRun(plan, endpoint, float(BEGIN_S))
     run.phase = Phase.MEASURING
     run.epoch_s = run.origin_s = float(BEGIN_S)
     run.window = (BEGIN_S, BEGIN_S + 2 * SECONDS)
@@ -151,9 +152,14 @@ def result(partition: str, sent_s: float, takes_s: float, throttled: bool) -> Re
     )
 
 
-def cost(run: Run) -> Cost:
+def cost(run: MasterRun) -> Cost:
     """What is sent of ``run``, and the median time that each part of it took."""
-    conductor = SimpleNamespace(run=run, record=None, clock=lambda: float(BEGIN_S + SECONDS))
+    conductor = SimpleNamespace(
+        run=run,
+        record=None,
+        clock=lambda: float(BEGIN_S + SECONDS),
+        record_so_far=lambda now_s: record_of(run, now_s, pointers=(), over=False),
+    )
     times: list[tuple[float, float, float]] = []
     for _ in range(TURNS):
         # New each time: nothing is left over from the turn before.

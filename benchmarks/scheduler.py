@@ -28,9 +28,9 @@ import gevent.lock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.measure.ledger import Ledger
-from harness.workload.pacing import STOP, ClosedLoop, OpenLoop, Pacer
-from harness.workload.schedule import Schedule, Stage
+from harness.measure.counts.ledger import Ledger
+from harness.workload.load.pacing import STOP, ClosedLoop, OpenLoop, Pacer
+from harness.workload.load.schedule import RateStage, Schedule
 
 WANTED_US = 15.0
 TURNS = 15
@@ -83,10 +83,10 @@ def main() -> int:
 def stages() -> Schedule:
     """A ramp, and a staircase of twenty steps."""
     steps = [
-        Stage(for_s=60.0, to_per_s=per_s, from_per_s=per_s)
+        RateStage(for_s=60.0, to_per_s=per_s, from_per_s=per_s)
         for per_s in (PER_S * number for number in range(1, 21))
     ]
-    return Schedule.of([Stage(for_s=60.0, to_per_s=PER_S), *steps])
+    return Schedule.of([RateStage(for_s=60.0, to_per_s=PER_S), *steps])
 
 
 def empty_us() -> float:

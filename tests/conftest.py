@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
+from tests.parallel import CLAIMS, run_claimed
+
 if TYPE_CHECKING:
     from harness.endpoint.azurite import AzuriteProcess
-    from harness.endpoint.connection import Endpoint
+    from harness.endpoint.endpoint import Endpoint
 
 # A busy machine fails no property; with CI=true the library takes a profile that is not random
 # either.
@@ -51,6 +54,38 @@ def pytest_make_collect_report(
     report = yield
     _refuse_skip(report)
     return report
+
+
+SLOWEST = (
+    "tests/swarm/test_bad_input.py",
+    "tests/swarm/test_compose.py",
+    "tests/swarm/test_open_load.py",
+    "tests/swarm/test_endings.py",
+    "tests/swarm/test_dashboards.py",
+    "tests/swarm/test_faults.py",
+    "tests/swarm/test_startup.py",
+    "tests/swarm/test_housekeeping.py",
+    "tests/swarm/test_headless.py",
+    "tests/unit/report/web/test_document.py",
+)
+"""Files that take longest, which are begun first where several processes share the tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slowest files first."""
+    order = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run only the files that this process claims, where it shares the tests with others."""
+    # Taken out, so that a pytest that a test starts runs all it is given.
+    folder = os.environ.pop(CLAIMS, None)
+    if folder is None or session.config.option.collectonly:
+        return None
+    run_claimed(session, Path(folder))
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from locust import User, task
 from azure.core.credentials import AzureNamedKeyCredential  # isort: skip
 from azure.data.tables import EdmType, EntityProperty, TableClient  # isort: skip
 
-from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
+from harness.endpoint.auth.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
 from harness.model.entity import Int64
-from harness.workload.entities import EntityFactory
+from harness.workload.entity_factory import EntityFactory
 
 _ROWS = 100
 _SIZE_BYTES = 900

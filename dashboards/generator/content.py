@@ -5,69 +5,70 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Panel
 
 from dashboards.generator import queries as q
-from dashboards.generator.details import generator, key_ranges, latency
-from dashboards.generator.making import About, Query, bars, lines, number, words
-from dashboards.generator.words import (
-    ATTEMPTS_PER_S,
-    CLOSED,
-    COUNT,
-    ENTITIES_PER_S,
-    NO_DATA,
-    NO_TARGET,
-    OPERATIONS_PER_S,
-    SHARE,
-)
+from dashboards.generator.panels import About, Query, bars, heat, lines, number, words
+from harness.measure.counts.generator import BUSY_PERCENT
 from harness.model.target import PUBLISHED
 
+_ENTITIES_PER_S = "suffix: entities/s"
+_ATTEMPTS_PER_S = "suffix: attempts/s"
+_OPERATIONS_PER_S = "suffix: operations/s"
+_SECONDS = "s"
+_COUNT = "short"
+_SHARE = "percentunit"
+
+_NO_DATA = "No data for this run and these partitions in this time range"
+_NO_TARGET = "This endpoint has no target in entities/s"
+_CLOSED = "No data: closed-loop load, or the run has not begun"
 _ABOVE = 1.1
-"""An axis reaches so many times its target, so that the line of the target is always seen."""
+"""The upper end of an axis, in targets, so that the line of the target is always visible."""
 
 
 def rows() -> list[tuple[str, list[Panel]]]:
     """Titles of the rows, and their panels."""
     return [
         ("The run", _run()),
-        ("Entities a second, held against the published targets", _rates()),
+        ("Entities per second and the published targets", _rates()),
         ("Throttling", _throttling()),
-        ("Latency in the measured window", latency()),
-        ("Key ranges", key_ranges()),
-        ("The generator", generator()),
+        ("Latency in the measured window", _latency()),
+        ("Key ranges", _key_ranges()),
+        ("The generator", _generator()),
     ]
 
 
 def _run() -> list[Panel]:
-    def about(title: str, description: str, unit: str, absent: str = NO_DATA) -> About:
+    def about(title: str, description: str, unit: str, absent: str = _NO_DATA) -> About:
         return About(
             title=title, description=description, unit=unit, absent=absent, width=4, height=4
         )
 
     return [
         words(
-            about("Phase", "How far the run has come.", "none", "No run"),
+            about("Phase", "The current phase of the run.", "none", "No run"),
             Query(q.PHASE, "{{phase}}"),
             instant=True,
         ),
         words(
             about(
                 "Verdict",
-                "What the run found, and which side was the limit. The annotation at its end has "
-                "the whole sentence.",
+                "The result of the run, and what limited the rate. The annotation at the end of "
+                "the run has the whole sentence.",
                 "none",
-                "Comes at the end",
+                "Available at the end of the run",
             ),
             Query(q.VERDICT, "{{verdict}} {{limited_by}}"),
             instant=False,
         ),
         number(
-            about("Entities/s now", "Of all partitions together.", ENTITIES_PER_S),
+            about("Entities/s now", "The sum of all partitions.", _ENTITIES_PER_S),
             Query(q.ENTITIES, "account"),
         ),
         number(
             about(
                 "Hottest partition",
-                "Its share of one partition's target. From 100 % on it may throttle.",
-                SHARE,
-                NO_TARGET,
+                "Its rate as a share of the target of one partition. Above 100 % the partition may "
+                "be throttled.",
+                _SHARE,
+                _NO_TARGET,
             ),
             Query(q.HOTTEST, "share of target"),
             at=1.0,
@@ -75,9 +76,9 @@ def _run() -> list[Panel]:
         number(
             about(
                 "Throttled attempts",
-                "Share of all HTTP requests that were answered with 503, 429, or 500 "
-                "OperationTimedOut. Without a number nothing was throttled so far.",
-                SHARE,
+                "Share of HTTP requests answered with 503, 429, or 500 OperationTimedOut. No value "
+                "means that no request was throttled.",
+                _SHARE,
                 "None",
             ),
             Query(q.THROTTLED_RATIO, "throttled"),
@@ -86,9 +87,9 @@ def _run() -> list[Panel]:
         number(
             about(
                 "Budget left",
-                "Billable transactions that the run may still make, as a share of "
-                "limits.billable_transactions. At 0 the run ends.",
-                SHARE,
+                "Billable transactions left, as a share of limits.billable_transactions. The run "
+                "ends at 0.",
+                _SHARE,
                 "No budget is set",
             ),
             Query(q.BUDGET_LEFT, "left"),
@@ -101,13 +102,13 @@ def _rates() -> list[Panel]:
         lines(
             About(
                 title="Entities/s per partition",
-                description=f"Held against {PUBLISHED.partition:,.0f} entities/s, the published "
-                "target of one partition, for entities of 1 KiB. Every entity that is inserted, "
-                "updated, deleted or scanned counts. 200 partitions are told apart, the rest is "
-                "(other), queries over a whole table are (table). For Cosmos DB the line does not "
-                "hold.",
-                unit=ENTITIES_PER_S,
-                absent=NO_DATA,
+                description=f"The line is {PUBLISHED.partition:,.0f} entities/s, the published "
+                "target of one partition for entities of 1 KiB. Every entity that is inserted, "
+                "updated, deleted or scanned counts. 200 partitions are shown separately; (other) "
+                "is the sum of the rest, (table) is queries over a whole table. The line does not "
+                "apply to Cosmos DB.",
+                unit=_ENTITIES_PER_S,
+                absent=_NO_DATA,
                 width=12,
                 height=10,
             ),
@@ -118,11 +119,11 @@ def _rates() -> list[Panel]:
         lines(
             About(
                 title="Entities/s of the account",
-                description=f"All partitions together, held against {PUBLISHED.account:,.0f} "
-                "entities/s, the published target of a storage account. For Cosmos DB the line "
-                "does not hold.",
-                unit=ENTITIES_PER_S,
-                absent=NO_DATA,
+                description=f"The sum of all partitions. The line is {PUBLISHED.account:,.0f} "
+                "entities/s, the published target of a storage account. It does not apply to "
+                "Cosmos DB.",
+                unit=_ENTITIES_PER_S,
+                absent=_NO_DATA,
                 width=12,
                 height=10,
             ),
@@ -133,10 +134,10 @@ def _rates() -> list[Panel]:
         bars(
             About(
                 title="Share of the target, ten hottest partitions",
-                description="What a partition takes now, as a share of one partition's target. "
-                "Without a target, as for Cosmos DB, there is none.",
-                unit=SHARE,
-                absent=NO_TARGET,
+                description="The current rate of a partition as a share of the target of one "
+                "partition. Cosmos DB has no such target.",
+                unit=_SHARE,
+                absent=_NO_TARGET,
                 width=8,
             ),
             Query(q.HOTTEST_TEN, "{{partition}}"),
@@ -144,12 +145,12 @@ def _rates() -> list[Panel]:
         ),
         lines(
             About(
-                title="Offered against achieved",
-                description="What the load asks for, and what was served. Achieved below offered "
-                "means that something is the limit: look at throttling, then at the generator. "
-                "Nothing is offered where a load takes what comes.",
-                unit=ENTITIES_PER_S,
-                absent=NO_DATA,
+                title="Offered and achieved",
+                description="The requested rate and the rate served. If achieved stays below "
+                "offered, look at throttling first, then at the generator. A closed-loop load "
+                "without a limit has no offered rate.",
+                unit=_ENTITIES_PER_S,
+                absent=_NO_DATA,
                 width=8,
             ),
             Query(q.OFFERED, "offered"),
@@ -158,10 +159,10 @@ def _rates() -> list[Panel]:
         lines(
             About(
                 title="Operations by outcome",
-                description="How operations ended, retries included. One that succeeded on its "
-                "third attempt is one success here, and two throttled attempts below.",
-                unit=OPERATIONS_PER_S,
-                absent=NO_DATA,
+                description="Results of operations after all retries. An operation that succeeded "
+                "on its third attempt is one success here and two throttled attempts below.",
+                unit=_OPERATIONS_PER_S,
+                absent=_NO_DATA,
                 width=8,
             ),
             Query(q.OUTCOMES, "{{outcome}}"),
@@ -169,11 +170,11 @@ def _rates() -> list[Panel]:
         lines(
             About(
                 title="Backlog",
-                description="Operations that are due and not sent, and those that are sent and not "
-                "answered. A backlog that grows means that the schedule cannot be kept. A closed "
-                "load has none.",
-                unit=COUNT,
-                absent=CLOSED,
+                description="Operations that are due and not sent, and operations that are sent "
+                "and not answered. A growing backlog means that the load is behind its schedule. A "
+                "closed-loop load has no backlog.",
+                unit=_COUNT,
+                absent=_CLOSED,
                 width=12,
             ),
             Query(q.WAITING, "waiting"),
@@ -182,10 +183,10 @@ def _rates() -> list[Panel]:
         lines(
             About(
                 title="Dropped operations",
-                description="Operations that were given up unsent, because they were later than "
+                description="Operations dropped unsent, because they were overdue by more than "
                 "load.give_up_after_s or because the budget was spent.",
-                unit=OPERATIONS_PER_S,
-                absent=NO_DATA,
+                unit=_OPERATIONS_PER_S,
+                absent=_NO_DATA,
                 width=12,
             ),
             Query(q.DROPPED, "dropped"),
@@ -198,10 +199,9 @@ def _throttling() -> list[Panel]:
         return lines(
             About(
                 title=f"{status} per partition",
-                description=f"{meaning} Every HTTP request counts, those behind a retry that "
-                "succeeded too. The scope tells a limit of the partition from one of the account. "
-                "Without lines there was none.",
-                unit=ATTEMPTS_PER_S,
+                description=f"{meaning} Every HTTP request counts, also if a retry succeeded. The "
+                "scope is the limit that was exceeded: that of the partition or of the account.",
+                unit=_ATTEMPTS_PER_S,
                 absent=f"No {status}",
                 width=8,
             ),
@@ -209,15 +209,17 @@ def _throttling() -> list[Panel]:
         )
 
     return [
-        by_status(503, "503 ServerBusy: a limit was met."),
-        by_status(500, "500 OperationTimedOut: a limit was met, or a partition is being moved."),
-        by_status(429, "429 TooManyRequests: Cosmos DB asks for less; Table storage never does."),
+        by_status(503, "503 ServerBusy: a limit was exceeded."),
+        by_status(
+            500, "500 OperationTimedOut: a limit was exceeded, or a partition is being moved."
+        ),
+        by_status(429, "429 TooManyRequests: Cosmos DB only."),
         lines(
             About(
                 title="Throttled attempts by scope",
-                description="A limit of one partition asks for other keys; one of the account "
-                "for a lower rate or another account.",
-                unit=ATTEMPTS_PER_S,
+                description="A partition limit calls for other keys, an account limit for a lower "
+                "rate or another account.",
+                unit=_ATTEMPTS_PER_S,
                 absent="Nothing was throttled",
                 width=12,
             ),
@@ -226,14 +228,154 @@ def _throttling() -> list[Panel]:
         lines(
             About(
                 title="Hidden throttling: attempts per operation",
-                description="HTTP requests that one operation takes. Above 1 retries hide "
-                "failures from the application, which feels them as latency; further pages of a "
-                "query are attempts too.",
-                unit=COUNT,
-                absent=NO_DATA,
+                description="HTTP requests per operation. Above 1, retries hide failures from the "
+                "application, which sees them as latency. Further pages of a query are attempts "
+                "too.",
+                unit=_COUNT,
+                absent=_NO_DATA,
                 width=12,
             ),
             Query(q.ATTEMPTS_PER_OPERATION, "attempts per operation"),
             at=1.0,
+        ),
+    ]
+
+
+_RANGES = (
+    "A row is a range of PartitionKeys, named by its first key, in key order from the bottom up. "
+    "Queries over a whole table have a row of their own. A horizontal line is a hot key, a "
+    "diagonal an append-only load, an even area an even spread. There are at most 64 ranges: "
+    "neighbours are merged as keys are added, and the row of a merged range ends."
+)
+
+
+def _latency() -> list[Panel]:
+    """Both latencies as a heat map, as percentiles over time, and as exact percentiles."""
+    panels = []
+    for of, means in (
+        ("service", "from the first attempt to the complete answer, retries included."),
+        (
+            "response",
+            "from the moment the operation was due to the complete answer: what an application "
+            "would see. It includes the wait in the backlog. A closed-loop load has none.",
+        ),
+    ):
+        absent = "No data yet" if of == "service" else _CLOSED
+        panels += [
+            heat(
+                About(
+                    title=f"{of.capitalize()} latency",
+                    description=f"Operations by latency, {means}",
+                    unit=_OPERATIONS_PER_S,
+                    absent=absent,
+                    width=10,
+                    height=10,
+                ),
+                Query(q.buckets(of), "{{le}}"),
+                axis_unit=_SECONDS,
+                buckets=True,
+            ),
+            lines(
+                About(
+                    title=f"{of.capitalize()} latency, percentiles",
+                    description=f"Latency {means} Interpolated from the buckets of a histogram; "
+                    "the panel of the window has exact percentiles.",
+                    unit=_SECONDS,
+                    absent=absent,
+                    width=10,
+                    height=10,
+                ),
+                *(
+                    Query(q.quantile(share, of), f"p{share * 100:.0f}")
+                    for share in (0.5, 0.9, 0.99)
+                ),
+            ),
+            number(
+                About(
+                    title=f"{of.capitalize()} latency, window",
+                    description="Exact percentiles of the measured window so far, as the record "
+                    "will have them.",
+                    unit=_SECONDS,
+                    absent=absent,
+                    width=4,
+                    height=10,
+                ),
+                Query(q.percentiles(of), "{{quantile}}"),
+            ),
+        ]
+    return panels
+
+
+def _key_ranges() -> list[Panel]:
+    """The heat map of keys, for entities and for throttled attempts."""
+    return [
+        heat(
+            About(
+                title="Entities/s by key range",
+                description=_RANGES,
+                unit=_ENTITIES_PER_S,
+                absent=_NO_DATA,
+                width=12,
+                height=12,
+            ),
+            # Grafana would sort a name that is a number as a number, not as a key.
+            Query(q.RANGE_ENTITIES, "from {{range}}"),
+            axis_unit="none",
+            buckets=False,
+        ),
+        heat(
+            About(
+                title="Throttled attempts by key range",
+                description=f"The key ranges that are throttled. {_RANGES}",
+                unit=_ATTEMPTS_PER_S,
+                absent=_NO_DATA,
+                width=12,
+                height=12,
+            ),
+            Query(q.RANGE_THROTTLED, "from {{range}}"),
+            axis_unit="none",
+            buckets=False,
+        ),
+    ]
+
+
+def _generator() -> list[Panel]:
+    """Whether the generator was the limit, and what its requests cost."""
+    return [
+        lines(
+            About(
+                title="Generator CPU",
+                description=f"CPU of each process that generates load, in percent of one core. "
+                f"From {BUSY_PERCENT:.0f} % on the generator may limit the rate: add --processes "
+                "or machines.",
+                unit="percent",
+                absent=_NO_DATA,
+                width=8,
+            ),
+            Query(q.CPU, "{{worker}}"),
+            at=BUSY_PERCENT,
+            up_to=100.0,
+        ),
+        lines(
+            About(
+                title="Workers and users",
+                description="Processes that generate load, and the simulated users of all of them.",
+                unit=_COUNT,
+                absent=_NO_DATA,
+                width=8,
+            ),
+            Query(q.WORKERS, "workers"),
+            Query(q.USERS, "users"),
+        ),
+        lines(
+            About(
+                title="Billable transactions",
+                description="Requests that the account is charged for, with loading, retries, "
+                "further pages and cleaning. A transaction of 100 is billed once.",
+                unit="suffix: transactions/s",
+                absent=_NO_DATA,
+                width=8,
+            ),
+            Query(q.BILLED, "billable"),
         ),
     ]

@@ -24,7 +24,7 @@ from grafana_foundation_sdk.models.dashboard import (
 
 from dashboards.generator import queries as q
 from dashboards.generator.content import rows
-from dashboards.generator.making import DATASOURCE
+from dashboards.generator.panels import DATASOURCE
 
 _SCHEMA_VERSION = 41
 """Of Grafana 12. An older Grafana takes it as it is, a newer one brings it up to date."""
@@ -37,7 +37,7 @@ def generated() -> str:
         Dashboard("Partition stress")
         .uid("partition-stress")
         .description(
-            "A run of the table stress harness: what each partition took, how it throttled, "
+            "A run of the table stress harness: the rate and the throttling of each partition, "
             "and whether the generator was the limit."
         )
         .tags(["azure-tables", "load-test"])
@@ -67,7 +67,7 @@ def _run() -> QueryVariable:
     return (
         QueryVariable("run")
         .label("Run")
-        .description("Runs of the time range, the newest first.")
+        .description("Runs in the time range, the newest first.")
         .datasource(DATASOURCE)
         .query("label_values(aztables_run_info, run)")
         .definition("label_values(aztables_run_info, run)")
@@ -82,7 +82,7 @@ def _partition() -> QueryVariable:
     return (
         QueryVariable("partition")
         .label("Partition")
-        .description("Partitions that are told apart; panels of the whole run do not follow it.")
+        .description("Partitions shown separately; panels of the whole run ignore this filter.")
         .datasource(DATASOURCE)
         .query(query)
         .definition(query)

@@ -1,43 +1,42 @@
-"""``harness check``: a profile held against the documented practices, before anything is sent."""
+"""``harness check``: compares a profile with the documented practices, without sending anything."""
 
 from __future__ import annotations
 
 import argparse
 
-from harness.commands.showing import profile_of, profile_options, terminal_page
-from harness.profile.checklist import findings_of, of_severity
+from harness.commands.command import profile_of, profile_options, terminal_page
+from harness.profile.checks.checklist import findings_of, of_severity
+from harness.profile.checks.observed import observe
 from harness.profile.checks.practice import Severity
-from harness.profile.observed import observe
-from harness.report.advice import check_json, check_text
+from harness.report.terminal.checklist import check_json, check_text
 
 _OFFENDED = 1
 
 
 class Check:
-    """Hold a profile against the practices."""
-
     name = "check"
-    help = "which documented practices a profile offends, and where its load will fall"
+    help = "compare a profile with the documented practices, and predict where its load falls"
     description = (
-        "Walks the performance checklist and the key design practices over a profile, without "
-        "sending anything, and says which it offends and why, with the document and the section; "
-        "where documents disagree, both. It predicts which share of the load falls on the "
-        "hottest partition and range of keys, and at which rate that partition reaches its target. "
-        "docs/checklist.md has a line for each row of the checklist. Exit code 2: bad input."
+        "Compares a profile with the performance checklist and the key design practices, without "
+        "sending anything. Each finding names the document and the section, and both documents "
+        "where they disagree. The prediction says which share of the load goes to the hottest "
+        "partition and range of keys, and at which total rate that partition reaches its target. "
+        "Exit codes: 0; 1 with --strict if a practice is violated; 2 for bad input."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Which profile, and how to say it."""
         profile_options(parser)
         parser.add_argument(
-            "--strict", action="store_true", help="exit code 1 where a practice is offended"
+            "--strict", action="store_true", help="exit with 1 if a practice is violated"
         )
         parser.add_argument(
-            "--format", choices=("text", "json"), default="text", help="(%(default)s)"
+            "--format",
+            choices=("text", "json"),
+            default="text",
+            help="output format (default: %(default)s)",
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Look at what would be sent; say what was seen."""
         named = profile_of(args)
         seen = observe(named.profile)
         findings = findings_of(seen)

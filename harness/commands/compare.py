@@ -1,4 +1,4 @@
-"""``harness compare``: runs side by side, and regressions for a CI job."""
+"""``harness compare``: compares runs, and fails a CI job on a regression."""
 
 from __future__ import annotations
 
@@ -7,53 +7,55 @@ import string
 from pathlib import Path
 from typing import Any
 
-from harness.commands.records import read_record, record_files
-from harness.commands.showing import terminal_page
-from harness.measure.record import RunRecord
+from harness.commands.command import read_record, record_files, terminal_page
+from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
-from harness.report.compare import Comparison, Subject, compare
-from harness.report.compare_export import comparison_json, comparison_markdown
-from harness.report.compare_page import side_by_side
-from harness.report.regression import Regression, parse_regression
+from harness.report.compare.comparison import Comparison, Subject, compare
+from harness.report.compare.export import comparison_json, comparison_markdown
+from harness.report.compare.page import side_by_side
+from harness.report.compare.regression import Regression, parse_regression
 
 _MOST_WIDTH = 140
-"""Several runs side by side need more room than one text."""
-_EVERYBODYS = frozenset(("seed",))
+"""Columns; a comparison needs more room than other output."""
+_MAY_DIFFER = frozenset(("seed",))
 """Settings in which repeats may differ."""
 
 
 class Compare:
-    """Hold runs side by side."""
-
     name = "compare"
-    help = "runs side by side: which is better on what; --fail-if for regressions"
+    help = "compare runs; with --fail-if, exit with 1 on a regression"
     description = (
-        "Holds runs side by side: rates, share of the targets, throttling, latencies, how even the "
-        "load was, what it cost, and the verdict. A RUN is a run.json, the folder of a run, or a "
-        "folder with the folders of several runs, which are taken for repeats of one. The first is "
-        "the reference. Exit code 1: a regression holds; 3: it cannot be told; 2: bad input."
+        "Compares rates, share of the targets, throttling, latencies, load balance, cost and "
+        "verdicts. A RUN is a run.json, the folder of a run, or a folder of several runs, which "
+        "count as repeats of one. The first RUN is the baseline. A difference within the spread "
+        "of repeats is not reported as one. Exit codes: 0; 1 if a regression was found; 2 for bad "
+        "input; 3 if a regression cannot be decided."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Which runs, what is a regression, and how to say it."""
-        parser.add_argument("runs", nargs="+", metavar="RUN", help="two or more, the oldest first")
+        parser.add_argument(
+            "runs", nargs="+", metavar="RUN", help="two or more; the first is the baseline"
+        )
         parser.add_argument(
             "--fail-if",
             action="append",
             default=[],
             metavar="TEXT",
-            help="a regression of the last against the first, such as 'entities_per_s < 95%%', "
-            "'p99(service) > first + 20ms' or 'throttled_ratio > first + 1%%'; may be repeated",
+            help="what counts as a regression of the last run against the first, such as "
+            "'entities_per_s < 95%%', 'p99(service) > first + 20ms' or "
+            "'throttled_ratio > first + 1%%'; can be repeated",
         )
         parser.add_argument(
-            "--format", choices=("text", "markdown", "json"), default="text", help="(%(default)s)"
+            "--format",
+            choices=("text", "markdown", "json"),
+            default="text",
+            help="output format (default: %(default)s)",
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Parse what was asked, read the runs, say what was found."""
         regressions = _regressions(args.fail_if)
         if not 2 <= len(args.runs) <= len(string.ascii_uppercase):
-            raise SetupError(f"two to 26 runs can be compared, not {len(args.runs)}")
+            raise SetupError(f"2 to 26 runs can be compared, not {len(args.runs)}")
         subjects = [
             Subject(letter=letter, source=source, records=_records(Path(source)))
             for letter, source in zip(string.ascii_uppercase, args.runs, strict=False)
@@ -64,7 +66,7 @@ class Compare:
 
 
 def _regressions(texts: list[str]) -> list[Regression]:
-    """Every regression asked for, or every mistake in them at once."""
+    """The parsed regressions; a SetupError lists every mistake."""
     parsed, mistakes = [], []
     for text in texts:
         try:
@@ -85,18 +87,18 @@ def _records(path: Path) -> tuple[RunRecord, ...]:
     for record in records[1:]:
         if (difference := _difference(records[0], record)) is not None:
             raise SetupError(
-                f"the runs in {path} are no repeats of one: {records[0].run_id} and "
+                f"the runs in {path} are not repeats of one run: {records[0].run_id} and "
                 f"{record.run_id} differ in {difference}. Name the runs themselves"
             )
     return tuple(records)
 
 
 def _difference(one: RunRecord, other: RunRecord) -> str | None:
-    """The first setting in which two runs differ, or None where they are repeats."""
+    """The first setting in which two runs differ, or None if they are repeats."""
     if one.endpoint.kind != other.endpoint.kind:
         return f"the endpoint: {one.endpoint.kind} and {other.endpoint.kind}"
     mine, theirs = _settings(one.profile), _settings(other.profile)
-    for name in sorted({*mine, *theirs} - _EVERYBODYS):
+    for name in sorted({*mine, *theirs} - _MAY_DIFFER):
         if mine.get(name) != theirs.get(name):
             return f"{name}: {mine.get(name)} and {theirs.get(name)}"
     return None

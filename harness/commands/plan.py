@@ -1,50 +1,46 @@
-"""``harness plan``: what a run would do and cost, sending nothing."""
+"""``harness plan``: what a run would do and cost, without sending anything."""
 
 from __future__ import annotations
 
 import argparse
 import re
 
-from harness.commands.showing import profile_of, profile_options, terminal_page
-from harness.model.errors import SetupError
+from harness.commands.command import profile_of, profile_options, terminal_page
+from harness.model.errors import SetupError, echoed
 from harness.model.target import EndpointKind
-from harness.profile.planning import plan_of
-from harness.report.planned import plan_text
+from harness.profile.build.plan import plan_of
+from harness.report.terminal.plan import plan_text
 
 _KINDS = (EndpointKind.STORAGE, EndpointKind.AZURITE)
-_TIME = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+_TIME = re.compile(r"(?:(\d{1,12})h)?(?:(\d{1,12})m)?(?:(\d{1,12})s?)?")
 
 
 class PlanRun:
-    """Say what a run would do."""
-
     name = "plan"
-    help = "what a run would do and cost, sending nothing"
+    help = "show what a run would do and cost, without sending anything"
     description = (
-        "Says what a run of a profile would do: tables, loaded entities, duration, operations by "
-        "kind, billable transactions and bytes, reads and writes apart. Nothing is sent, and no "
-        "credentials are needed."
+        "Shows the tables, loaded entities, duration, operations by kind, billable transactions "
+        "and bytes of a run, reads and writes apart. Nothing is sent, and no credentials are "
+        "needed."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Which profile, with what a run's own options change."""
         profile_options(parser)
-        parser.add_argument("-u", "--users", type=int, metavar="N", help="as of locust")
+        parser.add_argument("-u", "--users", type=int, metavar="N", help="number of users")
         parser.add_argument(
             "-t",
             "--run-time",
             metavar="T",
-            help="as of locust: 90, 90s, 5m, 1h30m; the most that a search may take",
+            help="run time: 90, 90s, 5m, 1h30m; for a search, its time limit",
         )
         parser.add_argument(
             "--host-kind",
             choices=[str(kind) for kind in _KINDS],
             default=str(EndpointKind.STORAGE),
-            help="who would answer: an account, or the embedded emulator (%(default)s)",
+            help="endpoint: an account, or the embedded emulator (default: %(default)s)",
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Work it out; say it."""
         overrides = []
         if args.users is not None:
             overrides.append(f"load.users={args.users}")
@@ -56,13 +52,9 @@ class PlanRun:
 
 
 def _seconds(text: str) -> int:
-    """A length of time as Locust takes it.
-
-    Raises:
-        SetupError: it is none.
-    """
+    """The seconds of a duration in Locust's notation."""
     found = _TIME.fullmatch(text)
     if found is None or not text:
-        raise SetupError(f"-t {text!r} is no length of time; write 90, 90s, 5m or 1h30m")
+        raise SetupError(f"-t {echoed(text)} is not a duration; write 90, 90s, 5m or 1h30m")
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return hours * 3600 + minutes * 60 + seconds

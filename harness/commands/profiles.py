@@ -1,4 +1,4 @@
-"""``harness profiles``: which questions there are, and what one of them says."""
+"""``harness profiles``: lists the shipped profiles, or prints one."""
 
 from __future__ import annotations
 
@@ -6,38 +6,36 @@ import argparse
 import json
 from typing import Any
 
-from harness.model.errors import SetupError
-from harness.profile.load import resolve, shipped_directory, shipped_names
-from harness.profile.schema import Profile
+from harness.model.errors import SetupError, echoed
+from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.profile.settings.schema import Profile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Profiles:
-    """List the profiles, or show one."""
-
     name = "profiles"
-    help = "list the profiles with the question each answers, or show one"
+    help = "list the shipped profiles with the question each answers, or print one"
     description = (
-        "A profile is a TOML file that says what is sent, to which keys, and for how long; "
-        "`locust --profile NAME` runs it. To make one of your own, save a shipped one with "
-        "`harness profiles NAME > mine.toml`, change it, and run `locust --profile mine.toml`."
+        "A profile is a TOML file that sets what is sent, to which keys, how fast and for how "
+        "long. `harness run NAME` runs it. To write your own, save a shipped one with `harness "
+        "profiles NAME > mine.toml`, change it, and start it with `harness run mine.toml`."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Which one to show, or the schema of all."""
-        parser.add_argument("profile", nargs="?", metavar="NAME", help="show this profile's file")
+        parser.add_argument(
+            "profile", nargs="?", metavar="NAME", help="print the file of this profile"
+        )
         parser.add_argument(
             "--schema",
             action="store_true",
-            help="print a JSON Schema of profiles, with which editors complete them",
+            help="print a JSON Schema of profiles, for completion in editors",
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        """List them all, or print the text of one, or what any may say."""
         if args.schema:
             if args.profile is not None:
-                raise SetupError("--schema is of all profiles; leave the name out")
+                raise SetupError("--schema describes all profiles: leave NAME out")
             print(json.dumps(profile_schema(), indent=1))
             return 0
         directory = shipped_directory()
@@ -45,7 +43,7 @@ class Profiles:
         if args.profile is not None:
             if args.profile not in names:
                 raise SetupError(
-                    f"there is no profile {args.profile!r}; there are: {', '.join(names)}"
+                    f"there is no profile {echoed(args.profile)}; there are: {', '.join(names)}"
                 )
             print((directory / f"{args.profile}.toml").read_text(encoding="utf-8"), end="")
             return 0
@@ -57,8 +55,8 @@ class Profiles:
 
 
 def profile_schema() -> dict[str, Any]:
-    """JSON Schema of a profile's file. What parts of it say together, it cannot hold."""
+    """JSON Schema of a profile. Rules that span several settings are not part of it."""
     schema = Profile.model_json_schema()
-    # The question may be the file's first line, a comment.
+    # The question is usually the comment in the first line.
     schema["required"] = [name for name in schema["required"] if name != "question"]
     return {"$schema": _DIALECT, **schema}

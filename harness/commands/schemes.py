@@ -1,4 +1,4 @@
-"""``harness schemes``: key schemes, distributions, row keys and scenarios, as their code says."""
+"""``harness schemes``: explains key schemes, distributions, row keys and scenarios."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, echoed
 from harness.model.operation import Operation
-from harness.profile.fitting import EXAMPLE_RUN_ID
-from harness.workload.entities import EntityFactory
-from harness.workload.keys import KeyScheme, Rows
-from harness.workload.pickers import PICKERS, Picker, new_picker
-from harness.workload.rowkeys import ROW_KEYS, row_keys_of
-from harness.workload.scenario import Scenario, Setting
-from harness.workload.scenarios import SCENARIOS
-from harness.workload.schemes import SCHEMES, scheme_of
+from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import PICKERS, Picker, new_picker
+from harness.workload.keys.row_keys import ROW_KEYS, row_keys_of
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
+from harness.workload.scenarios.registry import SCENARIOS
+from harness.workload.scenarios.scenario import Scenario, Setting
 
 _EXAMPLES = 5
 _PARTITIONS = 12
-"""Enough to show that text sorts otherwise than numbers do."""
+"""Enough to show that text sorts differently than numbers."""
 _DRAWS = 10_000
 _SECTION = re.compile(r"\n\n(?:Args|Attributes|Raises):\n")
 _LOOKED_AT = 5_000
@@ -34,22 +34,20 @@ _DEFAULT_WIDTH, _LEAST_WIDTH = 100, 60
 
 
 class Schemes:
-    """List what keys can be made of, or show one with examples."""
-
     name = "schemes"
-    help = "key schemes, distributions, row keys and scenarios, with examples"
+    help = "list key schemes, distributions, row keys and scenarios, or explain one"
     description = (
-        "Lists what a profile can name: keys.scheme, keys.distribution, keys.row_keys and "
-        "scenario, each with what it is. With a NAME it shows one of them with examples: keys "
-        "in key order, or shares of the load."
+        "Lists the values of the settings keys.scheme, keys.distribution, keys.row_keys and "
+        "scenario. With NAME it explains one of them with examples: keys in key order, or shares "
+        "of the load."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Which one to show."""
-        parser.add_argument("one", nargs="?", metavar="NAME", help="show this one, with examples")
+        parser.add_argument(
+            "one", nargs="?", metavar="NAME", help="explain this one, with examples"
+        )
 
     def run(self, args: argparse.Namespace) -> int:
-        """List them all, or explain one."""
         kinds = _kinds()
         if args.one is None:
             for setting, known in kinds.items():
@@ -61,7 +59,7 @@ class Schemes:
                 print(*named.examples(args.one), sep="\n")
                 return 0
         names = ", ".join(itertools.chain.from_iterable(kinds.values()))
-        raise SetupError(f"there is no {args.one!r}; there are: {names}")
+        raise SetupError(f"nothing is called {echoed(args.one)}; there are: {names}")
 
 
 def _listed(known: Mapping[str, _Named]) -> Iterator[str]:
@@ -100,16 +98,16 @@ def _scheme_keys(name: str) -> Iterator[str]:
 
 
 def _smallest(name: str) -> KeyScheme:
-    """A scheme with few keys: one row a partition, several partitions, where it may have them."""
+    """A scheme with few keys, and several partitions if it can have them."""
     for partitions, rows in ((_PARTITIONS, 2), (_PARTITIONS, 1), (1, _EXAMPLES)):
-        made = Rows(partitions, rows)
+        made = RowCounts(partitions, rows)
         if SCHEMES[name].problem(made) is None:
             return scheme_of(name, made, prefix="p", periods=1, row_keys=None)
     raise SetupError(f"scheme {name} has no small example")
 
 
 def _row_keys(name: str) -> Iterator[str]:
-    made = row_keys_of(name, Rows(1, _EXAMPLES))
+    made = row_keys_of(name, 1)
     yield "five loaded ones, in key order:"
     yield from sorted(f"  {made.loaded(0, row, row)!r}" for row in range(_EXAMPLES))
     yield "five new ones, in the order they come:"
@@ -142,7 +140,7 @@ def _scenario_keys(name: str) -> Iterator[str]:
 
 
 def _small(name: str) -> Scenario:
-    """A scenario with few rows of each thing; some take one number of them only."""
+    """A scenario with few rows; some accept only one number of rows."""
     for rows in (_EXAMPLES, 2, 1):
         setting = Setting(
             partitions=_EXAMPLES,
@@ -168,22 +166,22 @@ def _pairs(keys: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Named:
-    """What a setting can name: what it is, in the words of its code, and examples."""
+    """A value of a setting, explained by the docstring of its class, and its examples."""
 
     made: type
     examples: Callable[[str], Iterable[str]]
 
     @property
     def explained(self) -> str:
-        """Its docstring, as far as it is for users."""
+        """The docstring without the sections for programmers."""
         told = inspect.cleandoc(self.made.__doc__ or "")
         return _SECTION.split(told, maxsplit=1)[0].replace("`", "")
 
 
 def _kinds() -> dict[str, dict[str, _Named]]:
-    """Everything that can be named, by the setting that names it."""
+    """All values by setting and name."""
     pickers = {name: type(_picker(name)) for name in PICKERS}
-    row_keys = {name: type(row_keys_of(name, Rows(1, 1))) for name in ROW_KEYS}
+    row_keys = {name: type(row_keys_of(name, 1)) for name in ROW_KEYS}
     kinds: dict[str, tuple[Mapping[str, type], Callable[[str], Iterable[str]]]] = {
         "keys.scheme": (SCHEMES, _scheme_keys),
         "keys.distribution": (pickers, _shares),

@@ -1,15 +1,22 @@
-"""What one operation has done so far, and its result when it has ended."""
+"""The attempts of one operation, and the result that they make."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableTransactionError
 
-from harness.endpoint.exchange import Exchange, PartRefused, RequestFault, ResponseFault
-from harness.endpoint.translate import read_error, retry_after_s, shorten
-from harness.endpoint.wire.multipart import refused_part
+from harness.endpoint.http.exchange import (
+    UNREADABLE,
+    Exchange,
+    PartRefused,
+    RequestFault,
+    ResponseFault,
+)
+from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
+from harness.endpoint.protocol.multipart import refused_part
 from harness.model.counting import entity_count, scanned
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
@@ -25,16 +32,46 @@ from harness.model.outcome import (
 _QUERY = Kind.QUERY
 
 
-class Run:
-    """The attempts of one operation and what they moved."""
+class OperationAttempts:
+    """The attempts of one operation so far, and their bytes.
 
-    __slots__ = ("attempts", "bytes_received", "bytes_sent", "operation")
+    Args:
+        operation: The operation.
+        on_attempt: Called with every attempt after which the operation goes on.
+    """
 
-    def __init__(self, operation: Operation) -> None:
+    __slots__ = (
+        "_on_attempt",
+        "_reported",
+        "attempts",
+        "bytes_received",
+        "bytes_sent",
+        "operation",
+    )
+
+    def __init__(
+        self, operation: Operation, on_attempt: Callable[[Operation, Attempt], None]
+    ) -> None:
         self.operation = operation
         self.attempts: list[Attempt] = []
         self.bytes_sent = 0
         self.bytes_received = 0
+        self._on_attempt = on_attempt
+        self._reported = 0
+
+    def add(self, exchange: Exchange, error: Exception | None) -> Attempt:
+        """Append the attempt that ``exchange`` was; see `attempt_of`."""
+        attempt = attempt_of(exchange, error)
+        self.attempts.append(attempt)
+        self.bytes_sent += exchange.bytes_sent
+        self.bytes_received += exchange.bytes_received
+        return attempt
+
+    def report(self) -> None:
+        """Report the attempts so far: the operation goes on, and may yet be abandoned."""
+        reported, self._reported = self._reported, len(self.attempts)
+        for attempt in self.attempts[reported:]:
+            self._on_attempt(self.operation, attempt)
 
     def result(
         self,
@@ -45,13 +82,13 @@ class Run:
         *,
         whole: bool = True,
     ) -> Result:
-        """The operation has ended so.
+        """The result of the operation, which has ended.
 
         Args:
-            outcome: How.
+            outcome: How the operation ended.
             value: What a read returned.
-            due_s: When it was due.
-            returned: Entities that a query brought.
+            due_s: When the operation was due.
+            returned: Entities that a query returned.
             whole: False where a query was given up before its last page.
         """
         attempts = tuple(self.attempts)
@@ -73,19 +110,20 @@ class Run:
             bytes_sent=self.bytes_sent,
             bytes_received=self.bytes_received,
             value=value,
+            told=self._reported,
         )
 
 
 def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
-    """What became of one request.
+    """One request as an attempt.
 
-    The answer's status decides where there is one; an exception tells about faults, about a
-    failed part of a transaction (whose own answer is inside the whole one), and about mistakes
-    of this client.
+    A refusal is told by the status of the response. Where the status is a success or there is
+    none, ``error`` tells: a refused part of a transaction, whose response is inside the whole
+    response; a success that cannot be read; a fault of the connection; a defect of this client.
 
     Args:
-        exchange: As the transport filled it in; its times are known.
-        error: What was raised; None where all was well.
+        exchange: The exchange, with its times.
+        error: What was raised; None for a success.
     """
     sent_s = exchange.sent_s
     assert sent_s is not None
@@ -95,11 +133,11 @@ def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
         code, message = read_error(exchange.headers, exchange.body)
     elif error is None:
         return new_attempt(status=status, sent_s=sent_s, latency_s=latency_s)
-    elif (part := _refused(error, exchange)) is not None:
+    elif (part := _refused_part(error, exchange)) is not None:
         status = part.status
         code, message = read_error(part.headers, part.body)
     else:
-        fault = _fault_of(error)
+        fault = _fault_of(error, answered=status > 0)
         return new_attempt(
             status=0,
             sent_s=sent_s,
@@ -107,7 +145,7 @@ def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
             error_code=fault.value,
             fault=fault,
             message=shorten(f"{type(error).__name__}: {error}"),
-            request_id=exchange.headers.get("x-ms-request-id", ""),
+            request_id=_request_id(exchange),
             client_request_id=exchange.client_request_id,
         )
     return new_attempt(
@@ -117,26 +155,31 @@ def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
         error_code=code,
         scope=throttling_scope(status, code, message),
         message=message,
-        request_id=exchange.headers.get("x-ms-request-id", ""),
+        request_id=_request_id(exchange),
         client_request_id=exchange.client_request_id,
         retry_after_s=retry_after_s(exchange.headers),
     )
 
 
-def _refused(error: Exception, exchange: Exchange) -> PartRefused | None:
-    """The part that failed; None where it is none, or nobody can tell which."""
+def _request_id(exchange: Exchange) -> str:
+    return shorten(exchange.headers.get("x-ms-request-id", ""))
+
+
+def _refused_part(error: Exception, exchange: Exchange) -> PartRefused | None:
     if isinstance(error, PartRefused):
         return error
     if not isinstance(error, TableTransactionError):
         return None
-    # The SDK says of a part that was too large neither which nor that it was a part.
-    with contextlib.suppress(ResponseFault):
+    # For a part that was too large, the SDK tells neither which part nor that it was one.
+    with contextlib.suppress(*UNREADABLE):
         return refused_part(exchange.headers.get("content-type", ""), exchange.body)
     return None
 
 
-def _fault_of(error: Exception) -> Fault:
+def _fault_of(error: Exception, *, answered: bool) -> Fault:
     if isinstance(error, (RequestFault, ResponseFault)):
         return error.fault
-    # A success that is not the one the operation has: somebody else answered.
-    return Fault.BAD_ANSWER if isinstance(error, HttpResponseError) else Fault.CLIENT
+    # Either a whole response cannot be read, or it is a success of something else: then the
+    # response does not come from a table service.
+    unreadable = answered and isinstance(error, UNREADABLE)
+    return Fault.BAD_ANSWER if unreadable or isinstance(error, HttpResponseError) else Fault.CLIENT

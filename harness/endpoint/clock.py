@@ -1,4 +1,4 @@
-"""One clock for a process: UTC seconds that never run backwards."""
+"""The clock of a process: UTC seconds that never run backwards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""Gives UTC seconds. Differences are as good as those of ``time.perf_counter``."""
+"""Returns UTC seconds. Differences are as precise as those of ``time.perf_counter``."""
 
 
 def monotonic_utc() -> Clock:

@@ -1,9 +1,8 @@
-"""Who the endpoint is, and with which credential it is asked.
+"""The endpoint under test and its credential.
 
-The host of the command line chooses the endpoint, the environment holds the credential.
-
-The kind follows from the host (see `harness.endpoint.address`), but for the emulator's account:
-that is Azurite wherever it is.
+The host on the command line chooses the endpoint; the environment holds the credential. The kind
+follows from the host (see `harness.endpoint.auth.address`), except that the emulator's account is
+Azurite on any host.
 """
 
 from __future__ import annotations
@@ -13,43 +12,34 @@ import hashlib
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from harness.endpoint.address import address_of, is_loopback, kind_and_account, port_of
-from harness.endpoint.credential import (
+from harness.endpoint.auth.address import address_of, is_account_name, kind_and_account, port_of
+from harness.endpoint.auth.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
-    Sas,
+    Credential,
     SharedKey,
     credential_for,
 )
+from harness.model.hosts import is_loopback
 from harness.model.target import EndpointKind
-
-__all__ = [
-    "Endpoint",
-    "Sas",
-    "SharedKey",
-    "behind_gateway",
-    "consent_problem",
-    "emulator_endpoint",
-    "endpoint_from",
-]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A table service, and how to be let in.
+    """A table service with a credential.
 
     Attributes:
-        kind: Decides which targets hold.
+        kind: Decides which published targets apply.
         url: Address without a trailing slash; the account is in its path where the host does
             not name it.
-        account: The account that is stressed, and charged.
-        credential: What signs the requests.
+        account: The account under load, which is billed.
+        credential: Signs the requests.
     """
 
     kind: EndpointKind
     url: str
     account: str
-    credential: SharedKey | Sas
+    credential: Credential
 
     @property
     def host(self) -> str:
@@ -58,12 +48,12 @@ class Endpoint:
 
     @property
     def hostname(self) -> str:
-        """The host alone, without brackets."""
+        """The host without port and brackets."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
-        """The port, the scheme's own where the URL names none."""
+        """The port; the default port of the scheme where the URL has none."""
         return port_of(urlsplit(self.url))
 
     @property
@@ -73,12 +63,12 @@ class Endpoint:
 
     @property
     def remote(self) -> bool:
-        """True where requests may reach an account that somebody pays for."""
+        """True where requests may reach a billed account."""
         return not self.loopback
 
     @property
     def fingerprint(self) -> str:
-        """Same for the same kind, address and account; holds no secret. Workers compare it."""
+        """A hash of kind, address and account, without secrets, that workers compare."""
         text = "\n".join((self.kind.value, self.url, self.account))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -94,20 +84,20 @@ def emulator_endpoint(url: str) -> Endpoint:
 
 
 def behind_gateway(endpoint: Endpoint) -> Endpoint:
-    """The same emulator, where the harness's own gateway stands before it."""
+    """The same emulator, reached through the harness's own gateway."""
     return dataclasses.replace(endpoint, kind=EndpointKind.GATEWAY)
 
 
 def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:
-    """The endpoint that ``host`` names, with the credential that ``environ`` holds for it.
+    """The endpoint at ``host``, with the credential in ``environ``.
 
     Args:
         host: The value of Locust's ``-H``.
         environ: The environment; only Azure CLI's four variables are read.
 
     Raises:
-        SetupError: the host is no address of a table service, or the credential is missing,
-            malformed or another account's. The text never repeats a secret.
+        SetupError: the host is not the address of a table service, or the credential is missing,
+            malformed or for another account. The text never repeats a secret.
     """
     address = address_of(host)
     kind, account = kind_and_account(address)
@@ -121,25 +111,26 @@ def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:
 
 
 def consent_problem(endpoint: Endpoint, remote_ok: str | None) -> str | None:
-    """Why a run may not be started against ``endpoint``, or None where it may.
+    """Why a run against ``endpoint`` needs more consent, or None where it may start.
 
-    Loopback needs no consent. Any other host is an account that somebody pays for, and its name
-    has to be said a second time.
+    Loopback needs no consent. Any other host may be a billed account, which has to be named a
+    second time.
 
     Args:
-        endpoint: What would be stressed.
+        endpoint: The endpoint of the run.
         remote_ok: The value of ``--remote-ok``.
     """
     if endpoint.loopback:
         return None
     if not remote_ok:
         return (
-            f"{endpoint.host} is not on this machine: every request to it is billed to the account "
-            f"{endpoint.account}. If that is what you want, add --remote-ok {endpoint.account}"
+            f"{endpoint.host} is not on this machine: every request is billed to the account "
+            f"{endpoint.account}. To allow that, add --remote-ok {endpoint.account}"
         )
     if remote_ok != endpoint.account:
+        named = remote_ok if is_account_name(remote_ok) else "something that is not an account"
         return (
-            f"--remote-ok names {remote_ok}, but -H leads to the account {endpoint.account}; "
-            "nothing was sent"
+            f"--remote-ok names {named}, but -H leads to the account {endpoint.account}: "
+            "no request was sent"
         )
     return None

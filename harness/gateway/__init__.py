@@ -1,5 +1,4 @@
-"""A throttling stand-in: a pure model of the published limits, and a proxy around it.
+"""A throttling gateway: a pure model of the published limits, and a proxy that applies it.
 
-The model decides about each request with time as an argument; the proxy does what it says, before
-a real table endpoint.
+The proxy stands before a table endpoint. The model decides about each request; time is an argument.
 """

@@ -1,7 +1,7 @@
-"""The gateway as a child: ``python -m harness.gateway UPSTREAM HOST:PORT LIMITS``.
+"""The gateway as a child process: ``python -m harness.gateway UPSTREAM HOST:PORT LIMITS``.
 
-It says its URL in a line, and ends when its standard input does: that is a pipe which its parent
-holds, so that it outlives nobody.
+It writes its URL in a line, and ends when its standard input ends: a pipe that the parent process
+holds, so that the gateway never outlives the parent.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from pathlib import Path
 
 from harness.gateway.limits import load_limits
@@ -18,13 +19,15 @@ from harness.model.errors import SetupError
 
 async def _serve(upstream: str, listen: str, path: str) -> None:
     stop = asyncio.Event()
-    pipe = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
 
-    def look() -> None:
-        if not os.read(pipe, 1024):
-            stop.set()
+    def wait_for_end() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        loop.call_soon_threadsafe(stop.set)
 
-    asyncio.get_running_loop().add_reader(pipe, look)
+    # A thread, because the event loop of Windows cannot watch a pipe.
+    threading.Thread(target=wait_for_end, daemon=True).start()
     await serve(
         upstream=upstream,
         listen=listen,

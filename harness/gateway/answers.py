@@ -1,7 +1,7 @@
-"""Answers of the gateway's own, worded as the table service words its own.
+"""Responses of the gateway itself, in the wording of the table service.
 
-Errors are an ``odata.error`` with code and message; the scope of a throttling is in the message
-alone. Successes are for writes that are acknowledged without being done.
+Errors are an ``odata.error`` with code and message; only the message tells the scope of throttling.
+Successes acknowledge writes that are not executed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BUSY = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class GatewayAnswer:
     """Status, headers and body."""
 
     status: int
@@ -34,12 +34,12 @@ class Answer:
     body: bytes = b""
 
 
-def busy(scope: Scope, headers: Mapping[str, str], now: dt.datetime) -> Answer:
+def busy(scope: Scope, headers: Mapping[str, str], now: dt.datetime) -> GatewayAnswer:
     """503 ServerBusy."""
     return error(503, "ServerBusy", _BUSY[scope], headers, now)
 
 
-def timed_out(headers: Mapping[str, str], now: dt.datetime) -> Answer:
+def timed_out(headers: Mapping[str, str], now: dt.datetime) -> GatewayAnswer:
     """500 OperationTimedOut."""
     message = "Operation could not be completed within the specified time."
     return error(500, "OperationTimedOut", message, headers, now)
@@ -47,41 +47,43 @@ def timed_out(headers: Mapping[str, str], now: dt.datetime) -> Answer:
 
 def error(
     status: int, code: str, message: str, headers: Mapping[str, str], now: dt.datetime
-) -> Answer:
-    """An error.
+) -> GatewayAnswer:
+    """Return an error response.
 
     Args:
         status: HTTP status.
-        code: The service's code.
-        message: The first line of the message; the service's others are added.
-        headers: Of the request that is answered.
+        code: Error code of the service.
+        message: First line of the message; request id and time are added.
+        headers: Headers of the request.
         now: UTC.
     """
     request_id = str(uuid.uuid4())
     text = f"{message}\nRequestId:{request_id}\nTime:{now:%Y-%m-%dT%H:%M:%S.%f}0Z"
     document = {"odata.error": {"code": code, "message": {"lang": "en-US", "value": text}}}
-    return Answer(
+    return GatewayAnswer(
         status=status,
         headers=_common(headers, request_id) | {"Content-Type": _json_type(headers)},
         body=json.dumps(document, separators=(",", ":")).encode(),
     )
 
 
-def acknowledged(asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime) -> Answer:
-    """The success of a write that nobody did."""
+def acknowledged(
+    asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime
+) -> GatewayAnswer:
+    """Return the success of a write that was not executed."""
     common = _common(headers, str(uuid.uuid4()))
     etag = f"W/\"datetime'{quote(f'{now:%Y-%m-%dT%H:%M:%S.%f}0Z')}'\""
     if asked.kind is Kind.TRANSACTION:
         return _acknowledged_transaction(asked.entities, common, etag)
     if asked.kind is Kind.DELETE:
-        return Answer(status=204, headers=common)
+        return GatewayAnswer(status=204, headers=common)
     if asked.kind is not Kind.INSERT:
-        return Answer(status=204, headers=common | {"ETag": etag})
+        return GatewayAnswer(status=204, headers=common | {"ETag": etag})
     prefer = headers.get("Prefer", "")
     if prefer == "return-no-content":
         applied = {"Preference-Applied": prefer, "ETag": etag}
-        return Answer(status=204, headers=common | applied)
-    return Answer(
+        return GatewayAnswer(status=204, headers=common | applied)
+    return GatewayAnswer(
         status=201,
         headers=common | {"ETag": etag, "Content-Type": _json_type(headers)},
         body=body,
@@ -95,8 +97,8 @@ def unstored(
     headers: Mapping[str, str],
     body: bytes,
     now: dt.datetime,
-) -> Answer:
-    """The answer of a gateway with nothing behind it: writes succeed, and nothing is found."""
+) -> GatewayAnswer:
+    """Return the response of a gateway without an endpoint: writes succeed, reads find nothing."""
     if asked.writes:
         return acknowledged(asked, headers, body, now)
     if asked.kind is Kind.POINT_QUERY:
@@ -106,17 +108,17 @@ def unstored(
     about_tables = target.partition("?")[0].rpartition("/")[2].startswith("Tables")
     if asked.kind is Kind.QUERY or (about_tables and method == "GET"):
         content_type = {"Content-Type": _json_type(headers)}
-        return Answer(status=200, headers=common | content_type, body=b'{"value":[]}')
+        return GatewayAnswer(status=200, headers=common | content_type, body=b'{"value":[]}')
     if about_tables and method in ("POST", "DELETE"):
         if method == "DELETE" or headers.get("Prefer") == "return-no-content":
-            return Answer(status=204, headers=common)
+            return GatewayAnswer(status=204, headers=common)
         content_type = {"Content-Type": _json_type(headers)}
-        return Answer(status=201, headers=common | content_type, body=body)
-    message = "The gateway has nothing behind it, and answers requests about tables and entities."
+        return GatewayAnswer(status=201, headers=common | content_type, body=body)
+    message = "Without an endpoint the gateway responds to requests about tables and entities only."
     return error(501, "NotImplemented", message, headers, now)
 
 
-def _acknowledged_transaction(parts: int, common: dict[str, str], etag: str) -> Answer:
+def _acknowledged_transaction(parts: int, common: dict[str, str], etag: str) -> GatewayAnswer:
     batch, changeset = (f"{name}_{uuid.uuid4()}" for name in ("batchresponse", "changesetresponse"))
     part = (
         f"--{changeset}\r\nContent-Type: application/http\r\n"
@@ -128,11 +130,11 @@ def _acknowledged_transaction(parts: int, common: dict[str, str], etag: str) -> 
         f"{part * parts}--{changeset}--\r\n--{batch}--\r\n"
     )
     content_type = {"Content-Type": f"multipart/mixed; boundary={batch}"}
-    return Answer(status=202, headers=common | content_type, body=text.encode())
+    return GatewayAnswer(status=202, headers=common | content_type, body=text.encode())
 
 
 def _common(headers: Mapping[str, str], request_id: str) -> dict[str, str]:
-    """Headers of every answer of the service."""
+    """Headers of every response of the service."""
     common = {
         "Cache-Control": "no-cache",
         "X-Content-Type-Options": "nosniff",

@@ -1,8 +1,8 @@
-"""Which PartitionKeys a ``$filter`` walks.
+"""The range of PartitionKeys that a ``$filter`` scans.
 
-Only comparisons of PartitionKey that every row must pass narrow the walk: with ``or`` or ``not``
-in the filter the whole table is walked, because the service has one index (partitioning strategy,
-"Determine queries").
+Only comparisons of PartitionKey that every row must pass narrow the range. A filter with ``or`` or
+``not`` scans the whole table, because the service has one index (partitioning strategy, "Determine
+queries").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TOKENS = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_.]*|\S")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRange:
+class PartitionRange:
     """PartitionKeys from ``first`` to ``last``, both included; ``last`` None is the table's end."""
 
     first: str = ""
@@ -24,15 +24,15 @@ class KeyRange:
 
     @property
     def only(self) -> str | None:
-        """The key, where there is only one."""
+        """The key if the range has only one."""
         return self.last if self.last == self.first else None
 
 
-WHOLE = KeyRange()
+WHOLE = PartitionRange()
 
 
-def key_range(text: str, *, next_key: str | None = None) -> KeyRange:
-    """The keys that a filter leaves.
+def key_range(text: str, *, next_key: str | None = None) -> PartitionRange:
+    """Return the range of keys that a filter scans.
 
     Args:
         text: The filter, decoded; empty for none.
@@ -52,7 +52,7 @@ def key_range(text: str, *, next_key: str | None = None) -> KeyRange:
 
 
 def _continued_at(next_key: str) -> str:
-    """The key in a continuation: base64, behind exclamation marks and with - for = at Azure."""
+    """Decode a continuation: base64; Azure puts exclamation marks before it and - for =."""
     try:
         encoded = next_key.rpartition("!")[2].replace("-", "=")
         return base64.b64decode(encoded, validate=True).decode()
@@ -60,10 +60,10 @@ def _continued_at(next_key: str) -> str:
         return ""
 
 
-def _narrowed(found: KeyRange, comparison: str, value: str) -> KeyRange:
+def _narrowed(found: PartitionRange, comparison: str, value: str) -> PartitionRange:
     first, last = found.first, found.last
     if comparison in ("eq", "ge", "gt"):
         first = max(first, value)
     if comparison in ("eq", "le", "lt"):
         last = value if last is None else min(last, value)
-    return KeyRange(first=first, last=last)
+    return PartitionRange(first=first, last=last)

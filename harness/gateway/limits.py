@@ -1,19 +1,22 @@
-"""From a TOML file to the limits that the gateway holds, or to the list of all its mistakes.
+"""The limits that the gateway enforces, read from a TOML file.
 
-What a document publishes is the default. What none publishes (how many servers, what one of them
-carries, how many keys share a range) is an assumption; `limits/published.toml` says which is which.
+The defaults are the published figures. Where no document publishes a figure (number of servers,
+capacity of a server, keys in a range) the default is an assumption; `limits/published.toml` marks
+these.
 """
 
 from __future__ import annotations
 
-import tomllib
+import os
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import pydantic
 
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, echoed
+from harness.model.shipped import shipped
 from harness.model.target import PUBLISHED
+from harness.model.toml import mistake, mistakes_error, read_toml_file, with_tuples
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]
@@ -26,14 +29,14 @@ class _Part(pydantic.BaseModel):
 
 
 class Rate(_Part):
-    """Entities a second, and for how many seconds' worth of them a quiet time saves up."""
+    """Entities a second, and the burst that a quiet time allows, in seconds of that rate."""
 
     entities_per_s: _Rate
     burst_s: _Burst = 1.0
 
 
 class Servers(_Part):
-    """Partition servers, and the ranges of keys that live on them."""
+    """Partition servers, and the ranges of keys that they serve."""
 
     count: Annotated[int, pydantic.Field(ge=1, le=1000)] = 16
     entities_per_s: _Rate = 2 * PUBLISHED.partition
@@ -42,15 +45,15 @@ class Servers(_Part):
 
 
 class Moving(_Part):
-    """When a hot range is moved, and how long it is gone then."""
+    """When a hot range is moved to another server, and how long it is offline then."""
 
     hot_after_s: _Seconds = 180.0
     cool_after_s: Annotated[float, pydantic.Field(gt=0, le=3600, allow_inf_nan=False)] = 10.0
     offline_s: _Seconds = 5.0
 
 
-class Refusal(_Part):
-    """How the service refuses for a partition: 503 at once, or for a share 500 after a while."""
+class RefusalSettings(_Part):
+    """How a partition refuses requests: 503 at once, or for a share of them 500 after a delay."""
 
     timeout_share: _Share = 0.0
     timeout_after_s: _Seconds = 5.0
@@ -58,18 +61,18 @@ class Refusal(_Part):
 
 
 class Window(_Part):
-    """A stretch of time, in seconds since the gateway started."""
+    """A time window, in seconds since the gateway started."""
 
     at_s: _Seconds
     for_s: _Seconds
 
     def holds(self, elapsed_s: float) -> bool:
-        """Whether it is now."""
+        """Whether the window includes this instant."""
         return self.at_s <= elapsed_s < self.at_s + self.for_s
 
 
 class Faults(_Part):
-    """What goes wrong without any limit being met. Shares are of requests about entities."""
+    """Faults injected independently of any limit. Shares are of requests about entities."""
 
     seed: Annotated[int, pydantic.Field(ge=0)] = 1
     error_500: _Share = 0.0
@@ -103,77 +106,49 @@ class Faults(_Part):
         )
 
 
-class Limits(_Part):
-    """All that the gateway holds a client to."""
+class GatewayLimits(_Part):
+    """Everything that the gateway enforces."""
 
     partition: Rate = Rate(entities_per_s=PUBLISHED.partition)
     account: Rate = Rate(entities_per_s=PUBLISHED.account)
     servers: Servers = Servers()
     moving: Moving = Moving()
-    refusal: Refusal = Refusal()
+    refusal: RefusalSettings = RefusalSettings()
     faults: Faults = Faults()
 
 
 def shipped_directory() -> Path:
-    """Where the shipped limits are."""
-    return Path(__file__).resolve().parents[2] / "limits"
+    """The folder of the shipped limits."""
+    return shipped("limits")
 
 
 def limits_path(name: str) -> Path:
-    """The file of the limits called ``name``: one of the shipped names, or a path.
+    """The file of the limits called ``name``: a shipped name, or a path.
 
     Raises:
-        SetupError: there is none.
+        SetupError: there is no such file.
     """
-    shipped = {path.stem: path for path in sorted(shipped_directory().glob("*.toml"))}
-    if name in shipped:
-        return shipped[name]
+    files = {path.stem: path for path in sorted(shipped_directory().glob("*.toml"))}
+    if name in files:
+        return files[name]
     path = Path(name)
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     raise SetupError(
-        f"there are no limits {name!r}; there are: {', '.join(shipped)}. A file of your own is "
-        "given by its path"
+        f"there are no limits {echoed(name)}; there are: {', '.join(files)}. To use a file of your "
+        "own, give its path"
     )
 
 
-def load_limits(path: Path) -> Limits:
-    """The limits that a file holds.
+def load_limits(path: Path) -> GatewayLimits:
+    """Read and validate a file of limits.
 
     Raises:
-        SetupError: it cannot be read, or is wrong; every mistake is named.
+        SetupError: the file cannot be read, or is invalid; the message lists every mistake.
     """
+    _, content = read_toml_file(path, "limits file")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"limits {path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SetupError(f"limits {path.name} are no TOML: {error}") from error
-    try:
-        return Limits.model_validate(_frozen(content))
+        return GatewayLimits.model_validate(with_tuples(content))
     except pydantic.ValidationError as error:
-        lines = [_mistake(item) for item in error.errors(include_url=False)]
-        count = "1 mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
-        listed = "\n".join(f"  {line}" for line in lines)
-        raise SetupError(f"limits {path.name} have {count}:\n{listed}") from error
-
-
-def _frozen(value: Any) -> Any:
-    """TOML has arrays and whole numbers where limits have tuples and real ones."""
-    if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
-    return value
-
-
-def _mistake(item: Any) -> str:
-    place = ".".join(str(part) for part in item["loc"])
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "extra_forbidden":
-        message = "there is no such setting"
-    elif item["type"] == "missing":
-        message = "is missing"
-    elif not isinstance(item["input"], dict):
-        message = f"{message} (it is {item['input']!r})"
-    return f"{place}: {message}" if place else message
+        mistakes = (mistake(item) for item in error.errors(include_url=False))
+        raise mistakes_error(f"limits file {path.name}", mistakes) from error

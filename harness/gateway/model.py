@@ -1,7 +1,7 @@
-"""Decides for each request what the published limits do with it: pass, refuse, delay.
+"""Decides whether the published limits pass, refuse or delay a request.
 
-Pure: time is an argument, chance comes from the limits' seeds, nothing is sent or read. A request
-that is refused takes nothing from any limit.
+The model is pure: time is an argument, chance comes from the seeds in the limits, and there is no
+I/O. A refused request takes nothing from any limit.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import enum
 import random
 from collections.abc import Mapping, Sequence
 
-from harness.gateway.limits import Limits
+from harness.gateway.limits import GatewayLimits
 from harness.gateway.requests import Asked
 from harness.gateway.rules.account import AccountRule
-from harness.gateway.rules.faults import Fault, FaultRule
+from harness.gateway.rules.faults import FaultRule, InjectedFault
 from harness.gateway.rules.moving import Move, MovingRule
 from harness.gateway.rules.partition import PartitionRule
 from harness.gateway.rules.ranges import Range, Ranges
@@ -22,8 +22,8 @@ from harness.gateway.rules.servers import ServerRule
 from harness.model.outcome import Scope
 
 
-class Action(enum.Enum):
-    """What is done with a request."""
+class GatewayAction(enum.Enum):
+    """What the proxy does with a request."""
 
     PASS = enum.auto()
     BUSY = enum.auto()
@@ -32,21 +32,21 @@ class Action(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What happens to one request.
+    """The decision about one request.
 
     Attributes:
-        action: Pass it on, or refuse it one way or the other.
-        scope: What a refusal is about.
-        rule: Which rule refused: partition, server, moving or account.
-        delay_s: How long to wait before.
-        fault: What goes wrong with it, though no limit is met.
+        action: Pass, or the kind of refusal.
+        scope: Scope of a refusal: partition or account.
+        rule: The rule that refused: partition, server, moving or account.
+        delay_s: Delay before the action.
+        fault: A fault that is applied although no limit is reached.
     """
 
-    action: Action = Action.PASS
+    action: GatewayAction = GatewayAction.PASS
     scope: Scope = Scope.NONE
     rule: str = ""
     delay_s: float = 0.0
-    fault: Fault | None = None
+    fault: InjectedFault | None = None
 
 
 _PASS = Decision()
@@ -56,14 +56,14 @@ class Model:
     """The limits of one account.
 
     Args:
-        limits: What holds.
-        now_s: When it begins, on any clock that goes on evenly.
+        limits: The limits.
+        now_s: The time now, on any steady clock.
 
     Attributes:
-        slow_s: How much later a slow answer comes.
+        slow_s: Delay of a slow response.
     """
 
-    def __init__(self, limits: Limits, now_s: float) -> None:
+    def __init__(self, limits: GatewayLimits, now_s: float) -> None:
         self.slow_s = limits.faults.slow_s
         self._started_s = now_s
         self._refusal = limits.refusal
@@ -77,12 +77,12 @@ class Model:
 
     @property
     def partitions(self) -> int:
-        """Partitions that are kept in mind."""
+        """Number of partitions in memory."""
         return len(self._partitions)
 
     @property
     def ranges(self) -> Sequence[tuple[str, str, int]]:
-        """Every range: table, first key, server."""
+        """Table, first key and server of every range."""
         return [(*place.first, place.server) for place in self._ranges]
 
     @property
@@ -92,11 +92,11 @@ class Model:
 
     @property
     def move_count(self) -> int:
-        """How many moves there were."""
+        """Number of moves."""
         return self._moving.count
 
     def decide(self, asked: Asked, now_s: float) -> Decision:
-        """What happens to a request that comes now. One that passes takes its entities."""
+        """Decide about a request that arrives now. A passing request takes its entities."""
         stalled_s = self._faults.stalled_for_s(now_s - self._started_s)
         if asked.kind is None:
             return _PASS if not stalled_s else Decision(delay_s=stalled_s)
@@ -109,12 +109,12 @@ class Model:
         return Decision(delay_s=stalled_s, fault=fault)
 
     def scanned(self, asked: Asked, found: Mapping[str, int], now_s: float) -> None:
-        """Take what a query walked, which is known when it is answered.
+        """Take the entities that a query scanned, which only its response tells.
 
         Args:
-            asked: The query, which passed and has taken one entity.
-            found: Entities by PartitionKey.
-            now_s: Now.
+            asked: The query, which has passed and taken one entity.
+            found: Number of entities by PartitionKey.
+            now_s: The time now.
         """
         taken = 1
         for key, entities in found.items():
@@ -123,7 +123,7 @@ class Model:
                 self._take(asked.table, key, self._ranges.find(asked.table, key), left, now_s)
 
     def border(self, asked: Asked) -> str | None:
-        """The key at which a query meets another server, so that its page ends there; or None."""
+        """Return the key at which a query reaches another server and its page ends, or None."""
         keys = asked.keys
         if keys is None or keys.only is not None:
             return None
@@ -131,11 +131,11 @@ class Model:
         return border if border is not None and (keys.last is None or border <= keys.last) else None
 
     def table_deleted(self, table: str) -> None:
-        """A table is gone; so are its ranges."""
+        """Remove the ranges of a deleted table."""
         self._ranges.drop_table(table)
 
     def _refusal_of(self, asked: Asked, now_s: float, stalled_s: float) -> Decision | None:
-        """Refuse what has to be; else take its entities."""
+        """Return the refusal of a request, or take its entities."""
         table, entities = asked.table, asked.entities
         self._ranges.open_table(table, now_s)
         key = asked.partition_key
@@ -151,7 +151,7 @@ class Model:
             return self._refuse("server", stalled_s)
         if not self._account.allows(entities, now_s):
             return Decision(
-                action=Action.BUSY, scope=Scope.ACCOUNT, rule="account", delay_s=stalled_s
+                action=GatewayAction.BUSY, scope=Scope.ACCOUNT, rule="account", delay_s=stalled_s
             )
         self._take(table, key, place, entities, now_s)
         if asked.writes and key is not None:
@@ -169,7 +169,7 @@ class Model:
         refusal = self._refusal
         timed_out = refusal.timeout_share > 0 and self._chance.random() < refusal.timeout_share
         return Decision(
-            action=Action.TIMED_OUT if timed_out else Action.BUSY,
+            action=GatewayAction.TIMED_OUT if timed_out else GatewayAction.BUSY,
             scope=Scope.PARTITION,
             rule=rule,
             delay_s=stalled_s + (refusal.timeout_after_s if timed_out else 0.0),

@@ -1,7 +1,7 @@
-"""Does with each request what the model decides, and counts it.
+"""Handles every request as the model decides, and counts it.
 
-An answer is passed on whole or not at all, but for the faults that want it otherwise. What the
-client is sent is counted before it is sent, so that a count is never behind an answer.
+A response is passed on complete or not at all, unless a fault asks for something else. It is
+counted before it is sent, so that the counts are never behind the responses.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from http import HTTPStatus
 from aiohttp import web
 
 from harness.gateway import answers
-from harness.gateway.answers import Answer
-from harness.gateway.model import Action, Decision, Model
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.model import Decision, GatewayAction, Model
 from harness.gateway.reading import (
     entities_of,
     found_by_key,
@@ -27,10 +27,11 @@ from harness.gateway.reading import (
     with_top,
 )
 from harness.gateway.requests import Asked, read_request, table_deleted
-from harness.gateway.rules.faults import Fault
+from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.truth import GONE, HALF, RESET, Fate, Truth
 from harness.gateway.upstream import Upstream, UpstreamBroken, UpstreamMissing
 from harness.model.entity import MAX_TRANSACTION_BYTES
+from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
@@ -42,7 +43,7 @@ _RESET_AT_ONCE = struct.pack("ii", 1, 0)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One request, read whole."""
+    """One request with its complete body."""
 
     request: web.BaseRequest
     target: str
@@ -54,25 +55,34 @@ class Proxy:
     """The handler of all requests.
 
     Args:
-        model: Decides.
-        upstream: Whom to ask; None where writes are acknowledged and nothing is stored.
-        address: Where the gateway listens, for what it says of itself.
+        model: Decides about each request.
+        upstream: The endpoint behind; None acknowledges writes and stores nothing.
+        address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.
+        readers: Whether a value of Host may read the gateway's own pages.
     """
 
     def __init__(
-        self, model: Model, upstream: Upstream | None, address: str, clock: Callable[[], float]
+        self,
+        model: Model,
+        upstream: Upstream | None,
+        address: str,
+        clock: Callable[[], float],
+        readers: Callable[[str], bool],
     ) -> None:
         self.truth = Truth()
         self._model = model
         self._upstream = upstream
         self._address = address
         self._clock = clock
+        self._readers = readers
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Respond to one request."""
         target = request.raw_path
         if target.startswith("/-/"):
+            if not self._readers(request.headers.get("Host", "")):
+                return web.Response(status=403, text=STRANGE_HOST)
             return self._page(target)
         headers = request.headers
         try:
@@ -90,7 +100,7 @@ class Proxy:
         decision = self._model.decide(asked, self._clock())
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
-        if decision.action is not Action.PASS:
+        if decision.action is not GatewayAction.PASS:
             return self._refuse(received, decision)
         if decision.fault is not None:
             return await self._fail(received, decision.fault)
@@ -98,7 +108,7 @@ class Proxy:
 
     def _refuse(self, received: Received, decision: Decision) -> web.StreamResponse:
         headers, now = received.request.headers, self._now()
-        if decision.action is Action.TIMED_OUT:
+        if decision.action is GatewayAction.TIMED_OUT:
             answer = answers.timed_out(headers, now)
         else:
             answer = answers.busy(decision.scope, headers, now)
@@ -108,7 +118,7 @@ class Proxy:
         return _whole(answer)
 
     async def _pass(self, received: Received) -> web.StreamResponse:
-        """Pass it on, and its answer back."""
+        """Pass the request on, and its response back."""
         try:
             answer = await self._ask(received)
         except UpstreamMissing as error:
@@ -120,12 +130,12 @@ class Proxy:
         self._count_passed(received.asked, answer, sent=sent)
         return _whole(answer)
 
-    async def _fail(self, received: Received, fault: Fault) -> web.StreamResponse:
-        """Let go wrong what shall go wrong."""
+    async def _fail(self, received: Received, fault: InjectedFault) -> web.StreamResponse:
+        """Apply a fault to the request."""
         request, asked = received.request, received.asked
-        if fault in (Fault.ERROR_500, Fault.ERROR_503, Fault.RESET):
+        if fault in (InjectedFault.ERROR_500, InjectedFault.ERROR_503, InjectedFault.RESET):
             return self._fail_undone(received, fault)
-        if fault is Fault.UNAPPLIED_WRITE:
+        if fault is InjectedFault.UNAPPLIED_WRITE:
             answer = answers.acknowledged(asked, request.headers, received.body, self._now())
             self._count(asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
             return _whole(answer)
@@ -136,20 +146,20 @@ class Proxy:
         except UpstreamBroken:
             self._count(asked, Fate(result="fault", rule="upstream", sent=RESET))
             return _aborted(request)
-        if fault is Fault.SLOW_ANSWER:
+        if fault is InjectedFault.SLOW_ANSWER:
             await asyncio.sleep(self._model.slow_s)
             self._count_passed(asked, answer, sent=None, rule=fault)
             return _whole(answer)
-        half = fault is Fault.HALF_ANSWER
+        half = fault is InjectedFault.HALF_ANSWER
         self._count_passed(asked, answer, sent=HALF if half else RESET, rule=fault)
         return _halved(request, answer) if half else _aborted(request)
 
-    def _fail_undone(self, received: Received, fault: Fault) -> web.StreamResponse:
+    def _fail_undone(self, received: Received, fault: InjectedFault) -> web.StreamResponse:
         request, now = received.request, self._now()
-        if fault is Fault.RESET:
+        if fault is InjectedFault.RESET:
             self._count(received.asked, Fate(result="fault", rule=fault, sent=RESET))
             return _aborted(request)
-        if fault is Fault.ERROR_503:
+        if fault is InjectedFault.ERROR_503:
             answer = answers.busy(Scope.PARTITION, request.headers, now)
         else:
             message = "The server encountered an internal error. Please retry the request."
@@ -157,7 +167,7 @@ class Proxy:
         self._count(received.asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
         return _whole(answer)
 
-    async def _ask(self, received: Received) -> Answer:
+    async def _ask(self, received: Received) -> GatewayAnswer:
         request, asked = received.request, received.asked
         if self._upstream is None:
             return answers.unstored(
@@ -168,7 +178,7 @@ class Proxy:
         if asked.kind is Kind.QUERY and (border := self._model.border(asked)) is not None:
             rows = rows_before(answer, border)
             if 0 < rows < sum(found_by_key(answer).values()):
-                # The endpoint's own page ends where the next server begins, with its own token.
+                # The page ends where the next server begins, with the continuation of the endpoint.
                 shorter = with_top(target, rows)
                 answer = await ask(request.method, shorter, request.headers, b"")
         if asked.kind is None and answer.status == 204:
@@ -180,7 +190,7 @@ class Proxy:
     def _missing(self, received: Received, reason: str) -> web.StreamResponse:
         assert self._upstream is not None
         message = (
-            f"The gateway at {self._address} does not reach the endpoint behind it, "
+            f"The gateway at {self._address} cannot reach the endpoint behind it, "
             f"{self._upstream.url} ({reason})."
         )
         answer = answers.error(
@@ -190,13 +200,13 @@ class Proxy:
         return _whole(answer)
 
     def _count(self, asked: Asked, fate: Fate) -> None:
-        """Count what was not done."""
+        """Count a request that was not executed."""
         self.truth.add(asked.table, asked.partition_key, fate, 0)
 
     def _count_passed(
-        self, asked: Asked, answer: Answer, *, sent: str | None, rule: str = ""
+        self, asked: Asked, answer: GatewayAnswer, *, sent: str | None, rule: str = ""
     ) -> None:
-        """Count what the endpoint answered, with the entities it did."""
+        """Count a response of the endpoint and its entities."""
         found: Mapping[str, int] = {}
         if asked.kind is Kind.QUERY:
             found = found_by_key(answer)
@@ -221,14 +231,14 @@ class Proxy:
         if target == METRICS_PATH:
             text = self.truth.to_prometheus(moved=moved)
             return web.Response(text=text, content_type="text/plain")
-        return web.Response(status=404, text=f"There are {TRUTH_PATH} and {METRICS_PATH}.\n")
+        return web.Response(status=404, text=f"The pages are {TRUTH_PATH} and {METRICS_PATH}.\n")
 
     def _now(self) -> dt.datetime:
         return dt.datetime.fromtimestamp(self._clock(), tz=dt.UTC)
 
 
 async def _read_body(request: web.BaseRequest) -> bytes | None:
-    """The whole body, or None where it is larger than the service takes."""
+    """Return the body, or None if it is larger than the service accepts."""
     if not request.body_exists:
         return b""
     length = request.content_length
@@ -246,7 +256,7 @@ async def _read_body(request: web.BaseRequest) -> bytes | None:
     return bytes(body)
 
 
-def _whole(answer: Answer) -> web.Response:
+def _whole(answer: GatewayAnswer) -> web.Response:
     return web.Response(status=answer.status, headers=answer.headers, body=answer.body or None)
 
 
@@ -256,7 +266,7 @@ def _gone(request: web.BaseRequest) -> bool:
 
 
 def _aborted(request: web.BaseRequest) -> web.Response:
-    """Reset the connection; the response that is returned goes nowhere."""
+    """Reset the connection; the returned response is not sent."""
     transport = request.transport
     if transport is not None and not transport.is_closing():
         connection = transport.get_extra_info("socket")
@@ -265,8 +275,8 @@ def _aborted(request: web.BaseRequest) -> web.Response:
     return web.Response()
 
 
-def _halved(request: web.BaseRequest, answer: Answer) -> web.Response:
-    """Send the first half of the answer, and close."""
+def _halved(request: web.BaseRequest, answer: GatewayAnswer) -> web.Response:
+    """Send the first half of the response, and close the connection."""
     lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in answer.headers.items()]
     lines += [f"Content-Length: {len(answer.body)}", "", ""]

@@ -1,4 +1,4 @@
-"""What an answer tells: how many entities of which partition it brought, whether a part failed."""
+"""Parses responses: entities by partition, and the status of a failed part of a transaction."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import zlib
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, quote
 
-from harness.gateway.answers import Answer
+from harness.gateway.answers import GatewayAnswer
 from harness.gateway.requests import Asked
 from harness.model.counting import counted
 from harness.model.operation import Kind
 
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
 UNTOLD = ""
-"""In place of the PartitionKey of entities that came without one."""
+"""Replaces the PartitionKey of entities without one."""
 
 
-def status_told(asked: Asked, answer: Answer) -> int:
-    """The status that decides: of a transaction whose part failed, the part's."""
+def status_told(asked: Asked, answer: GatewayAnswer) -> int:
+    """Return the status; for a transaction with a failed part, the status of that part."""
     if asked.kind is Kind.TRANSACTION and answer.status == 202:
         for match in _PART_STATUS.finditer(answer.body):
             if (status := int(match[1])) >= 300:
@@ -29,18 +29,18 @@ def status_told(asked: Asked, answer: Answer) -> int:
     return answer.status
 
 
-def found_by_key(answer: Answer) -> dict[str, int]:
-    """Entities of a query's page by PartitionKey; those without one are under `UNTOLD`."""
+def found_by_key(answer: GatewayAnswer) -> dict[str, int]:
+    """Return the number of entities of a query page by PartitionKey, or `UNTOLD`."""
     return dict(collections.Counter(_keys(answer)))
 
 
 def entities_of(asked: Asked, status: int, found: Mapping[str, int]) -> int:
-    """What a request counts for, by its answer.
+    """Return the entity count of a request with its response.
 
     Args:
         asked: The request.
-        status: As of `status_told`.
-        found: As of `found_by_key`, for a query.
+        status: The result of `status_told`.
+        found: The result of `found_by_key` for a query.
     """
     if asked.kind is None:
         return 0
@@ -53,14 +53,14 @@ def entities_of(asked: Asked, status: int, found: Mapping[str, int]) -> int:
     )
 
 
-def rows_before(answer: Answer, border: str) -> int:
-    """How many entities of a page come before the key, where each of them has one; else 0."""
+def rows_before(answer: GatewayAnswer, border: str) -> int:
+    """Return the number of entities before the key; 0 if an entity has no PartitionKey."""
     keys = _keys(answer)
     return 0 if UNTOLD in keys else sum(key < border for key in keys)
 
 
 def with_top(target: str, rows: int) -> str:
-    """The target of a query, asking for so many rows. No signature covers the query's options."""
+    """Return the target of a query with ``$top``, which no signature covers."""
     path, _, query = target.partition("?")
     parameters = [
         (name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "$top"
@@ -69,7 +69,7 @@ def with_top(target: str, rows: int) -> str:
     return f"{path}?{encoded}&$top={rows}" if encoded else f"{path}?$top={rows}"
 
 
-def _keys(answer: Answer) -> list[str]:
+def _keys(answer: GatewayAnswer) -> list[str]:
     if answer.status != 200:
         return []
     body = answer.body

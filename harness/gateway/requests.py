@@ -1,8 +1,8 @@
-"""What a request asks of a table, as far as the limits want to know: its kind, keys, entities.
+"""Parses requests as far as the limits need it: kind, keys and entity count.
 
-Keys are read where the table service's protocol puts them: in the path of a request about one
-entity, in the JSON body of an insert, in the parts of a ``$batch``, in the ``$filter`` of a query.
-What cannot be read is no mistake here: the endpoint behind answers it.
+Keys are in the path of a request about one entity, in the JSON body of an insert, in the parts of
+a ``$batch``, and in the ``$filter`` of a query. An unreadable request is not an error here; the
+endpoint responds to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qs, unquote
 
-from harness.gateway.filters import KeyRange, key_range
+from harness.gateway.filters import PartitionRange, key_range
 from harness.model.operation import Kind
 
 _ENTITY_PATH = re.compile(r"([A-Za-z][A-Za-z0-9]{2,62})\((.*)\)", re.DOTALL)
@@ -30,25 +30,25 @@ _UPDATES = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What one request asks.
+    """One parsed request.
 
     Attributes:
-        kind: What is done; None for anything that is not about entities.
-        table: The table; empty where it is about none.
-        partition_key: The one partition it is about; None for several, or where it is not told.
-        entities: What it counts for if it succeeds; for a query the least it can be.
-        keys: Of a query, which PartitionKeys it walks.
+        kind: Kind of operation; None for requests that are not about entities.
+        table: Name of the table; empty without one.
+        partition_key: The partition; None for several partitions, or if unknown.
+        entities: Entity count if the request succeeds; for a query the minimum.
+        keys: Range of PartitionKeys that a query scans.
     """
 
     kind: Kind | None
     table: str = ""
     partition_key: str | None = None
     entities: int = 0
-    keys: KeyRange | None = None
+    keys: PartitionRange | None = None
 
     @property
     def writes(self) -> bool:
-        """True where it changes entities."""
+        """True if the request changes entities."""
         return self.kind is not None and not self.kind.reads
 
 
@@ -56,16 +56,16 @@ _NOTHING = Asked(kind=None)
 
 
 def read_request(method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
-    """What a request asks.
+    """Parse a request.
 
     Args:
         method: HTTP method.
-        target: Path and query as they came, still percent-encoded.
-        headers: Names in any case.
-        body: The whole body.
+        target: Path and query, percent-encoded.
+        headers: Case-insensitive headers.
+        body: The complete body.
     """
     path, _, query = target.partition("?")
-    # No key contains a slash, so the last segment is whole.
+    # No key contains a slash, so the last segment is complete.
     segment = path.rpartition("/")[2]
     if "%" in segment:
         segment = unquote(segment)
@@ -86,7 +86,7 @@ def read_request(method: str, target: str, headers: Mapping[str, str], body: byt
 
 
 def table_deleted(method: str, target: str) -> str | None:
-    """The table that a request deletes, or None."""
+    """Return the table that a request deletes, or None."""
     if method != "DELETE":
         return None
     segment = unquote(target.partition("?")[0].rpartition("/")[2])
@@ -141,8 +141,7 @@ def _read_batch(body: bytes) -> Asked:
             keys.add(_key_of(_part_body(body, part.end())))
     if not parts or not _TABLE_PATH.fullmatch(table):
         return _NOTHING
-    # The service refuses a transaction over several partitions; who serves it all the same has
-    # no one partition to count it for.
+    # The service refuses a transaction over several partitions; Azurite accepts it.
     key_of_all = keys.pop() if len(keys) == 1 else None
     return Asked(kind=Kind.TRANSACTION, table=table, partition_key=key_of_all, entities=len(parts))
 
@@ -161,5 +160,5 @@ def _key_of(body: bytes) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """A key without the protocol's doubled quotes."""
+    """Undo the doubled quotes of the protocol."""
     return text.replace("''", "'") if "''" in text else text

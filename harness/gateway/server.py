@@ -1,11 +1,10 @@
-"""Runs the gateway in this process: listens, opens and closes when told, ends when told."""
+"""Runs the gateway in this process: it listens, follows its closed windows, and stops."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -13,11 +12,12 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from harness.gateway.limits import Limits, Window
+from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
 from harness.gateway.proxy import Proxy
 from harness.gateway.upstream import MAX_HEADER_BYTES, Upstream
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, echoed
+from harness.model.hosts import is_loopback, readers_of
 
 NO_UPSTREAM = "none"
 _KEEP_ALIVE_S = 75.0
@@ -25,10 +25,10 @@ _BACKLOG = 1024
 
 
 def check_upstream(upstream: str) -> None:
-    """Whether there can be an endpoint at ``upstream``.
+    """Check the URL of the endpoint behind the gateway.
 
     Raises:
-        SetupError: there cannot; the sentence repeats nothing, which may hold a secret.
+        SetupError: the URL is invalid; the message does not repeat it, as it may hold a secret.
     """
     if upstream == NO_UPSTREAM:
         return
@@ -39,33 +39,27 @@ def check_upstream(upstream: str) -> None:
             return
     raise SetupError(
         "--upstream is a scheme, a host and a port, such as http://127.0.0.1:10002, or none; the "
-        "account stays in the client's path"
+        "account is in the path of the client's requests"
     )
 
 
 def on_this_machine(upstream: str) -> bool:
-    """True where nothing that is passed on can leave the machine."""
+    """Return whether the endpoint behind the gateway is on this machine."""
     if upstream == NO_UPSTREAM:
         return True
-    name = urlsplit(upstream).hostname or ""
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(urlsplit(upstream).hostname or "")
 
 
 def address_of(listen: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT.
+    """Split HOST:PORT.
 
     Raises:
-        SetupError: it is not of that form.
+        SetupError: the text does not have that form.
     """
     host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise SetupError(f"--listen {listen!r} is not of the form 127.0.0.1:10102")
+    if not colon or not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
+        raise SetupError(f"--listen {echoed(listen)} is not of the form 127.0.0.1:10102")
     return host, int(port)
 
 
@@ -73,7 +67,7 @@ async def serve(
     *,
     upstream: str,
     listen: str,
-    limits: Limits,
+    limits: GatewayLimits,
     ready: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
@@ -81,13 +75,13 @@ async def serve(
 
     Args:
         upstream: Scheme, host and port of the endpoint behind, or `NO_UPSTREAM`.
-        listen: HOST:PORT; port 0 takes a free one.
-        limits: What holds.
-        ready: Called with the gateway's own URL, once it listens.
-        stop: Set when it shall end.
+        listen: HOST:PORT; port 0 takes a free port.
+        limits: The limits.
+        ready: Called with the URL of the gateway once it listens.
+        stop: Set to stop the gateway.
 
     Raises:
-        SetupError: it cannot listen there, or the upstream is none.
+        SetupError: the address cannot be used, or ``upstream`` is invalid.
     """
     check_upstream(upstream)
     host, port = address_of(listen)
@@ -103,7 +97,7 @@ async def serve(
         behind = None
         if upstream != NO_UPSTREAM:
             behind = await stack.enter_async_context(Upstream(upstream))
-        proxy = Proxy(Model(limits, clock()), behind, address, clock)
+        proxy = Proxy(Model(limits, clock()), behind, address, clock, readers=readers_of(host))
         door = _Door(proxy, listener)
         stack.push_async_callback(door.close)
         windows = asyncio.create_task(_keep_closed(door, limits.faults.closed))
@@ -114,7 +108,7 @@ async def serve(
 
 
 class _Door:
-    """Lets connections in, or not."""
+    """The listener, which can be closed and opened again."""
 
     def __init__(self, proxy: Proxy, listener: socket.socket) -> None:
         self._handlers = web.Server(
@@ -129,7 +123,7 @@ class _Door:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Listen; again where it was closed."""
+        """Listen, also after `close`."""
         listener = self._listener or _bound(*self._address)
         self._listener = None
         self._server = await asyncio.get_running_loop().create_server(
@@ -137,7 +131,7 @@ class _Door:
         )
 
     async def close(self) -> None:
-        """Let nobody in any more, and end every connection."""
+        """Stop listening, and close every connection."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -146,7 +140,7 @@ class _Door:
 
 
 async def _keep_closed(door: _Door, windows: Sequence[Window]) -> None:
-    """Close the door at each window's beginning, and open it at its end."""
+    """Close the listener at the beginning of each window, and open it at the end."""
     began_s = time.monotonic()
     for window in sorted(windows, key=lambda window: window.at_s):
         await asyncio.sleep(max(0.0, began_s + window.at_s - time.monotonic()))
@@ -156,13 +150,13 @@ async def _keep_closed(door: _Door, windows: Sequence[Window]) -> None:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that has the address, and does not listen yet."""
+    """Return a listening socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        # A port that is in use is refused here, not by bind.
+        # With SO_REUSEADDR a used port is refused here, not by bind.
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
@@ -170,5 +164,5 @@ def _bound(host: str, port: int) -> socket.socket:
             raise SetupError(
                 f"port {port} of {host} is in use: choose another with --listen"
             ) from error
-        raise SetupError(f"{host} port {port} cannot be listened at: {error.strerror}") from error
+        raise SetupError(f"{host} port {port} cannot be used: {error.strerror}") from error
     return listener

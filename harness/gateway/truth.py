@@ -1,7 +1,7 @@
-"""What the gateway saw and did: counts by partition, scope and status, apart from any client's.
+"""The gateway's own counts by partition, scope and status, independent of any client's.
 
-Exact for the first 200 partitions of all tables, the rest folded into ``(other)``; sums are exact.
-A request is counted once, when it is known what its client is sent.
+The first 200 partitions of all tables are counted apart, the rest is folded into ``(other)``; sums
+are exact. A request is counted once, when its response is known.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.gateway.rules.moving import Move
+from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
 
 MOST_PARTITIONS = 200
-OTHER = "(other)"
 _LINE_END = ",\n"
 
 RESET = "reset"
 HALF = "half"
 GONE = "gone"
-"""Instead of a status, where no whole answer was sent: the client had gone, for the last."""
+"""In place of a status if no complete response was sent; `GONE`: the client had disconnected."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """What became of a request.
+    """The result of a request.
 
     Attributes:
         result: ``passed``, ``refused`` by a limit, or ``fault``.
-        scope: What a refusal was about.
+        scope: Scope of a refusal: partition or account.
         rule: The rule that refused, or the fault.
-        sent: Status that the client was sent; of a transaction whose part failed, the part's.
-            A word where no whole answer was sent.
-        upstream: Status that the endpoint behind answered; empty where it was not asked.
+        sent: Status of the response, of a failed part for a transaction; `RESET`, `HALF` or `GONE`
+            without a complete response.
+        upstream: Status of the endpoint's response; empty if the endpoint got no request.
     """
 
     result: str
@@ -56,10 +56,10 @@ class Truth:
         """Count one request.
 
         Args:
-            table: The table; empty for a request about none.
-            partition_key: The partition; None where it is about several, or none.
-            fate: What became of it.
-            entities: What it counts for by the targets' rule.
+            table: Name of the table; empty without one.
+            partition_key: The partition; None for several partitions, or none.
+            fate: The result.
+            entities: Entity count by the rule of the targets.
         """
         self._requests += 1
         partition = (table, partition_key)
@@ -76,7 +76,7 @@ class Truth:
             count[1] += entities
 
     def to_json(self, *, address: str, upstream: str, moves: Iterable[Move], moved: int) -> str:
-        """The page. Counts of no partition are of requests about several, or of the tables."""
+        """Return the page. Partition null: requests about several partitions, or about tables."""
         content = {
             "what": "Azurite or another endpoint behind a model of the published limits, not Azure",
             "address": address,
@@ -86,7 +86,7 @@ class Truth:
             "moved": moved,
             "moves": [dataclasses.asdict(move) for move in moves],
         }
-        # A line for each count, which is for people too.
+        # One line per count, for human readers.
         lines = [
             f"{json.dumps(name)}: [\n{_LINE_END.join(map(json.dumps, value))}\n]"
             if isinstance(value, list)
@@ -96,7 +96,7 @@ class Truth:
         return "{" + ",\n".join(lines) + "}\n"
 
     def to_prometheus(self, *, moved: int) -> str:
-        """The same counts as Prometheus reads them."""
+        """Return the same counts in the format of Prometheus."""
         names = ("table", "partition", "result", "scope", "rule", "sent", "upstream")
         lines: list[str] = []
         for metric, field, about in (
@@ -116,7 +116,7 @@ class Truth:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         by_name = sorted(self._counts.items(), key=lambda item: (item[0][0], item[0][1] or ""))
-        for (table, key), counts in [*by_name, (("", OTHER), self._other)]:
+        for (table, key), counts in [*by_name, (("", FOLDED), self._other)]:
             for fate, (requests, entities) in counts.items():
                 yield {
                     "table": table,

@@ -1,7 +1,7 @@
-"""The endpoint behind the gateway: requests go on as they came, answers come back whole.
+"""The endpoint behind the gateway: requests are passed on unchanged, responses complete.
 
-Only what belongs to one connection is left out, and the host is the endpoint's own: Shared Key and
-SAS do not sign it, and an account is found by it.
+Only headers of a single connection are left out, and Host is the endpoint's own: Shared Key and SAS
+do not sign it, and the service finds the account by it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from harness.gateway.answers import Answer
+from harness.gateway.answers import GatewayAnswer
 
 MAX_HEADER_BYTES = 128 * 1024
-"""Two keys of 1,024 characters, percent-encoded, are over the usual 8 KiB."""
+"""Two percent-encoded keys of 1,024 characters exceed the usual 8 KiB."""
 
 _HOP_BY_HOP = (
     "Connection",
@@ -32,16 +32,16 @@ _HOP_BY_HOP = (
 _NOT_SENT_ON = (*_HOP_BY_HOP, "Host", "Expect")
 _CONNECTED_WITHIN_S = 10.0
 _ANSWERED_WITHIN_S = 120.0
-# Azurite closes what was idle for 5 s, whatever it is told.
+# Azurite closes connections that were idle for 5 s; the setting has no effect.
 _IDLE_S = 2.0
 
 
 class UpstreamMissing(Exception):
-    """Nothing was sent: no connection could be made."""
+    """No connection could be opened; nothing was sent."""
 
 
 class UpstreamBroken(Exception):
-    """The request may have been done; no whole answer came."""
+    """There was no complete response; the request may have been executed."""
 
 
 class Upstream:
@@ -56,7 +56,6 @@ class Upstream:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
-        """Ready to ask."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -81,12 +80,12 @@ class Upstream:
 
     async def ask(
         self, method: str, target: str, headers: CIMultiDictProxy[str], body: bytes
-    ) -> Answer:
-        """Pass a request on, and give its answer.
+    ) -> GatewayAnswer:
+        """Pass a request on, and return its response.
 
         Raises:
-            UpstreamMissing: it was not sent.
-            UpstreamBroken: it was, and no whole answer came.
+            UpstreamMissing: the request was not sent.
+            UpstreamBroken: there was no complete response.
         """
         sent = CIMultiDict(headers)
         for name in _NOT_SENT_ON:
@@ -111,4 +110,4 @@ class Upstream:
         for name in _HOP_BY_HOP:
             if name in kept:
                 del kept[name]
-        return Answer(status=response.status, headers=kept, body=content)
+        return GatewayAnswer(status=response.status, headers=kept, body=content)

@@ -1,6 +1,8 @@
-"""How figures are written, so that sentences and tables write them alike."""
+"""The text form of figures: rates, latencies, shares, counts, sizes and lengths of time."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def number(value: float) -> str:
@@ -33,3 +35,25 @@ def counted(count: int, word: str, plural: str | None = None) -> str:
 def agreed(count: int, one: str, more: str) -> str:
     """The word that goes with a count: ``was`` for 1, ``were`` for others."""
     return one if count == 1 else more
+
+
+def data_size(count: int) -> str:
+    """Bytes: ``512 B``, ``3.4 KiB``, ``12.0 MiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            break
+        value /= 1024
+    return f"{count} B" if unit == "B" else f"{value:,.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time: ``0:42``, ``12:05``, ``1:02:07``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from harness.measure.snapshot import PartitionView, Snapshot
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import PartitionPart
 from harness.metrics.course import LoadState, RunCourse, course_families, load_families
 from harness.metrics.families import counter, gauge, one_gauge
 from harness.metrics.key_ranges import key_range_families
-from harness.metrics.labels import FOLDED, partition_label, showable
+from harness.metrics.labels import partition_label, showable
 from harness.metrics.latencies import durations, percentiles
-from harness.model.operation import Kind
+from harness.model.operation import FOLDED, Kind
 from harness.model.target import Targets
 
 
@@ -87,7 +88,7 @@ def _families(exposed: Exposed) -> Iterator[Metric]:
         (
             ((run, label, showable(op)), count)
             for label, view in _partitions(snapshot)
-            for op, count in view.entities_by_operation.items()
+            for op, count in view.entities_by_kind.items()
         ),
     )
     yield counter(
@@ -105,28 +106,28 @@ def _families(exposed: Exposed) -> Iterator[Metric]:
         "Operations by how they ended, retries included.",
         ("run", "op", "outcome"),
         (
-            ((run, showable(view.label), str(outcome)), count)
-            for view in snapshot.kinds
+            ((run, showable(view.kind), outcome), count)
+            for view in snapshot.operations
             for outcome, count in view.outcomes.items()
         ),
     )
-    queries = [view for view in snapshot.kinds if view.kind is Kind.QUERY]
+    queries = [view for view in snapshot.operations if view.type == Kind.QUERY]
     yield counter(
         "aztables_entities_returned",
         "Entities that queries brought back.",
         ("run", "op"),
-        (((run, showable(view.label)), view.returned) for view in queries),
+        (((run, showable(view.kind)), view.entities_returned) for view in queries),
     )
     yield counter(
         "aztables_entities_scanned",
         "Entities that queries walked; where estimated is true, the least it can have been.",
         ("run", "op", "estimated"),
         (
-            ((run, showable(view.label), estimated), count)
+            ((run, showable(view.kind), estimated), count)
             for view in queries
             for estimated, count in (
-                ("false", view.entities - view.estimated),
-                ("true", view.estimated),
+                ("false", view.entities - view.entities_estimated),
+                ("true", view.entities_estimated),
             )
         ),
     )
@@ -152,7 +153,7 @@ def _families(exposed: Exposed) -> Iterator[Metric]:
     )
 
 
-def _partitions(snapshot: Snapshot) -> Iterator[tuple[str, PartitionView]]:
+def _partitions(snapshot: Snapshot) -> Iterator[tuple[str, PartitionPart]]:
     for view in snapshot.partitions:
         yield partition_label(view.key), view
     if snapshot.folded is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from harness.measure.heatmap import HeatView
+from harness.measure.counts.heatmap import HeatView
 from harness.metrics.families import gauge
 from harness.metrics.labels import partition_label
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from harness.model.operation import WHOLE_TABLE, over_partitions
+from harness.model.operation import FOLDED, WHOLE_TABLE, over_partitions
 
-FOLDED = "(other)"
 TABLE = "(table)"
 EMPTY = "(empty)"
 _RESERVED = frozenset((FOLDED, TABLE, EMPTY))

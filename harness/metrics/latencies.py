@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from prometheus_client.core import HistogramMetricFamily, Metric, SummaryMetricFamily
 
-from harness.measure.latency import BUCKETS_S, LatencyView
-from harness.measure.snapshot import Snapshot
+from harness.measure.counts.latency import BUCKETS_S
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import LatencyPart
 from harness.metrics.labels import showable
 
 
@@ -17,11 +18,11 @@ def durations(run: str, snapshot: Snapshot) -> Metric:
         "done with retries, response from due to done (open model only).",
         labels=("run", "op", "latency"),
     )
-    rows: dict[tuple[str, ...], list[LatencyView]] = {}
-    for kind in snapshot.kinds:
-        for latency, view in (("service", kind.service), ("response", kind.response)):
+    rows: dict[tuple[str, ...], list[LatencyPart]] = {}
+    for part in snapshot.operations:
+        for latency, view in (("service", part.service_ms), ("response", part.response_ms)):
             if view is not None:
-                rows.setdefault((run, showable(kind.label), latency), []).append(view)
+                rows.setdefault((run, showable(part.kind), latency), []).append(view)
     for labels, views in rows.items():
         counts = [sum(bucket) for bucket in zip(*(view.buckets for view in views), strict=True)]
         counts.append(sum(view.count for view in views))
@@ -40,10 +41,10 @@ def percentiles(run: str, snapshot: Snapshot) -> Metric:
         "so far; service and response as in aztables_operation_duration_seconds.",
         labels=("run", "latency"),
     )
-    for latency, view in (("service", snapshot.service), ("response", snapshot.response)):
+    for latency, view in (("service", snapshot.service_ms), ("response", snapshot.response_ms)):
         if view is not None:
             family.add_metric((run, latency), view.count, view.total_s)
-            for share, value in (("0.5", view.p50_s), ("0.9", view.p90_s), ("0.99", view.p99_s)):
+            for share, value in (("0.5", view.p50), ("0.9", view.p90), ("0.99", view.p99)):
                 labels = {"run": run, "latency": latency, "quantile": share}
-                family.add_sample(name, labels, value)
+                family.add_sample(name, labels, value / 1000)
     return family

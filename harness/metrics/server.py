@@ -6,12 +6,15 @@ import http.client
 import re
 import threading
 import urllib.error
+from collections.abc import Iterable
 from wsgiref.simple_server import WSGIServer
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, push_to_gateway, start_http_server
 
 from harness.metrics.exposition import Read, RunState
 from harness.model.errors import SetupError
+from harness.model.hosts import STRANGE_HOST, readers_of
 
 PUSH_BOUND_S = 5.0
 _JOB = "aztables"
@@ -39,6 +42,8 @@ class MetricsServer:
 def start_server(port: int, addr: str, read: Read) -> MetricsServer:
     """Serve what ``read`` gives at every scrape.
 
+    On loopback it answers to its own names alone: a foreign web page reads no PartitionKeys.
+
     Args:
         port: TCP port; 0 takes a free one.
         addr: Address to listen on.
@@ -55,6 +60,16 @@ def start_server(port: int, addr: str, read: Read) -> MetricsServer:
             f"the metrics page cannot listen on {addr}:{port} ({reason}); "
             "choose another port with --metrics-port"
         ) from error
+    page, readers = server.get_app(), readers_of(addr)
+    assert page is not None
+
+    def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if readers(environ.get("HTTP_HOST", "")):
+            return page(environ, start_response)
+        start_response("403 Forbidden", [("Content-Type", "text/plain")])
+        return [STRANGE_HOST.encode()]
+
+    server.set_app(checked)
     return MetricsServer(server, thread)
 
 

@@ -44,18 +44,18 @@ def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, b
         returned: Entities it brought.
         whole: False where it was given up before its last page.
     """
-    known = operation.walks
-    if known is None:
+    present = operation.key_range.entities
+    if present is None:
         return returned, True
-    sure = known.exact and whole and returned <= known.entities
+    sure = operation.key_range.exact and whole and returned <= present
     cut = operation.top is not None and returned >= operation.top
     if not operation.filter:
         # All that was walked was returned; less than there are without a reason is no sure count.
-        return returned, not (sure and (cut or returned == known.entities))
+        return returned, not (sure and (cut or returned == present))
     if cut or not whole:
         # Where in the range it stopped cannot be seen.
         return returned, True
-    return max(known.entities, returned), not sure
+    return max(present, returned), not sure
 
 
 def counted(

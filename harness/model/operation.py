@@ -1,20 +1,16 @@
-"""Operations: what the application wants done, before anything is sent."""
+"""Operations: what an application asks for, before anything is sent."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING, Protocol
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 from harness.model.lean import lean
 
-if TYPE_CHECKING:
-    from harness.model.outcome import Result
-
 
 class Kind(enum.StrEnum):
-    """What an operation does. The value is its name in profiles, metrics and reports."""
+    """Kind of an operation. The value is its name in profiles, metrics and reports."""
 
     POINT_QUERY = "point_query"
     QUERY = "query"
@@ -28,69 +24,74 @@ class Kind(enum.StrEnum):
 
     @property
     def reads(self) -> bool:
-        """True for what the documented procedure calls GET; everything else is its PUT."""
+        """True for the GET of the documented procedure; all other kinds are its PUT."""
         return self in _READS
 
 
 _READS = frozenset((Kind.POINT_QUERY, Kind.QUERY))
 _QUERY = Kind.QUERY
-"""Looked up once: to ask an enumeration for a member, or a member for its value, takes several
-times as long as a plain name, and a run does so for every operation."""
+"""Looked up once: access to an enumeration member or its value takes several times as long as a
+plain name, and a run does it for every operation."""
 PART_KINDS = frozenset(Kind) - _READS - {Kind.TRANSACTION}
-"""What may stand inside an entity group transaction that writes."""
+"""Kinds of the operations inside an entity group transaction."""
 
 
 WHOLE_TABLE = "/"
-"""In place of the PartitionKey of a query over several partitions. No key contains a slash."""
+"""Stands for the PartitionKey of a query over several partitions. No key contains a slash."""
+
+
+FOLDED = "(other)"
+"""In place of what is not counted apart: partitions, or names of operations, above a cap."""
 
 
 def over_partitions(partition: str) -> bool:
-    """Whether a partition's name, as `Operation.partition` gives it, stands for several."""
+    """Whether a name from `Operation.partition` stands for several partitions."""
     return partition == WHOLE_TABLE or partition.endswith("/" + WHOLE_TABLE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Range:
-    """What the run knows of the key range that a query walks.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRange:
+    """The keys that a query scans within its partition or table; by default all of them.
 
     Attributes:
-        entities: Entities in it, filter and ``top`` aside.
-        exact: False where somebody may be writing rows into it or out of it meanwhile.
+        partition_from: First PartitionKey, included. For queries over several partitions.
+        partition_before: End of the PartitionKeys, excluded.
+        row_from: First RowKey, included.
+        row_before: End of the RowKeys, excluded.
+        entities: Number of entities in the range, before ``filter`` and ``top``; None if unknown.
+        exact: False if rows may be inserted into the range or deleted from it during the run.
     """
 
-    entities: int
-    exact: bool
+    partition_from: str | None = None
+    partition_before: str | None = None
+    row_from: str | None = None
+    row_before: str | None = None
+    entities: int | None = None
+    exact: bool = False
 
 
-class Follow(Protocol):
-    """What an application does next, once it knows what became of an operation."""
-
-    def __call__(self, result: Result, /) -> Operation | None:
-        """The next operation of the same task; None where there is none."""
+new_key_range = lean(KeyRange)
+"""Makes a `KeyRange` in less time than the class does."""
+ALL_KEYS = KeyRange()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing the application wants done. It leads to one or more attempts.
+    """One request of the application. The harness sends it in one or more attempts.
 
     Attributes:
-        kind: What is done.
-        partition_key: Where; `WHOLE_TABLE` for a query over several partitions.
-        row_key: The row; empty for a query and for a transaction.
-        table: Ending of the table's name, where a workload has several; empty is the first one.
-        name: What the application calls it; empty is named by what it does.
-        properties: What a write stores, keys not included.
-        etag: For update and delete: act only if the entity still has this ETag; None is any.
-        parts: The operations of a transaction, at most 100, one partition, each RowKey once.
-        partition_from: First PartitionKey of a query over several, included.
-        partition_before: PartitionKey before which such a query ends.
-        row_from: First RowKey of a query, included; None is the first of the partition.
-        row_before: RowKey before which a query ends; None is the end of the partition.
-        filter: OData filter on properties, added to the key range of a query.
+        kind: What it does.
+        partition_key: Its PartitionKey; `WHOLE_TABLE` for a query over several partitions.
+        row_key: Its RowKey; empty for a query and for a transaction.
+        table: Ending of the table's name if a workload has several tables; empty is the first.
+        name: Name in metrics and reports; empty names it by its kind.
+        properties: Properties to write, without the keys.
+        etag: For update and delete: act only if the entity has this ETag; None is any.
+        parts: The operations of a transaction: at most 100, in one partition, each RowKey once.
+        key_range: The keys that a query scans.
+        filter: OData filter on properties, in addition to the key range of a query.
         select: Properties to return; empty is all.
-        top: At most so many entities of a query; None is all, following every page.
-        walks: What is known of the key range of a query; None is nothing.
-        then: What follows in the same task; None is nothing.
+        top: The largest number of entities that a query returns; None follows every page.
     """
 
     kind: Kind
@@ -101,64 +102,60 @@ class Operation:
     properties: Properties | None = None
     etag: str | None = None
     parts: tuple[Operation, ...] = ()
-    partition_from: str | None = None
-    partition_before: str | None = None
-    row_from: str | None = None
-    row_before: str | None = None
+    key_range: KeyRange = ALL_KEYS
     filter: str | None = None
     select: tuple[str, ...] = ()
     top: int | None = None
-    walks: Range | None = None
-    then: Follow | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def entities_asked(self) -> int:
-        """Entities this counts for if it succeeds; for a query, as far as it is known before."""
-        if self.walks is None:
+        """Its entity count if it succeeds; for a query, as far as it is known beforehand."""
+        scanned = self.key_range.entities
+        if scanned is None:
             # Nothing but a transaction has parts.
             return len(self.parts) or 1
-        walked = self.walks.entities
-        return max(1, walked if self.top is None or self.filter else min(walked, self.top))
+        return max(1, scanned if self.top is None or self.filter else min(scanned, self.top))
 
     @property
     def partition(self) -> str:
-        """Name of the partition it is counted for: its PartitionKey, and its table if several."""
+        """Name of its partition in counts: its PartitionKey, with its table if it has one."""
         return f"{self.table}/{self.partition_key}" if self.table else self.partition_key
 
     @property
     def label(self) -> str:
-        """Its name in metrics and reports; a query without one is named by its documented type."""
+        """Its name in metrics and reports; by default its kind, or the type of the query."""
         if self.name:
             return self.name
         if self.kind is not _QUERY:
             return self.kind._value_
+        keys = self.key_range
         if self.partition_key != WHOLE_TABLE:
-            whole = self.row_from is None and self.row_before is None
+            whole = keys.row_from is None and keys.row_before is None
             return "partition_scan" if whole else "row_range_scan"
-        whole = self.partition_from is None and self.partition_before is None
+        whole = keys.partition_from is None and keys.partition_before is None
         return "full_table_scan" if whole else "partition_range_scan"
 
 
 new_operation = lean(Operation)
-"""Makes an `Operation`, for those who make one after the other."""
+"""Makes an `Operation` in less time than the class does."""
 
 
 def require_text(operation: Operation) -> None:
-    """See to it that the keys and names of ``operation`` can be counted.
+    """Check that the keys and names of ``operation`` are valid text.
 
     Raises:
-        AttributeError: one is no text.
-        TypeError: one is no text.
-        UnicodeEncodeError: one holds half a surrogate pair, which is no text either.
+        AttributeError: one is not a string.
+        TypeError: one is not a string.
+        UnicodeEncodeError: one contains half a surrogate pair.
     """
-    # One look at all of them, because it is done for every operation.
+    # One check for all of them, because every operation passes here.
     text = operation.partition_key + operation.row_key + operation.table + operation.name
     if not text.isascii():
         text.encode()
 
 
 def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
-    """Why these cannot be one entity group transaction, or None where they can."""
+    """Why these cannot be one entity group transaction; None if they can."""
     if not 1 <= len(parts) <= MAX_TRANSACTION_OPERATIONS:
         return f"a transaction has 1 to {MAX_TRANSACTION_OPERATIONS} operations, not {len(parts)}"
     if any(part.kind not in PART_KINDS for part in parts):
@@ -170,15 +167,12 @@ def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
     return None
 
 
-def transaction(
-    parts: tuple[Operation, ...], *, name: str = "", then: Follow | None = None
-) -> Operation:
+def transaction(parts: tuple[Operation, ...], *, name: str = "") -> Operation:
     """The entity group transaction of ``parts``.
 
     Args:
-        parts: What it holds.
-        name: What the application calls it.
-        then: What follows in the same task.
+        parts: Its operations.
+        name: Its name in metrics and reports.
 
     Raises:
         ValueError: they cannot be one; the message says why.
@@ -192,5 +186,4 @@ def transaction(
         table=parts[0].table,
         name=name,
         parts=parts,
-        then=then,
     )

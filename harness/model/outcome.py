@@ -1,14 +1,14 @@
 """Attempts and outcomes: what came back, and what it means for the operation.
 
-`classify` is the one place where a status becomes an outcome. What it does not know is a
-defect of the harness and is shown as such.
+`classify` is the one place where a status becomes an outcome. A status that it does not know is
+an unexpected answer, never a defect of the harness.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.model.lean import lean
 from harness.model.operation import Kind, Operation
@@ -22,13 +22,17 @@ class Fault(enum.StrEnum):
     RESET = "connection_reset"
     READ_TIMEOUT = "read_timeout"
     BAD_ANSWER = "bad_answer"
+    TOO_LARGE = "answer_too_large"
     TLS = "tls"
     CLIENT = "client_error"
 
     @property
     def sent(self) -> bool:
         """True where the request may have reached the service, so that it may have been done."""
-        return self in (Fault.RESET, Fault.READ_TIMEOUT, Fault.BAD_ANSWER)
+        return self in _AFTER_SENDING
+
+
+_AFTER_SENDING = (Fault.RESET, Fault.READ_TIMEOUT, Fault.BAD_ANSWER, Fault.TOO_LARGE)
 
 
 class Scope(enum.StrEnum):
@@ -40,7 +44,11 @@ class Scope(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """How an operation ended, all retries included."""
+    """How an operation ended, all retries included.
+
+    ``UNEXPECTED`` is an answer that no table service gives: an unknown status, a redirect, a body
+    that cannot be read, or one without end. ``DEFECT`` is a mistake of the harness.
+    """
 
     SUCCESS = "success"
     SUCCESS_AFTER_AMBIGUITY = "success_after_ambiguity"
@@ -53,7 +61,8 @@ class Outcome(enum.StrEnum):
     CONNECTION = "connection"
     FORBIDDEN = "forbidden"
     REJECTED = "rejected"
-    UNDECIDED = "undecided"
+    UNEXPECTED = "unexpected"
+    AMBIGUOUS = "ambiguous"
     DEFECT = "defect"
 
     @property
@@ -61,10 +70,27 @@ class Outcome(enum.StrEnum):
         """True where the service did what was asked."""
         return self is SUCCESS or self is Outcome.SUCCESS_AFTER_AMBIGUITY
 
+    @property
+    def failed(self) -> bool:
+        """True where something went wrong: the service, the network or the request.
 
-# Looked up once, because every operation asks for them; see `harness.model.operation`.
+        NOT_FOUND, CONFLICT and PRECONDITION neither succeed nor fail. They are regular answers
+        about the stored data, and applications handle them.
+        """
+        return self in FAILURES
+
+
+FAILURES = frozenset(Outcome) - {
+    Outcome.SUCCESS,
+    Outcome.SUCCESS_AFTER_AMBIGUITY,
+    Outcome.NOT_FOUND,
+    Outcome.CONFLICT,
+    Outcome.PRECONDITION,
+}
+"""The outcomes of which `Outcome.failed` is true."""
+
+# Looked up once, because every operation asks for it; see `harness.model.operation`.
 SUCCESS = Outcome.SUCCESS
-_ACCOUNT = Scope.ACCOUNT
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +123,7 @@ class Attempt:
 
     @property
     def throttled(self) -> bool:
-        """503 ServerBusy, 500 OperationTimedOut or 429: the service asks for less load."""
+        """True for one of `THROTTLING_ANSWERS`: the service asks for less load."""
         return is_throttling(self.status, self.error_code)
 
     @property
@@ -105,7 +131,8 @@ class Attempt:
         """True where the request may have been applied although no success was answered."""
         if self.fault is not None:
             return self.fault.sent
-        return self.status in (408, 500, 502, 504)
+        # Who knows what a status means that does not exist.
+        return self.status in (408, 500, 502, 504) or not 200 <= self.status < 600
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +150,8 @@ class Result:
         estimated: True where ``entities`` is the least it can be, because a client cannot see
             what a query scanned.
         value: What a read returned, for the caller's own use: one entity or a list of them.
+        told: How many of the attempts, oldest first, were told to ``on_attempt`` of the session
+            before the operation ended.
     """
 
     operation: Operation
@@ -137,20 +166,12 @@ class Result:
     bytes_sent: int = 0
     bytes_received: int = 0
     value: object = None
+    told: int = 0
 
     @property
     def service_s(self) -> float:
         """Service latency: sent to done, retries included."""
         return self.done_s - self.sent_s
-
-    @property
-    def throttled_by_account(self) -> bool:
-        """Whether an attempt was refused for the whole account."""
-        # A generator would cost more than the loop, for every operation.
-        for attempt in self.attempts:  # noqa: SIM110
-            if attempt.scope is _ACCOUNT:
-                return True
-        return False
 
     @property
     def response_s(self) -> float | None:
@@ -159,16 +180,61 @@ class Result:
 
 
 new_attempt = lean(Attempt)
-"""Makes an `Attempt`, for those who make one after the other."""
+"""Makes an `Attempt` faster than its class does."""
 new_result = lean(Result)
-"""Makes a `Result`, for those who make one after the other."""
+"""Makes a `Result` faster than its class does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottlingAnswer:
+    """An HTTP answer by which a service asks for less load.
+
+    Attributes:
+        status: Its HTTP status; no two entries have the same one.
+        label: How charts name it.
+        error_code: The only error code with which the status means throttling; empty for any.
+    """
+
+    status: int
+    label: str
+    error_code: str = ""
+
+
+THROTTLING_ANSWERS = (
+    # The partition or the account is over its limit (performance checklist, "Timeout and Server
+    # Busy errors").
+    ThrottlingAnswer(status=503, label="503 ServerBusy"),
+    # The same section. A 500 with another code is an error of the server.
+    ThrottlingAnswer(status=500, label="500 OperationTimedOut", error_code="OperationTimedOut"),
+    # Cosmos DB alone: the request rate is over the provisioned request units.
+    ThrottlingAnswer(status=429, label="429"),
+)
+"""Every throttling answer, in the order of columns and charts. A new one is one entry here:
+retries, counts, records, reports and metrics follow."""
+
+THROTTLING_STATUSES = tuple(answer.status for answer in THROTTLING_ANSWERS)
+"""The statuses of `THROTTLING_ANSWERS`, in their order."""
+
+_THROTTLING_CODES = {answer.status: answer.error_code for answer in THROTTLING_ANSWERS}
 
 
 def is_throttling(status: int, error_code: str) -> bool:
-    """True for the three answers by which the service asks for less load."""
-    if status in (503, 429):
-        return True
-    return status == 500 and error_code == "OperationTimedOut"
+    """True for one of `THROTTLING_ANSWERS`."""
+    only = _THROTTLING_CODES.get(status)
+    return only is not None and (not only or only == error_code)
+
+
+AttemptKey = tuple[int, str, Scope]
+"""Status, error code and scope of an attempt; the status is 0 where no whole answer came."""
+
+
+def throttled_of(attempts: Mapping[AttemptKey, int], scope: Scope | None = None) -> int:
+    """The number of throttled attempts; with ``scope``, of that scope only."""
+    return sum(
+        count
+        for (status, code, of), count in attempts.items()
+        if is_throttling(status, code) and scope in (None, of)
+    )
 
 
 _ACCOUNT_MESSAGES = ("over the account limit",)
@@ -184,16 +250,16 @@ def throttling_scope(status: int, error_code: str, message: str) -> Scope:
     return Scope.PARTITION
 
 
-RETRYABLE_STATUSES = frozenset((408, 429, 500, 503, 504))
+RETRYABLE_STATUSES = frozenset((408, 500, 504, *THROTTLING_STATUSES))
 
 
 def is_retryable(attempt: Attempt) -> bool:
-    """Whether sending it again can help: connection faults, 408, 429, 500, 503 and 504.
+    """Whether sending it again can help: connection faults, 408, 500, 504 and throttling.
 
     Other 4xx answers, 501 and 505 are never retried (partitioning strategy, "Retry strategy").
     """
     if attempt.fault is not None:
-        return attempt.fault not in (Fault.CLIENT, Fault.TLS)
+        return attempt.fault not in (Fault.CLIENT, Fault.TLS, Fault.TOO_LARGE)
     return attempt.status in RETRYABLE_STATUSES
 
 
@@ -204,8 +270,6 @@ _STATUS_OUTCOMES = {
     408: Outcome.TIMEOUT,
     409: Outcome.CONFLICT,
     412: Outcome.PRECONDITION,
-    429: Outcome.THROTTLED,
-    503: Outcome.THROTTLED,
     504: Outcome.TIMEOUT,
 }
 
@@ -213,11 +277,24 @@ _FAULT_OUTCOMES = {
     Fault.REFUSED: Outcome.CONNECTION,
     Fault.CONNECT_TIMEOUT: Outcome.CONNECTION,
     Fault.RESET: Outcome.CONNECTION,
-    Fault.BAD_ANSWER: Outcome.CONNECTION,
+    Fault.BAD_ANSWER: Outcome.UNEXPECTED,
+    Fault.TOO_LARGE: Outcome.UNEXPECTED,
     Fault.TLS: Outcome.CONNECTION,
     Fault.READ_TIMEOUT: Outcome.TIMEOUT,
     Fault.CLIENT: Outcome.DEFECT,
 }
+
+
+_DISPUTED = {
+    Kind.INSERT: (409,),
+    Kind.UPDATE_MERGE: (404, 412),
+    Kind.UPDATE_REPLACE: (404, 412),
+    Kind.DELETE: (404, 412),
+    Kind.TRANSACTION: (404, 409, 412),
+}
+"""Refusals of a write that can be the effect of an earlier attempt of the same write: the row is
+there because it was inserted, gone because it was deleted, has another ETag because it was
+changed. Each can as well be the effect of another writer."""
 
 
 def classify(
@@ -239,8 +316,8 @@ def classify(
         earlier: The attempts before the last, oldest first.
 
     Returns:
-        The outcome. `Outcome.UNDECIDED` asks the session to read back: an earlier attempt of a
-        transaction may have been applied, and the answer to the last cannot tell.
+        The outcome. `Outcome.AMBIGUOUS`: an earlier attempt may have been applied, and the answer
+        to the last cannot tell. A session that can reads back what was written.
     """
     if fault is not None:
         return _FAULT_OUTCOMES[fault]
@@ -250,10 +327,9 @@ def classify(
     if status == 404 and about_the_table:
         # There is no table any more: nothing was looked up.
         return Outcome.REJECTED
-    if status in (404, 409, 412) and not about_the_table and any(a.ambiguous for a in earlier):
-        resolved = _after_ambiguity(status, operation)
-        if resolved is not None:
-            return resolved
+    disputed = status in _DISPUTED.get(operation.kind, ()) and not about_the_table
+    if disputed and any(attempt.ambiguous for attempt in earlier):
+        return Outcome.AMBIGUOUS
     if is_throttling(status, error_code):
         return Outcome.THROTTLED
     if (known := _STATUS_OUTCOMES.get(status)) is not None:
@@ -262,18 +338,4 @@ def classify(
         return Outcome.SERVER_ERROR
     if 400 <= status < 500:
         return Outcome.REJECTED
-    return Outcome.DEFECT
-
-
-def _after_ambiguity(status: int, operation: Operation) -> Outcome | None:
-    """What 404, 409 or 412 mean on the retry of a write whose answer was lost."""
-    if operation.kind is Kind.TRANSACTION:
-        return Outcome.UNDECIDED
-    if status == 409 and operation.kind is Kind.INSERT:
-        return Outcome.SUCCESS_AFTER_AMBIGUITY
-    if status == 404 and operation.kind is Kind.DELETE:
-        return Outcome.SUCCESS_AFTER_AMBIGUITY
-    conditional = operation.etag not in (None, "*")
-    if status == 412 and conditional and operation.kind in (Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE):
-        return Outcome.SUCCESS_AFTER_AMBIGUITY
-    return None
+    return Outcome.UNEXPECTED if status else Outcome.DEFECT

@@ -1,8 +1,9 @@
-"""From a name or a path to a profile, or to the list of all that is wrong with it."""
+"""Finds a profile by name or path, and validates it."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,33 +11,43 @@ from typing import Any
 
 import pydantic
 
-from harness.model.errors import SetupError
-from harness.profile.fitting import misfits
-from harness.profile.schema import Profile
+from harness.model.errors import SetupError, cut, echoed
+from harness.model.shipped import shipped
+from harness.model.toml import (
+    MOST_DEPTH,
+    mistake,
+    mistakes_error,
+    read_toml,
+    read_toml_file,
+    too_deep,
+    with_tuples,
+)
+from harness.profile.settings.schema import Profile
+from harness.profile.settings.validation import misfits
 
 DEFAULT_PROFILE = "single-partition"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NamedProfile:
-    """A profile and the name it was asked for by."""
+    """A profile, and the name of its file without ``.toml``."""
 
     name: str
     profile: Profile
 
 
 def shipped_directory() -> Path:
-    """Where the shipped profiles are."""
-    return Path(__file__).resolve().parents[2] / "profiles"
+    """The folder of the shipped profiles."""
+    return shipped("profiles")
 
 
 def shipped_names(directory: Path) -> list[str]:
-    """Names of the profiles of a directory, in order."""
+    """The names of the profiles in a folder, sorted."""
     return sorted(path.stem for path in directory.glob("*.toml"))
 
 
 def question_of(text: str) -> str:
-    """The question of a profile: its first line, a comment."""
+    """The question that a profile answers: the comment in its first line."""
     first = text.split("\n", 1)[0]
     return first.lstrip("# ").strip() if first.startswith("#") else ""
 
@@ -49,42 +60,34 @@ def resolve(
     directory: Path,
     paths: bool = True,
 ) -> NamedProfile:
-    """The profile called ``name``.
+    """Find, override and validate a profile.
 
     Args:
         name: Name of a profile in ``directory``, or with ``paths`` the path of a TOML file.
-        overrides: ``path.in.profile=value`` each, as of ``--set``.
-        run_time_s: Length of the measured window, or the most that a search may take; None is
-            the profile's.
-        directory: Where the shipped profiles are.
-        paths: Whether a path is taken. The web form takes names only.
+        overrides: Values of ``--set``, each ``path.in.profile=value``.
+        run_time_s: Length of the measured window, or the time limit of a search. None takes the
+            profile's own.
+        directory: Folder of the shipped profiles.
+        paths: Whether ``name`` may be a path. The web form allows names only.
 
     Raises:
-        SetupError: there is no such profile, or it is wrong; every mistake is named. Or there is
-            a run time, and the profile has stages, which have their own.
+        SetupError: there is no such profile, or it is invalid; the message lists every mistake.
+            Or a run time was given for a profile with stages, which have their own.
     """
     path = _find(name, directory, paths)
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
-    except OSError as error:
-        raise SetupError(f"profile {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SetupError(f"profile {path.name} is no text in UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SetupError(f"profile {path.name} is no TOML: {error}") from error
+    text, content = read_toml_file(path, "profile")
     content.setdefault("question", question_of(text))
     scenario = content.get("scenario")
     if isinstance(scenario, str) and ":" in scenario:
-        # A file is beside the profile that names it, wherever that is run from.
+        # The scenario's file is looked for beside the profile, wherever the run starts.
         content["scenario"] = str(path.parent / scenario)
     for override in overrides:
         _override(content, override)
     if run_time_s is not None:
         if content.get("stage"):
             raise SetupError(
-                f"a run time (-t) does not go with profile {path.stem}: its stages say how long it "
-                "takes; leave the run time out, or change for_s of the stages"
+                f"profile {path.stem} has stages, which set the run time: leave -t out, or change "
+                "for_s of the stages"
             )
         bound = "search.most_s" if "search" in content else "load.run_time_s"
         _override(content, f"{bound}={run_time_s}")
@@ -92,32 +95,29 @@ def resolve(
 
 
 def parse(content: Mapping[str, Any], *, source: str) -> Profile:
-    """The profile with this content.
+    """Validate the content of a profile.
 
     Raises:
-        SetupError: it is wrong; every mistake is named with its place.
+        SetupError: the profile is invalid; the message lists every mistake with its place.
     """
-    # TOML has arrays; a profile is frozen and has tuples. JSON mode takes one for the other.
-    content = _frozen(dict(content))
+    content = with_tuples(dict(content))
     mistakes: list[str] = []
     wrong: set[str] = set()
     try:
         profile = Profile.model_validate(content)
     except pydantic.ValidationError as error:
         for item in error.errors(include_url=False):
-            # A default that follows from another setting is not made where anything is wrong.
+            # A default that depends on another setting is not made where anything is wrong.
             if item["type"] != "default_factory_not_called":
-                mistakes.append(_mistake(item))
+                mistakes.append(mistake(item))
                 wrong.add(str(item["loc"][0]))
         right = {name: part for name, part in content.items() if name not in wrong}
-        # Only to see how the other parts go together; nothing is asked by it.
+        # The other parts are checked against each other; the question is a stand-in.
         profile = Profile.model_validate({"question": "?", **right})
     mistakes += misfits(profile, wrong)
-    if not mistakes:
-        return profile
-    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    listed = "\n".join(f"  {line}" for line in mistakes)
-    raise SetupError(f"profile {source} has {count}:\n{listed}")
+    if mistakes:
+        raise mistakes_error(f"profile {source}", mistakes)
+    return profile
 
 
 def _find(name: str, directory: Path, paths: bool) -> Path:
@@ -127,59 +127,43 @@ def _find(name: str, directory: Path, paths: bool) -> Path:
     looks_like_path = name.endswith(".toml") or "/" in name
     if paths and looks_like_path:
         path = Path(name)
-        if path.is_file():
+        if os.path.isfile(path):
             return path
-        raise SetupError(f"there is no profile file {name}")
+        raise SetupError(f"there is no profile file {cut(name)}")
     listed = ", ".join(names)
     if looks_like_path:
-        raise SetupError(f"a profile is chosen here by its name; there are: {listed}")
+        raise SetupError(f"only shipped profiles can be chosen here; there are: {listed}")
     raise SetupError(
-        f"there is no profile {name!r}; there are: {listed}. A file of your own is given by its "
-        "path, ending in .toml"
+        f"there is no profile {echoed(name)}; there are: {listed}. To run a file of your own, give "
+        "its path, which ends in .toml"
     )
 
 
 def _override(content: dict[str, Any], override: str) -> None:
+    """Apply one ``--set``."""
     path, equals, text = override.partition("=")
     parts = path.strip().split(".")
+    shown = f"--set {echoed(override)}"
     if not equals or not all(parts):
-        raise SetupError(f"--set {override!r} is not of the form load.users=20")
-    place = content
-    for part in parts[:-1]:
-        place = place.setdefault(part, {})
-        if not isinstance(place, dict):
-            raise SetupError(f"--set {override!r}: {part} is a value and has no parts")
-    place[parts[-1]] = _value(text.strip())
+        raise SetupError(f"{shown} is not of the form load.users=20")
+    if len(override.strip().splitlines()) > 1:
+        raise SetupError(f"{shown} has several lines; use one --set for each value")
+    try:
+        if len(parts) > MOST_DEPTH:
+            raise too_deep()
+        place = content
+        for part in parts[:-1]:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise SetupError(f"{shown}: {cut(part)} is a value and has no parts")
+        place[parts[-1]] = _value(text.strip())
+    except ValueError as error:
+        raise SetupError(f"{shown}: {error}") from error
 
 
 def _value(text: str) -> Any:
-    """``text`` as a TOML value; what is none is a string, so that quotes can be left out."""
+    """``text`` as a TOML value, or as a string where it is not one: quotes can be left out."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return read_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
-    return value
-
-
-def _mistake(item: Any) -> str:
-    place = ".".join(str(part) for part in item["loc"])
-    # TOML knows no tuples.
-    message = item["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
-    if item["type"] == "extra_forbidden":
-        message = "there is no such setting"
-    elif item["type"] == "missing":
-        message = "is missing"
-    elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
-        message = f"should be a list: [[{place}]] in place of [{place}]"
-    elif not place or isinstance(item["input"], dict):
-        return f"{place}: {message}" if place else message
-    else:
-        message = f"{message} (it is {item['input']!r})"
-    return f"{place}: {message}"

@@ -1,41 +1,10 @@
-"""How figures and names are written, so that every output writes them alike."""
+"""The text form of names and other texts from outside, in any output."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.cells import cell_len, set_cell_size
 
-from harness.measure.figures import agreed as agreed
-from harness.measure.figures import counted as counted
-from harness.measure.figures import milliseconds as milliseconds
-from harness.measure.figures import number as number
-from harness.measure.figures import percent as percent
 from harness.model.operation import WHOLE_TABLE, over_partitions
-
-FOLDED = "(other)"
-
-
-def data_size(count: int) -> str:
-    """Bytes: ``512 B``, ``3.4 KiB``, ``12.0 MiB``."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            break
-        value /= 1024
-    return f"{count} B" if unit == "B" else f"{value:,.1f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """A length of time: ``0:42``, ``12:05``, ``1:02:07``."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def printable(text: str, ascii_only: bool = False) -> str:

@@ -1,43 +1,48 @@
-"""What the master decides before a run and every worker is told. Holds no secret."""
+"""The plan of a run: what the master decides before the run and every process follows.
+
+A plan holds no secret. Each process takes endpoint and credentials from its own environment.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import os
 import random
 from typing import Any, Self
 
-from harness.endpoint.connection import Endpoint
-from harness.endpoint.table_names import new_table_name
+from harness.endpoint.admin.tables import new_table_name
+from harness.endpoint.clock import Clock
+from harness.endpoint.endpoint import Endpoint, behind_gateway, endpoint_from
+from harness.endpoint.sessions.session import SessionOptions
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
-from harness.profile.load import NamedProfile, parse
-from harness.profile.scenarios import fingerprint
-from harness.profile.schema import Profile
+from harness.profile.build.scenarios import fingerprint
+from harness.profile.build.workload import retry_of
+from harness.profile.profile_loader import NamedProfile, parse
+from harness.profile.settings.schema import Profile
+from harness.workload.budget import Budget
 
 OPTION = "aztables_run"
-"""Key of the plan among Locust's parsed options, which Locust sends to workers by itself."""
-
-CLOCKS_WITHIN_S = 5.0
-"""So far the clocks of workers may be from the master's, the way of a message included."""
+"""Key of the plan among Locust's parsed options, which Locust itself sends to the workers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """One run.
+    """The plan of one run.
 
     Attributes:
         run_id: UTC time and 8 hex digits.
-        table: The table that is stressed.
-        tables: Endings of the names of all its tables; most have one, without an ending.
-        scenario_hash: Of a user's own scenario file; a worker that has another refuses.
-        own_table: True where the run made the table and deletes it.
-        session: Which kind of session sends.
-        fingerprint: Of endpoint and account; a worker that finds another refuses.
-        remote: True where the endpoint is not on this machine.
-        embedded: True where the endpoint is the Azurite that the harness started. Credentials of
-            the environment have nothing to do with it.
-        throttled: True where the harness's own gateway stands before that Azurite.
+        table: Name of the stressed table.
+        tables: Suffixes of the names of all tables; most workloads have one table, suffix ``""``.
+        scenario_hash: Hash of the user's scenario file; a worker with another file refuses.
+        own_table: True if the run creates the table and deletes it.
+        session: Kind of session that sends.
+        fingerprint: Hash of endpoint and account; a worker with another endpoint refuses.
+        remote: True if the endpoint is not on this machine.
+        embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
+            the environment.
+        throttled: True if the embedded gateway stands before that Azurite.
     """
 
     run_id: str
@@ -55,20 +60,59 @@ class RunPlan:
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """Whole names of all its tables."""
-        return tuple(self.table + ending for ending in self.tables)
+        """Full names of all tables."""
+        return tuple(self.table + suffix for suffix in self.tables)
 
     def to_options(self) -> dict[str, Any]:
-        """The plan in the types that Locust can send."""
+        """The plan in types that Locust can serialize."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         content["profile"] = self.profile.model_dump(mode="json", exclude_unset=True)
         return content
 
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
-        """What `to_options` gave."""
+        """Restore the plan from the result of `to_options`."""
         profile = parse(content["profile"], source=content["profile_name"])
         return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
+
+    def endpoint(self, host: str) -> Endpoint:
+        """Return the endpoint that this worker sends to.
+
+        Args:
+            host: Locust's host.
+
+        Raises:
+            SetupError: the endpoint or the account is not the master's.
+        """
+        endpoint = endpoint_from(host, {} if self.embedded else os.environ)
+        if self.throttled:
+            endpoint = behind_gateway(endpoint)
+        if endpoint.fingerprint != self.fingerprint:
+            raise SetupError(
+                f"this worker would use account {endpoint.account!r} at {endpoint.host}, and the "
+                "master uses another one; give both the same host and credentials"
+            )
+        return endpoint
+
+    def session_options(
+        self, worker: int, endpoint: Endpoint, budget: Budget, clock: Clock
+    ) -> SessionOptions:
+        """Return the options of the session of worker number ``worker``."""
+        profile = self.profile
+        return SessionOptions(
+            endpoint=endpoint,
+            table=self.table,
+            run_id=self.run_id,
+            retry=retry_of(profile),
+            longest_wait_s=profile.retry.maximum_s,
+            budget=budget,
+            clock=clock,
+            # A random source of its own, so that retries do not change the list of operations.
+            rng=random.Random(f"{profile.seed}/{worker}/retry"),
+            connections=profile.session.connections,
+            connect_timeout_s=profile.session.connect_timeout_s,
+            read_timeout_s=profile.session.read_timeout_s,
+        )
 
 
 def new_plan(
@@ -81,30 +125,31 @@ def new_plan(
     endpoint: Endpoint,
     embedded: bool,
 ) -> RunPlan:
-    """The plan of a run that is prepared at ``now``, UTC.
+    """Make the plan of a run that is prepared at ``now``, UTC.
 
     Args:
-        session: Which kind of session sends; None is the profile's.
-        table: An existing table; None is one of the run's own, with a name of its own.
-        tables: Endings of the names of all tables that the workload has.
-        embedded: True where the endpoint is the harness's own Azurite.
+        session: Kind of session that sends; None takes the profile's.
+        table: Name of an existing table; None creates a table for the run.
+        tables: Suffixes of the names of all tables of the workload.
+        endpoint: The stressed endpoint.
+        embedded: True if the endpoint is the embedded Azurite.
 
     Raises:
-        SetupError: an existing table is to be used, but the workload has several; or the file of
-            a scenario cannot be read.
+        SetupError: ``table`` names one table but the workload has several, or the scenario file
+            cannot be read.
     """
     if table is not None and tables != ("",):
         raise SetupError(
-            f"--table names one table, and profile {named.name} has {len(tables)}: leave it out, "
-            "and the run makes its own"
+            f"--table names one table, and profile {named.name} has {len(tables)}: without "
+            "--table the run creates its own"
         )
-    # Two runs of the same seed must not get one name.
-    chance = random.SystemRandom()
+    # Two runs with the same seed must not get the same name.
+    system_random = random.SystemRandom()
     return RunPlan(
-        run_id=f"{now:%Y%m%dT%H%M%SZ}-{chance.getrandbits(32):08x}",
+        run_id=f"{now:%Y%m%dT%H%M%SZ}-{system_random.getrandbits(32):08x}",
         profile_name=named.name,
         profile=named.profile,
-        table=new_table_name(now, chance) if table is None else table,
+        table=new_table_name(now, system_random) if table is None else table,
         tables=tables,
         scenario_hash=fingerprint(named.profile.scenario),
         own_table=table is None,
@@ -114,56 +159,3 @@ def new_plan(
         embedded=embedded,
         throttled=endpoint.kind is EndpointKind.GATEWAY,
     )
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """One worker's part of a run; sent again whenever it changes. Times are UTC seconds.
-
-    Attributes:
-        rank: Number of the worker among ``count``, dense.
-        budget: Billable transactions it may make in all; None is without bound.
-        epoch_s: When the schedule began.
-        from_s: Seconds of the schedule from which on it holds, for every worker the same.
-        hold: From when on, in seconds of the schedule, the rate of all workers together is
-            another, and which; None is the profile's.
-        window: The measured window; None while it is not open.
-        told_s: When the master said so.
-    """
-
-    run_id: str
-    rank: int
-    count: int
-    budget: int | None
-    epoch_s: float
-    from_s: float
-    hold: tuple[float, float] | None
-    window: tuple[float, float] | None
-    told_s: float
-
-    def clock_problem(self, now_s: float) -> str | None:
-        """Why the clock of who hears it at ``now_s``, UTC, cannot be used, as a sentence, or None.
-
-        What workers count is put together by the second, and they begin and end by the clock.
-        """
-        ahead_s = now_s - self.told_s
-        if abs(ahead_s) <= CLOCKS_WITHIN_S:
-            return None
-        way = "ahead of" if ahead_s > 0 else "behind"
-        return (
-            f"its clock is {abs(ahead_s):,.0f} s {way} the master's, and seconds are put "
-            "together by the clock; let both machines keep the time (NTP)"
-        )
-
-    def to_message(self) -> dict[str, Any]:
-        """The share in the types that Locust can send."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_message(cls, content: dict[str, Any]) -> Self:
-        """What `to_message` gave."""
-        pairs = {
-            name: None if content[name] is None else tuple(content[name])
-            for name in ("hold", "window")
-        }
-        return cls(**{**content, **pairs})

@@ -1,66 +1,92 @@
-"""What the command line and the start form choose: the profile, the user class, the time."""
+"""What the command line and the start form of the web UI ask for: profile, users, time, aliases."""
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import os
+import secrets
+
 from locust.env import Environment
 
+from harness.measure.counts.redaction import Aliases
 from harness.model.errors import SetupError
-from harness.profile.load import DEFAULT_PROFILE, NamedProfile, resolve, shipped_directory
-from harness.swarm.users import TableUser
+from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve, shipped_directory
+from harness.swarm.worker.users import TableUser
+
+REDACT_SECRET = "STRESS_REDACT_SECRET"
+"""Environment variable with a secret that gives the same aliases in every run."""
+_SECRET_BYTES = 32
 
 
-class Choices:
-    """Turns Locust's options, and what its form posts, into a profile.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FormValues:
+    """The values of the start form; None takes the profile's.
+
+    Attributes:
+        profile: Name of a shipped profile. Empty, or equal to ``--profile``, it is the profile of
+            the command line, which may be a file.
+        run_time_s: Length of the measured window, or of a whole search.
+        users: Number of users.
+        spawn_rate_per_s: Users started per second.
+    """
+
+    profile: str
+    run_time_s: int | None
+    users: int | None
+    spawn_rate_per_s: float | None
+
+
+class RunOptions:
+    """Turns the command line, and the values of the start form, into a profile.
 
     Args:
         environment: Locust's.
+
+    Attributes:
+        started_with: Name or file of the profile of the command line.
     """
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._options = environment.parsed_options
-        self._started_with = self._options.profile or DEFAULT_PROFILE
+        self.started_with = self._options.profile or DEFAULT_PROFILE
 
-    def at_the_start(self) -> NamedProfile:
-        """The profile of the command line. What Locust is not told is filled in from it.
+    def profile_of_command_line(self) -> NamedProfile:
+        """Return the profile of the command line; fill missing options of Locust in from it.
 
         Raises:
-            SetupError: there is no such profile, it is wrong, or its user class is missing.
+            SetupError: the profile does not exist or is invalid, or its user class is missing.
         """
         options = self._options
         if options.class_picker:
-            raise SetupError("--class-picker does not go here: the profile names the user class")
+            raise SetupError("--class-picker is not supported: the profile names the user class")
         run_time_s = None if options.run_time is None else int(options.run_time)
-        named = self._resolve(self._started_with, run_time_s, options.num_users, options.spawn_rate)
+        named = self._resolve(self.started_with, run_time_s, options.num_users, options.spawn_rate)
         load = named.profile.load
         if options.num_users is None:
             options.num_users = load.users
         if options.spawn_rate is None:
             options.spawn_rate = load.spawn_rate_per_s
-        options.profile = self._started_with
+        options.profile = self.started_with
         if options.headless or options.autostart:
-            # The timer is ours: Locust's would count loading and settling too.
+            # Locust's timer would include loading and settling.
             options.run_time = None
             options.only_summary = True
         return named
 
-    def from_form(
-        self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
-    ) -> NamedProfile:
-        """The profile that the start form asks for.
-
-        Args:
-            name: A shipped one's; empty, or as Locust was started with, is the one of the start,
-                which may be a file.
-            run_time_s: Length of the measured window, or the most that a search may take; None is
-                the profile's.
-            users: How many users; None is the profile's.
-            rate_per_s: How many of them are started in a second; None is the profile's.
+    def profile_of_form(self, values: FormValues) -> NamedProfile:
+        """Return the profile that the start form asks for.
 
         Raises:
-            SetupError: as `at_the_start`.
+            SetupError: the profile does not exist or is invalid, or its user class is missing.
         """
-        return self._resolve(name or self._started_with, run_time_s, users, rate_per_s)
+        return self._resolve(
+            values.profile or self.started_with,
+            values.run_time_s,
+            values.users,
+            values.spawn_rate_per_s,
+        )
 
     def _resolve(
         self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
@@ -75,13 +101,13 @@ class Choices:
             overrides,
             run_time_s=run_time_s,
             directory=shipped_directory(),
-            paths=name == self._started_with,
+            paths=name == self.started_with,
         )
         self._choose_user_class(named)
         return named
 
     def _choose_user_class(self, named: NamedProfile) -> None:
-        """Only one class runs: the one named on the command line, else the profile's."""
+        """Run one user class only: that of the command line, else that of the profile."""
         environment = self._environment
         available = {
             cls.__name__: cls
@@ -96,7 +122,15 @@ class Choices:
         elif len(available) == 1:
             environment.user_classes = list(available.values())
         else:
-            there = ", ".join(sorted(available)) or "none"
+            existing = ", ".join(sorted(available)) or "none"
             raise SetupError(
-                f"profile {named.name} wants the user class {wanted}; the locustfile has {there}"
+                f"profile {named.name} needs the user class {wanted}; the locustfile has {existing}"
             )
+
+
+def aliases_of(options: argparse.Namespace) -> Aliases | None:
+    """Return the aliases that ``--redact-keys`` asks for; None if keys are shown."""
+    if not options.redact_keys:
+        return None
+    secret = os.environ.get(REDACT_SECRET)
+    return Aliases(secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES))

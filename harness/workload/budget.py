@@ -27,6 +27,10 @@ class Budget:
         self.spent += 1
         return True
 
+    def overdraw(self) -> None:
+        """Count a request that nobody could hold back."""
+        self.spent += 1
+
     @property
     def exhausted(self) -> bool:
         """True where nothing more may be sent."""

@@ -1,6 +1,6 @@
-"""A source driven without a service: everything it asks for is done at once.
+"""A source driven without a service: every operation succeeds at once.
 
-What a profile would send is seen so before anything is sent.
+This shows what a profile would send before anything is sent.
 """
 
 from __future__ import annotations
@@ -10,59 +10,77 @@ from collections.abc import Iterator
 
 from harness.model.counting import entity_count
 from harness.model.entity import ETAG
+from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
-from harness.workload.source import Source
+from harness.workload.operation_source import OperationSource, next_operation, steps_of
 
 _MOST_LOADED = 20_000
-"""Rows that are remembered one by one; of more every row is taken to be there."""
+"""If more rows are loaded, every row is assumed to exist instead of tracking each."""
+_MOST_EMPTY_TASKS = 1_000
 
-_Row = tuple[str, str, str]
+_RowName = tuple[str, str, str]
 
 
-def operations(source: Source, rng: random.Random) -> Iterator[Operation]:
-    """What ``source`` sends, task after task, without end."""
+def operations(source: OperationSource, rng: random.Random) -> Iterator[Operation]:
+    """The operations of ``source``, task after task, without end."""
+    return (operation for _, operation in operations_by_task(source, rng))
+
+
+def operations_by_task(
+    source: OperationSource, rng: random.Random
+) -> Iterator[tuple[int, Operation]]:
+    """The operations of ``source`` without end, each with the number of its task.
+
+    Raises:
+        SetupError: 1,000 tasks in a row have no operation.
+        Exception: whatever the source raises.
+    """
     rows = _Rows(source)
+    number = empty = 0
     while True:
-        operation: Operation | None = source.next(rng)
+        number += 1
+        steps = steps_of(source.next_task(rng))
+        operation = next_operation(steps)
+        empty = empty + 1 if operation is None else 0
+        if empty == _MOST_EMPTY_TASKS:
+            raise SetupError(f"{empty:,} tasks in a row yielded no operation")
         while operation is not None:
-            yield operation
-            result = rows.do(operation)
-            operation = None if operation.then is None else operation.then(result)
+            yield number, operation
+            operation = next_operation(steps, rows.perform(operation))
 
 
 class _Rows:
-    """The rows that would be there."""
+    """The rows that would exist."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: OperationSource) -> None:
         self._all = source.loaded_entities > _MOST_LOADED
-        self._there: set[_Row] = set()
+        self._existing: set[_RowName] = set()
         if not self._all:
             for operation in source.loading():
-                self.do(operation)
+                self.perform(operation)
 
-    def do(self, operation: Operation) -> Result:
-        """Do it as the service would."""
+    def perform(self, operation: Operation) -> Result:
+        """The result that a service without failures would give."""
         for part in operation.parts or (operation,):
             row = (part.table, part.partition_key, part.row_key)
             if part.kind is Kind.DELETE:
-                self._there.discard(row)
+                self._existing.discard(row)
             elif not part.kind.reads:
-                self._there.add(row)
+                self._existing.add(row)
         outcome, value = Outcome.SUCCESS, None
         if operation.kind is Kind.POINT_QUERY:
             row = (operation.table, operation.partition_key, operation.row_key)
-            if self._all or row in self._there:
+            if self._all or row in self._existing:
                 value = {ETAG: 'W/"imagined"'}
             else:
                 outcome = Outcome.NOT_FOUND
-        walked = 0 if operation.walks is None else operation.walks.entities
         return Result(
             operation=operation,
             outcome=outcome,
             sent_s=0.0,
             done_s=0.0,
             attempts=(Attempt(status=200, sent_s=0.0, latency_s=0.0),),
-            entities=entity_count(operation, outcome, max(1, walked)),
+            entities=entity_count(operation, outcome, max(1, operation.key_range.entities or 0)),
             value=[] if operation.kind is Kind.QUERY else value,
         )

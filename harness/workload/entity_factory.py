@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from harness.model.entity import EdmValue, Int64, characters, stored_size
 
 RUN_PROPERTY = "StressRun"
-"""Every entity that a run writes carries the run's id in this property."""
+"""Property with the run id, in every entity that a run writes."""
 NUMBER_PROPERTY = "Number"
-"""Number of an entity among all of its table, loaded ones first."""
+"""Property with the number of the entity in its table; loaded entities come first."""
 GROUP_PROPERTY = "Group"
-"""One of `GROUPS`, by the entity's number: a filter on it returns a known share of any range.
+"""Property with one of `GROUPS` numbers: a filter on it returns a known share of any range.
 
-Neighbours are in groups far apart, so that a short range has its share too.
+Neighbours are in distant groups, so that this holds for short ranges too.
 """
 GROUPS = 1000
 _GROUP_STEP = 621
-"""Has no divisor in common with `GROUPS`, and is near its golden section."""
+"""Coprime with `GROUPS`, and near its golden section."""
 
 _TEXT_CHARACTERS = 30_000
 """Characters of one text property: under 64 KiB, however the service measures it."""
@@ -82,13 +82,13 @@ class EntityFactory:
         return made
 
     def marked(self, own: Mapping[str, EdmValue]) -> dict[str, EdmValue]:
-        """The properties ``own`` of an application, marked as the run's."""
+        """The properties ``own`` of an application, with the run id."""
         return {**own, RUN_PROPERTY: self._run_id}
 
     def filled(
         self, partition_key: str, row_key: str, own: Mapping[str, EdmValue]
     ) -> dict[str, EdmValue]:
-        """The properties ``own`` of an application, marked, and filled up to the wanted size."""
+        """The properties ``own`` of an application, with the run id, filled up to the size."""
         made = self.marked(own)
         _fill(made, self.size_bytes - stored_size(partition_key, row_key, made))
         return made
@@ -108,7 +108,7 @@ class EntityFactory:
 
 
 def _fill(made: dict[str, EdmValue], missing: int) -> int:
-    """Add text until fewer than ``missing`` bytes are missing than a property takes: how many."""
+    """Add text properties; returns the bytes still missing, too few for another property."""
     text = 0
     while missing > 0:
         name = f"Text{text}"
@@ -123,7 +123,7 @@ def _fill(made: dict[str, EdmValue], missing: int) -> int:
 
 
 def wire_bytes(partition_key: str, row_key: str, properties: Mapping[str, EdmValue]) -> int:
-    """How many bytes an entity takes as the JSON that azure-data-tables makes of it, about.
+    """Approximate bytes of an entity in the JSON of azure-data-tables.
 
     The SDK annotates every value with its type but booleans and 32-bit integers, keys included.
     """

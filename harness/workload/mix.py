@@ -1,4 +1,4 @@
-"""What an application does, and how often: the actions of a profile's mix."""
+"""The actions of a mix and their weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 
 class Action(enum.StrEnum):
-    """What a task does. Most are one operation; the last ones are several.
+    """What a task does. Most actions are one operation; the last three are several.
 
-    Query types are those of the partitioning strategy, "Determine queries".
+    The query types are those of the partitioning strategy, "Determine queries".
     """
 
     POINT_QUERY = "point_query"
@@ -35,7 +35,7 @@ class Action(enum.StrEnum):
 
     @property
     def moves_rows(self) -> bool:
-        """Whether it adds or removes rows, so that a scan meanwhile cannot be told exactly."""
+        """Whether it inserts or deletes rows, which makes the count of a scan an estimate."""
         return self in _MOVING
 
 
@@ -45,7 +45,7 @@ _MOVING = frozenset((Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Actio
 _T = TypeVar("_T")
 
 
-class Mix(Generic[_T]):
+class ActionMix(Generic[_T]):
     """Draws an action in proportion to its weight."""
 
     __slots__ = ("_actions", "_cumulated", "_last", "_total")
@@ -59,10 +59,9 @@ class Mix(Generic[_T]):
 
     @property
     def actions(self) -> tuple[_T, ...]:
-        """What can be drawn."""
+        """The actions with a weight above 0."""
         return self._actions
 
     def draw(self, rng: random.Random) -> _T:
-        """The next action."""
         place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
         return self._actions[place if place < self._last else self._last]

@@ -1,13 +1,11 @@
-"""Operations as an application words them, ready to be sent: marked as the run's, filled, named.
+"""The operation factory: what an application calls to make its operations.
 
-What becomes of them is the caller's: ``then`` is what follows an operation in the same task.
+Entities are marked as the run's own and filled up to the wanted size.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from harness.model.entity import (
@@ -18,16 +16,17 @@ from harness.model.entity import (
     stored_size,
 )
 from harness.model.operation import (
+    ALL_KEYS,
     WHOLE_TABLE,
-    Follow,
+    KeyRange,
     Kind,
     Operation,
-    Range,
     new_operation,
     transaction,
 )
 from harness.model.outcome import Result
-from harness.workload.entities import EntityFactory, wire_bytes
+from harness.workload.entity_factory import EntityFactory, wire_bytes
+from harness.workload.operation_source import Steps
 
 PART_OVERHEAD_BYTES = 700
 """Headers and multipart borders of one operation in a transaction, about."""
@@ -53,12 +52,7 @@ def _bytes_sent(write: Operation) -> int:
     return most if most <= _ALWAYS_FITS else wire_bytes(write.partition_key, write.row_key, content)
 
 
-def _if_unchanged(update: Operation, result: Result) -> Operation | None:
-    read = entities_of(result)
-    return dataclasses.replace(update, etag=read[0][ETAG]) if read else None
-
-
-class Making:
+class OperationFactory:
     """Makes operations.
 
     Args:
@@ -86,27 +80,19 @@ class Making:
         if parts:
             yield self.transaction(parts) if len(parts) > 1 else parts[0]
 
-    def in_turn(self, operations: Sequence[Operation], done: Follow | None = None) -> Operation:
-        """The first of these, which leads to the next where it succeeded, and so on.
+    def in_sequence(self, operations: Iterable[Operation]) -> Generator[Operation, Result, bool]:
+        """Send operations one after the other until one fails: for ``yield from`` in a task.
 
-        What fails ends the task, and nothing makes up for what is not done then: so it is in an
-        application that keeps several partitions in step by itself.
+        Nothing is rolled back after a failure, as in an application that keeps several partitions
+        consistent by itself.
 
-        Args:
-            operations: One at least; what follows them otherwise is lost.
-            done: Called with the last result when all succeeded.
+        Returns:
+            Whether all of them succeeded.
         """
-        first, *rest = operations
-        return dataclasses.replace(first, then=partial(self.__next_in_turn, rest, done))
-
-    def __next_in_turn(
-        self, rest: Sequence[Operation], done: Follow | None, result: Result
-    ) -> Operation | None:
-        if not result.outcome.succeeded:
-            return None
-        if rest:
-            return self.in_turn(rest, done)
-        return None if done is None else done(result)
+        for operation in operations:
+            if not (yield operation).outcome.succeeded:
+                return False
+        return True
 
     def get(
         self,
@@ -116,7 +102,6 @@ class Making:
         table: str = "",
         name: str = "",
         select: Sequence[str] = (),
-        then: Follow | None = None,
     ) -> Operation:
         """Point query."""
         return new_operation(
@@ -126,7 +111,6 @@ class Making:
             table=table,
             name=name,
             select=tuple(select),
-            then=then,
         )
 
     def query(
@@ -135,31 +119,31 @@ class Making:
         *,
         table: str = "",
         name: str = "",
-        row_from: str | None = None,
-        row_before: str | None = None,
-        partition_from: str | None = None,
-        partition_before: str | None = None,
+        key_range: KeyRange = ALL_KEYS,
         filter: str | None = None,
         select: Sequence[str] = (),
         top: int | None = None,
-        walks: Range | None = None,
-        then: Follow | None = None,
     ) -> Operation:
-        """Query of a partition, or with None of several; ``walks`` says what is known of it."""
+        """Query of a partition, or of the whole table if ``partition_key`` is None.
+
+        Args:
+            partition_key: The partition.
+            table: Ending of the table's name.
+            name: Name of the operation in metrics and reports.
+            key_range: The keys to scan, and how many entities there are, if known.
+            filter: OData filter on properties.
+            select: Properties to return; empty is all.
+            top: The largest number of entities to return; None is all.
+        """
         return new_operation(
             kind=Kind.QUERY,
             partition_key=WHOLE_TABLE if partition_key is None else partition_key,
             table=table,
             name=name,
-            row_from=row_from,
-            row_before=row_before,
-            partition_from=partition_from,
-            partition_before=partition_before,
+            key_range=key_range,
             filter=filter,
             select=tuple(select),
             top=top,
-            walks=walks,
-            then=then,
         )
 
     def insert(
@@ -171,7 +155,6 @@ class Making:
         table: str = "",
         name: str = "",
         fill: bool = True,
-        then: Follow | None = None,
     ) -> Operation:
         """Insert of a new entity; see `write`."""
         return self.write(
@@ -182,7 +165,6 @@ class Making:
             table=table,
             name=name,
             fill=fill,
-            then=then,
         )
 
     def merge(
@@ -193,11 +175,10 @@ class Making:
         *,
         table: str = "",
         name: str = "",
-        then: Follow | None = None,
     ) -> Operation:
         """Update of some properties of an entity, which is inserted where it is not there."""
         return self.write(
-            Kind.UPSERT_MERGE, partition_key, row_key, properties, table=table, name=name, then=then
+            Kind.UPSERT_MERGE, partition_key, row_key, properties, table=table, name=name
         )
 
     def delete(
@@ -207,10 +188,9 @@ class Making:
         *,
         table: str = "",
         name: str = "",
-        then: Follow | None = None,
     ) -> Operation:
         """Delete of an entity, whatever it holds."""
-        return self.write(Kind.DELETE, partition_key, row_key, table=table, name=name, then=then)
+        return self.write(Kind.DELETE, partition_key, row_key, table=table, name=name)
 
     def write(
         self,
@@ -223,7 +203,6 @@ class Making:
         name: str = "",
         fill: bool = True,
         etag: str | None = None,
-        then: Follow | None = None,
     ) -> Operation:
         """A single write, alone or for a transaction.
 
@@ -237,7 +216,6 @@ class Making:
             fill: Whether an entity that is inserted or replaced is filled up to
                 ``entity.size_bytes``; one that is merged never is.
             etag: Update or delete only if the entity still has this ETag.
-            then: What follows.
         """
         content = properties
         if properties is not None and fill and kind not in (Kind.UPSERT_MERGE, Kind.UPDATE_MERGE):
@@ -252,7 +230,6 @@ class Making:
             name=name,
             properties=content,
             etag=etag,
-            then=then,
         )
 
     def edit(
@@ -263,35 +240,34 @@ class Making:
         *,
         table: str = "",
         name: str = "edit",
-    ) -> Operation:
-        """Read an entity, then change it unless somebody else did meanwhile (optimistic locking).
+    ) -> Steps:
+        """Read an entity, then update it if it has not changed since (optimistic locking).
 
-        A lost race ends as `Outcome.PRECONDITION`; nothing is tried again.
+        A lost race ends as `Outcome.PRECONDITION` and is not retried.
 
         Args:
-            partition_key: Where it is.
-            row_key: Where it is.
-            change: Properties that are merged.
+            partition_key: Of the entity.
+            row_key: Of the entity.
+            change: Properties to merge.
             table: Ending of the table's name.
-            name: What the application calls the update.
+            name: Name of the update in metrics and reports.
         """
-        update = self.write(
-            Kind.UPDATE_MERGE, partition_key, row_key, change, table=table, name=name
-        )
-        return self.get(
-            partition_key,
-            row_key,
-            table=table,
-            name="read_for_edit",
-            then=partial(_if_unchanged, update),
-        )
+        result = yield self.get(partition_key, row_key, table=table, name="read_for_edit")
+        for read in entities_of(result):
+            yield self.write(
+                Kind.UPDATE_MERGE,
+                partition_key,
+                row_key,
+                change,
+                table=table,
+                name=name,
+                etag=read[ETAG],
+            )
 
-    def transaction(
-        self, parts: Sequence[Operation], *, name: str = "", then: Follow | None = None
-    ) -> Operation:
+    def transaction(self, parts: Sequence[Operation], *, name: str = "") -> Operation:
         """Entity group transaction of single writes in one partition.
 
         Raises:
             ValueError: they cannot be one; the message says why.
         """
-        return transaction(tuple(parts), name=name, then=then)
+        return transaction(tuple(parts), name=name)

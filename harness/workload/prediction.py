@@ -1,11 +1,10 @@
-"""Where the load will fall, from the mix and the keys alone.
+"""Prediction of the load on partitions, from the mix and the keys alone.
 
-The source is driven without a service. What each operation counts for is added up by partition
-and by range of key order, because neighbouring keys may be served together ("range partitions"
-of the partitioning strategy).
+A dry run adds up the entity counts by partition and by key range, because one server may serve
+neighbouring keys ("range partitions" of the partitioning strategy).
 
-Of many counts the largest is large by chance too. So one half of the operations says which
-partition and which range are the hottest, and the other half how hot they are.
+The largest of many random counts overestimates. Therefore one half of the operations selects the
+hottest partition and range, and the other half measures their shares.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from typing import Self, TypeVar
 from harness.model.operation import Operation, over_partitions
 
 RANGES = 20
-"""The key order of each table is cut into so many ranges, each with as many of its partitions."""
+"""Number of ranges of each table, with equal numbers of partitions."""
 SAMPLE = 8_000
-"""Operations that a prediction is made of, whoever asks for it, so that all say the same. The start
-of a run waits for them; more would be hardly closer."""
+"""Operations in a prediction. The start of a run waits for them; more would hardly improve it."""
 _MOST_PARTITIONS = 20_000
-"""Enough to cut ranges by; of more loaded partitions every n-th is taken."""
+"""If more partitions are loaded, every n-th of them defines the ranges."""
 _BLOCK = 50
-"""Operations that go to the same half: those of one task stay together."""
+"""Consecutive operations that go to the same half, so that most tasks stay together."""
 _T = TypeVar("_T")
 
 
@@ -35,12 +33,13 @@ class Prediction:
     """Shares of the entities that operations count for, from 0 to 1.
 
     Attributes:
-        hottest: Name of the partition with the largest share; empty where all is scans of many.
+        hottest: Name of the partition with the largest share; empty if every operation is a
+            query over several partitions.
         hottest_share: Its share.
         ranges: First and last loaded partition of each range.
-        hottest_range: Number of the range with the largest share; None where there is none.
+        hottest_range: Number of the range with the largest share; None if there is none.
         hottest_range_share: Its share.
-        over_partitions_share: Share of queries over several partitions, which belong to none.
+        over_partitions_share: Share of queries over several partitions.
     """
 
     hottest: str
@@ -52,14 +51,14 @@ class Prediction:
 
     @property
     def range_count(self) -> int:
-        """How many ranges the table of the hottest range is cut into; 0 where there is none."""
+        """Number of ranges of the table with the hottest range; 0 if there is none."""
         if self.hottest_range is None:
             return 0
         table, _ = table_and_key(self.ranges[self.hottest_range][0])
         return sum(table_and_key(first)[0] == table for first, _ in self.ranges)
 
     def account_rate_at(self, partition_per_s: float) -> float:
-        """Entities a second of all together at which the hottest partition has this rate."""
+        """Entities per second of the whole account when the hottest partition has this rate."""
         return partition_per_s / self.hottest_share if self.hottest_share else float("inf")
 
 
@@ -68,8 +67,8 @@ class KeyRanges:
 
     Args:
         bounds: First and last partition of each range, as `Prediction.ranges` has them. What
-            sorts before the first range of a table is counted for that one, as is for the last
-            what sorts behind it: a table that grows does so at its ends.
+            sorts before the first range of a table belongs to that range, and what sorts after
+            the last range to the last: a table grows at its ends.
     """
 
     def __init__(self, bounds: Iterable[tuple[str, str]]) -> None:
@@ -83,14 +82,14 @@ class KeyRanges:
 
     @classmethod
     def over(cls, partitions: Iterable[str]) -> Self:
-        """Ranges that hold as many of ``partitions`` each."""
+        """Ranges with equal numbers of ``partitions``."""
         tables: dict[str, list[str]] = {}
         for table, key in sorted({table_and_key(name) for name in partitions}):
             tables.setdefault(table, []).append(f"{table}/{key}" if table else key)
         return cls(bounds for loaded in tables.values() for bounds in _cut(loaded))
 
     def of(self, partition: str) -> int | None:
-        """Number of the range that a partition is in; None where its table has none."""
+        """Number of the range of a partition; None if its table has none."""
         table, key = table_and_key(partition)
         firsts = self._firsts.get(table)
         if firsts is None:
@@ -99,7 +98,7 @@ class KeyRanges:
 
 
 class LoadShares:
-    """Adds up what operations count for.
+    """Adds up the entity counts of operations.
 
     Args:
         partitions: Names of the loaded partitions, or an even choice of them.
@@ -114,7 +113,6 @@ class LoadShares:
         self._ranges = [collections.Counter[int](), collections.Counter[int]()]
 
     def add(self, operation: Operation) -> None:
-        """Count one operation."""
         entities, partition = operation.entities_asked, operation.partition
         half = self._seen // _BLOCK % 2
         self._seen += 1
@@ -128,7 +126,6 @@ class LoadShares:
             self._ranges[half][number] += entities
 
     def prediction(self) -> Prediction:
-        """What was counted."""
         partition = _largest(self._partitions, self._all)
         key_range = _largest(self._ranges, self._all)
         return Prediction(
@@ -148,7 +145,7 @@ def table_and_key(partition: str) -> tuple[str, str]:
 
 
 def thinned(names: Iterable[str], most: int = _MOST_PARTITIONS) -> tuple[list[str], int]:
-    """``names``, or where they are more than ``most`` every n-th of them; and their number."""
+    """``names``, or every n-th of them if there are more than ``most``; and their number."""
     kept: list[str] = []
     step, number = 1, 0
     for name in names:
@@ -171,7 +168,7 @@ def _cut(loaded: Sequence[str]) -> Iterable[tuple[str, str]]:
 def _largest(
     halves: Sequence[collections.Counter[_T]], everything: Sequence[int]
 ) -> tuple[_T, float] | None:
-    """What the first half counts most of, and the second half's share of it."""
+    """The item with the highest count in the first half, and its share in the second half."""
     choosing, telling = halves if everything[1] else (halves[0], halves[0])
     if not choosing:
         return None

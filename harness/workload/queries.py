@@ -1,8 +1,8 @@
-"""Queries over more than one entity, of every documented type, and what is known of their range.
+"""Queries over more than one entity, of every documented type, with the size of their key range.
 
-A range of entities that were created one after the other is a range of keys only where the scheme
-keeps that order. Where it does not, the same question walks a whole partition or a whole table:
-that is the price of scattered keys, and it is counted.
+Entities that were created one after the other are a range of keys only if the scheme keeps that
+order. If it does not, the same question scans a whole partition or table: that is the cost of
+scattered keys, and the harness counts it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range, new_operation
-from harness.workload.entities import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY
-from harness.workload.keys import KeyScheme
+from harness.model.operation import (
+    WHOLE_TABLE,
+    KeyRange,
+    Kind,
+    Operation,
+    new_key_range,
+    new_operation,
+)
+from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY
+from harness.workload.keys.scheme import KeyScheme
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
-    """What the queries of a mix ask for.
+    """Shape of the queries of a mix.
 
     Attributes:
         rows: Rows of a row range scan.
         partitions: Partitions of a partition range scan.
-        returned_share: Query density: the share of what is walked that a filter on a property
-            lets through, in thousandths; 1 is no filter.
+        returned_share: Query density: the share of the scanned entities that a filter returns,
+            in thousandths; 1 is no filter.
         select: Properties to return (projection); empty is all.
-        top: At most so many entities a query; None is all.
+        top: The largest number of entities a query returns; None is all.
     """
 
     rows: int = 100
@@ -40,8 +47,8 @@ class Queries:
 
     Args:
         scheme: Names the keys.
-        shape: What is asked for.
-        moving: Whether rows come and go meanwhile.
+        shape: Of the queries.
+        moving: Whether rows are inserted or deleted during the run.
     """
 
     def __init__(self, scheme: KeyScheme, shape: QueryShape, *, moving: bool) -> None:
@@ -62,22 +69,28 @@ class Queries:
             number = scheme.rows.before(partition) + first
             return self._query(
                 scheme.partition_key(partition),
-                walks=Range(rows, self._still),
+                new_key_range(entities=rows, exact=self._still),
                 numbers=(number, number + count),
             )
-        # New rows sort before or behind all that were loaded: such a range stays as it is.
+        # New rows sort before or after all loaded rows, so this range does not change.
         start, end = (first, first + count) if order > 0 else (first + count - 1, first - 1)
         return self._query(
             scheme.partition_key(partition),
-            walks=Range(count, True),
-            row_from=scheme.row_key(partition, start),
-            row_before=scheme.row_key(partition, end),
+            new_key_range(
+                row_from=scheme.row_key(partition, start),
+                row_before=scheme.row_key(partition, end),
+                entities=count,
+                exact=True,
+            ),
         )
 
     def partition(self, partition: int) -> Operation:
         """Everything of one partition."""
-        walks = Range(self._scheme.rows.of(partition), self._still)
-        return self._query(self._scheme.partition_key(partition), walks=walks)
+        entities = self._scheme.rows.of(partition)
+        return self._query(
+            self._scheme.partition_key(partition),
+            new_key_range(entities=entities, exact=self._still),
+        )
 
     def partition_range(self, rng: random.Random) -> Operation:
         """Partitions that were created one after the other: by key, if these keep the order."""
@@ -89,29 +102,29 @@ class Queries:
         if not scheme.in_order:
             return self._query(
                 WHOLE_TABLE,
-                walks=Range(rows.total, self._still),
+                new_key_range(entities=rows.total, exact=self._still),
                 numbers=(start_number, end_number),
             )
         return self._query(
             WHOLE_TABLE,
-            walks=Range(end_number - start_number, self._still),
-            partition_from=scheme.partition_key(first),
-            partition_before=scheme.partition_key(end) if end < scheme.count else None,
+            new_key_range(
+                partition_from=scheme.partition_key(first),
+                partition_before=scheme.partition_key(end) if end < scheme.count else None,
+                entities=end_number - start_number,
+                exact=self._still,
+            ),
         )
 
     def table(self) -> Operation:
         """Everything."""
-        return self._query(WHOLE_TABLE, walks=Range(self._scheme.rows.total, self._still))
+        entities = self._scheme.rows.total
+        return self._query(WHOLE_TABLE, new_key_range(entities=entities, exact=self._still))
 
     def _query(
         self,
         partition_key: str,
+        key_range: KeyRange,
         *,
-        walks: Range,
-        row_from: str | None = None,
-        row_before: str | None = None,
-        partition_from: str | None = None,
-        partition_before: str | None = None,
         numbers: tuple[int, int] | None = None,
     ) -> Operation:
         terms = [] if self._density is None else [self._density]
@@ -120,12 +133,8 @@ class Queries:
         return new_operation(
             kind=Kind.QUERY,
             partition_key=partition_key,
-            row_from=row_from,
-            row_before=row_before,
-            partition_from=partition_from,
-            partition_before=partition_before,
+            key_range=key_range,
             filter=" and ".join(terms) or None,
             select=self._shape.select,
             top=self._shape.top,
-            walks=walks,
         )

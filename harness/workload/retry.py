@@ -73,7 +73,7 @@ class ScheduledBackoff:
 
 
 def next_delay_s(
-    policy: RetryPolicy, attempts: Sequence[Attempt], rng: random.Random
+    policy: RetryPolicy, attempts: Sequence[Attempt], rng: random.Random, longest_s: float
 ) -> float | None:
     """Seconds until the operation is sent again, or None where it is not.
 
@@ -81,6 +81,8 @@ def next_delay_s(
         policy: The strategy of the profile.
         attempts: All attempts so far; the last one failed.
         rng: Source of the formula's random factor.
+        longest_s: What the service asks to wait (``Retry-After``) is honoured up to so many
+            seconds.
     """
     last = attempts[-1]
     if not is_retryable(last):
@@ -90,4 +92,4 @@ def next_delay_s(
         return None
     if last.fault is not None:
         return 0.0
-    return max(delay, last.retry_after_s)
+    return max(delay, min(last.retry_after_s, longest_s))

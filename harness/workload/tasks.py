@@ -1,36 +1,35 @@
-"""Tasks: what an application does in one go, which may be several operations one after the other.
+"""Tasks of a mix that need the result of one operation to choose the next.
 
-What follows depends on what became of the operation before it. Rows that a worker inserted are
-remembered, with their copies, when the service has acknowledged them, so that nothing is deleted,
-moved or read that was never there. What fails ends the task, but for copies: what fails there is
-not made up for, and readers of the copies will miss it.
+A worker remembers the rows that it inserted, with their copies, once the service has acknowledged
+them. Only such rows are deleted, moved or read later. A failed operation ends its task, except for
+copies: a failed copy is not repaired, and readers of the copies will miss it.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import cast
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Generic, TypeVar, cast
 
 from harness.model.entity import ETAG, Properties
 from harness.model.operation import Kind, Operation, new_operation, transaction
 from harness.model.outcome import Outcome, Result
-from harness.workload.keys import Key
-from harness.workload.remembered import ByPartition
+from harness.workload.keys.scheme import Key
+from harness.workload.operation_source import Steps, Task
 
+_T = TypeVar("_T")
 _COMING_AND_GOING = frozenset((Kind.INSERT, Kind.DELETE))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    """A row to be written, or one that was.
+class TaskRow:
+    """A new row, or one that was written.
 
     Attributes:
-        key: Its key.
-        number: Which entity it is.
-        copies: Further keys under which it is stored too, each with the table's ending.
+        key: Its first key.
+        number: Number of the entity.
+        copies: Its further keys, each with the ending of the table's name.
     """
 
     key: Key
@@ -39,37 +38,37 @@ class Write:
 
 
 class Tasks:
-    """Makes the operations of tasks.
+    """Makes tasks, and remembers the rows that they inserted.
 
     Args:
-        new: Gives the next new row, for the partition that was drawn.
-        content: Gives the properties of the entity with this key and number.
-        remembered: So many rows that were inserted alone, and as many of transactions; the oldest
-            are forgotten beyond it.
+        new: Makes the next new row for a drawn partition.
+        content: Makes the properties of the entity with this key and number.
+        remembered: Number of remembered rows that were inserted alone, and of those inserted by
+            transactions; the oldest are forgotten first.
     """
 
     def __init__(
         self,
-        new: Callable[[int], Write],
+        new: Callable[[int], TaskRow],
         content: Callable[[Key, int], Properties],
         remembered: int = 100_000,
     ) -> None:
         self._new = new
         self._content = content
-        self._rows: collections.deque[Write] = collections.deque(maxlen=remembered)
-        self._of_transactions = ByPartition[Write](remembered)
+        self._rows: collections.deque[TaskRow] = collections.deque(maxlen=remembered)
+        self._of_transactions = ByPartition[TaskRow](remembered)
 
     @property
     def known(self) -> int:
-        """Rows that this worker inserted and remembers."""
+        """Number of remembered rows that were inserted alone."""
         return len(self._rows)
 
-    def newest(self, age: int) -> Write | None:
-        """The row that was inserted so many rows ago; None where it was not by this worker."""
+    def newest(self, age: int) -> TaskRow | None:
+        """The remembered row of this age, 0 being the newest; None if there are not so many."""
         return self._rows[-1 - age] if age < len(self._rows) else None
 
     def write(self, kind: Kind, key: Key, number: int) -> Operation:
-        """One write of an entity that is there."""
+        """A single write of an existing entity."""
         return new_operation(
             kind=kind,
             partition_key=key.partition_key,
@@ -78,127 +77,120 @@ class Tasks:
         )
 
     def series_merge(self, key: Key, *, hour: int) -> Operation:
-        """A data series in one entity: the value of one hour is merged into it.
+        """Merge the value of one hour into an entity that holds a data series.
 
-        Nothing but this property is sent (performance checklist, "Storing data series in a single
+        Only this property is sent (performance checklist, "Storing data series in a single
         entity").
         """
         name = f"Hour{hour:02d}"
         return _operation(Kind.UPSERT_MERGE, key, {name: hour * 1.5}, name="series_merge")
 
-    def insert(self, partition: int) -> Operation:
+    def insert(self, partition: int) -> Steps:
         """Insert a new row, then its copies."""
         return self._insert(self._new(partition))
 
-    def _insert(self, row: Write, name: str = "") -> Operation:
-        return _operation(
-            Kind.INSERT,
-            row.key,
-            self._content(row.key, row.number),
-            name=name,
-            then=partial(self._inserted, row),
+    def _insert(self, row: TaskRow, name: str = "") -> Steps:
+        result = yield _operation(
+            Kind.INSERT, row.key, self._content(row.key, row.number), name=name
         )
+        if result.outcome.succeeded:
+            self._rows.append((yield from self._insert_copies(row)))
 
-    def _inserted(self, row: Write, result: Result) -> Operation | None:
-        if not result.outcome.succeeded:
-            return None
-        return _Copying(self._content, added=[row], remember=self._rows.append).next()
+    def _insert_copies(self, row: TaskRow) -> Generator[Operation, Result, TaskRow]:
+        """Insert the copies of an inserted row; returns the row with those that succeeded."""
+        if not row.copies:
+            return row
+        inserted = []
+        for table, key in row.copies:
+            content = self._content(key, row.number)
+            result = yield _operation(Kind.INSERT, key, content, table=table, name="insert_copy")
+            if result.outcome.succeeded:
+                inserted.append((table, key))
+        return dataclasses.replace(row, copies=tuple(inserted))
 
-    def delete(self, partition: int) -> Operation:
-        """Delete the oldest row that was inserted, then its copies; without one, insert one."""
+    def delete(self, partition: int) -> Steps:
+        """Delete the oldest inserted row, then its copies; insert one if there is none."""
         if not self._rows:
             return self.insert(partition)
-        row = self._rows.popleft()
-        return _operation(Kind.DELETE, row.key, then=partial(self._deleted, row, None))
+        return self._delete(self._rows.popleft())
 
-    def _deleted(
-        self, row: Write, done: Callable[[], Operation] | None, result: Result
-    ) -> Operation | None:
-        if not result.outcome.succeeded:
-            return None
-        return _Copying(self._content, removed=[row], done=done).next()
+    def _delete(self, row: TaskRow) -> Steps:
+        result = yield _operation(Kind.DELETE, row.key)
+        if result.outcome.succeeded:
+            yield from self._delete_copies(row)
 
-    def conditional_update(self, key: Key, number: int) -> Operation:
-        """Read an entity, then change it only if nobody did meanwhile (optimistic locking)."""
-        return _operation(
-            Kind.POINT_QUERY,
-            key,
-            name="read_for_update",
-            then=partial(self._update_if_unchanged, key, number),
-        )
+    def _delete_copies(self, row: TaskRow) -> Steps:
+        for table, key in row.copies:
+            yield _operation(Kind.DELETE, key, table=table, name="delete_copy")
 
-    def _update_if_unchanged(self, key: Key, number: int, result: Result) -> Operation | None:
-        if not result.outcome.succeeded:
-            return None
-        read = cast(Mapping[str, str], result.value)
-        return _operation(
-            Kind.UPDATE_MERGE,
-            key,
-            self._content(key, number),
-            name="conditional_update",
-            etag=read[ETAG],
-        )
+    def conditional_update(self, key: Key, number: int) -> Steps:
+        """Read an entity, then update it if it has not changed since (optimistic locking)."""
+        result = yield _operation(Kind.POINT_QUERY, key, name="read_for_update")
+        if result.outcome.succeeded:
+            yield _operation(
+                Kind.UPDATE_MERGE,
+                key,
+                self._content(key, number),
+                name="conditional_update",
+                etag=cast(Mapping[str, str], result.value)[ETAG],
+            )
 
-    def read_then_write(self, row: Write) -> Operation:
-        """Read an entity to find out whether to insert or to update it.
+    def read_then_write(self, row: TaskRow) -> Steps:
+        """Read an entity to decide between insert and update.
 
-        The performance checklist, "Upsert", advises against it; so its price can be measured.
+        The performance checklist, "Upsert", advises against it; this measures what it costs.
         """
-        return _operation(
-            Kind.POINT_QUERY,
-            row.key,
-            name="read_before_write",
-            then=partial(self._insert_or_update, row),
-        )
-
-    def _insert_or_update(self, row: Write, result: Result) -> Operation | None:
+        result = yield _operation(Kind.POINT_QUERY, row.key, name="read_before_write")
         if result.outcome is Outcome.NOT_FOUND:
-            return self._insert(row, name="insert_after_read")
-        if not result.outcome.succeeded:
-            return None
-        content = self._content(row.key, row.number)
-        return _operation(Kind.UPDATE_MERGE, row.key, content, name="update_after_read")
+            yield from self._insert(row, name="insert_after_read")
+        elif result.outcome.succeeded:
+            content = self._content(row.key, row.number)
+            yield _operation(Kind.UPDATE_MERGE, row.key, content, name="update_after_read")
 
-    def key_change(self, partition: int) -> Operation:
-        """Give a row another key, which is to delete and to insert it; without one, insert one.
+    def key_change(self, partition: int) -> Steps:
+        """Give the oldest inserted row another key: delete it, then insert it under the new key.
 
-        Within a partition one transaction does both. Between partitions, and with copies, the
-        entity is lost where a later step fails.
+        One transaction does both within a partition. Between partitions, or with copies, the
+        entity is lost if a later step fails. If there is no inserted row, one is inserted.
         """
         if not self._rows:
             return self.insert(partition)
         old, new = self._rows.popleft(), self._new(partition)
         if old.copies or new.copies or old.key.partition_key != new.key.partition_key:
-            insert = partial(self._insert, new, name="key_change_insert")
-            then = partial(self._deleted, old, insert)
-            return _operation(Kind.DELETE, old.key, name="key_change_delete", then=then)
-        return transaction(
-            (
-                _operation(Kind.DELETE, old.key),
-                _operation(Kind.INSERT, new.key, self._content(new.key, new.number)),
-            ),
-            name="key_change",
-            then=partial(self._inserted, new),
-        )
+            return self._delete_and_insert(old, new)
+        return self._replace(old, new)
 
-    def transaction(self, partition: int, touched: Iterable[tuple[Kind, Key, int]]) -> Operation:
+    def _delete_and_insert(self, old: TaskRow, new: TaskRow) -> Steps:
+        result = yield _operation(Kind.DELETE, old.key, name="key_change_delete")
+        if result.outcome.succeeded:
+            yield from self._delete_copies(old)
+            yield from self._insert(new, name="key_change_insert")
+
+    def _replace(self, old: TaskRow, new: TaskRow) -> Steps:
+        delete = _operation(Kind.DELETE, old.key)
+        insert = _operation(Kind.INSERT, new.key, self._content(new.key, new.number))
+        result = yield transaction((delete, insert), name="key_change")
+        if result.outcome.succeeded:
+            self._rows.append(new)
+
+    def transaction(self, partition: int, touched: Iterable[tuple[Kind, Key, int]]) -> Task:
         """Entity group transaction.
 
         Args:
             partition: The partition that was drawn.
-            touched: For each part what it does, and a row that is there. Inserts take new rows
-                instead, deletes rows that an earlier transaction inserted; without one they are
-                inserts.
+            touched: Kind, key and number of an existing row for each operation. An insert takes
+                a new row instead. A delete takes a row that an earlier transaction inserted; if
+                there is none, it becomes an insert.
         """
         wanted = list(touched)
-        # One transaction stays in one partition: that of the rows that are there, if it touches
-        # any; else that of the first new row, also where the next one would begin another.
-        there = [key for kind, key, _ in wanted if kind not in _COMING_AND_GOING]
-        new = None if there else self._new(partition)
-        home = there[0].partition_key if new is None else new.key.partition_key
+        # A transaction stays in one partition: that of the existing rows, if it has any; else
+        # that of the first new row, even if the next new row would go to another partition.
+        existing = [key for kind, key, _ in wanted if kind not in _COMING_AND_GOING]
+        new = None if existing else self._new(partition)
+        home = existing[0].partition_key if new is None else new.key.partition_key
         parts: list[Operation] = []
-        added: list[Write] = []
-        removed: list[Write] = []
+        added: list[TaskRow] = []
+        removed: list[TaskRow] = []
         for kind, key, number in wanted:
             if kind not in _COMING_AND_GOING:
                 parts.append(_operation(kind, key, self._content(key, number)))
@@ -206,83 +198,30 @@ class Tasks:
                 removed.append(row)
                 parts.append(_operation(kind, row.key))
             else:
-                made, new = new or self._new(partition), None
+                created, new = new or self._new(partition), None
                 row = dataclasses.replace(
-                    made, key=dataclasses.replace(made.key, partition_key=home)
+                    created, key=dataclasses.replace(created.key, partition_key=home)
                 )
                 added.append(row)
                 parts.append(_operation(Kind.INSERT, row.key, self._content(row.key, row.number)))
-        then = partial(self._transacted, added, removed) if added or removed else None
-        return transaction(tuple(parts), then=then)
+        operation = transaction(tuple(parts))
+        if not added and not removed:
+            return operation
+        return self._transact(operation, added, removed)
 
-    def _transacted(
-        self, added: list[Write], removed: list[Write], result: Result
-    ) -> Operation | None:
+    def _transact(
+        self, operation: Operation, added: list[TaskRow], removed: list[TaskRow]
+    ) -> Steps:
+        result = yield operation
         if not result.outcome.succeeded:
-            return None
-        remember = self._remember_of_transaction
-        return _Copying(self._content, added=added, removed=removed, remember=remember).next()
-
-    def _remember_of_transaction(self, row: Write) -> None:
-        self._of_transactions.add(row.key.partition_key, row)
-
-
-class _Copying:
-    """Keeps the copies of rows in step, one operation after the other.
-
-    Args:
-        content: Gives the properties of the entity with this key and number.
-        added: Rows that are there now; their copies are inserted.
-        removed: Rows that are not there any more; their copies are deleted.
-        remember: Given each added row at the end, with the copies that were acknowledged.
-        done: Gives what follows in the same task.
-    """
-
-    def __init__(
-        self,
-        content: Callable[[Key, int], Properties],
-        *,
-        added: Sequence[Write] = (),
-        removed: Sequence[Write] = (),
-        remember: Callable[[Write], None] | None = None,
-        done: Callable[[], Operation] | None = None,
-    ) -> None:
-        self._content = content
-        self._added = added
-        self._remember = remember
-        self._done = done
-        self._inserts = collections.deque(
-            (place, *copy) for place, row in enumerate(added) for copy in row.copies
-        )
-        self._deletes = collections.deque(copy for row in removed for copy in row.copies)
-        self._kept: list[list[tuple[str, Key]]] = [[] for _ in added]
-
-    def next(self) -> Operation | None:
-        """The next operation; None at the end."""
-        if self._inserts:
-            place, table, key = self._inserts.popleft()
-            return _operation(
-                Kind.INSERT,
-                key,
-                self._content(key, self._added[place].number),
-                table=table,
-                name="insert_copy",
-                then=partial(self._inserted, place, (table, key)),
-            )
-        if self._deletes:
-            table, key = self._deletes.popleft()
-            return _operation(
-                Kind.DELETE, key, table=table, name="delete_copy", then=lambda _: self.next()
-            )
-        if self._remember is not None:
-            for row, kept in zip(self._added, self._kept, strict=True):
-                self._remember(dataclasses.replace(row, copies=tuple(kept)))
-        return None if self._done is None else self._done()
-
-    def _inserted(self, place: int, copy: tuple[str, Key], result: Result) -> Operation | None:
-        if result.outcome.succeeded:
-            self._kept[place].append(copy)
-        return self.next()
+            return
+        inserted = []
+        for row in added:
+            inserted.append((yield from self._insert_copies(row)))
+        for row in removed:
+            yield from self._delete_copies(row)
+        for row in inserted:
+            self._of_transactions.add(row.key.partition_key, row)
 
 
 def _operation(
@@ -293,7 +232,6 @@ def _operation(
     table: str = "",
     name: str = "",
     etag: str | None = None,
-    then: Callable[[Result], Operation | None] | None = None,
 ) -> Operation:
     return new_operation(
         kind=kind,
@@ -303,5 +241,40 @@ def _operation(
         name=name,
         properties=properties,
         etag=etag,
-        then=then,
     )
+
+
+class ByPartition(Generic[_T]):
+    """Remembered rows; the oldest of each partition can be taken.
+
+    Args:
+        most: The largest number of rows, of all partitions together.
+    """
+
+    __slots__ = ("_count", "_most", "_rows")
+
+    def __init__(self, most: int) -> None:
+        self._rows: dict[str, collections.deque[_T]] = {}
+        self._most = most
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, partition_key: str, row: _T) -> None:
+        """Remember a row; beyond the bound, forget one of the partition known for longest."""
+        self._rows.setdefault(partition_key, collections.deque()).append(row)
+        self._count += 1
+        if self._count > self._most:
+            self.take(next(iter(self._rows)))
+
+    def take(self, partition_key: str) -> _T | None:
+        """Remove and return the oldest row of this partition; None if there is none."""
+        rows = self._rows.get(partition_key)
+        if rows is None:
+            return None
+        self._count -= 1
+        row = rows.popleft()
+        if not rows:
+            del self._rows[partition_key]
+        return row

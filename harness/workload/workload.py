@@ -1,7 +1,7 @@
-"""What is sent: a mix of actions over the keys of a scheme.
+"""The operation source of a mix: weighted actions over the keys of a scheme.
 
-The list of operations depends on the arguments, the random source and what became of earlier
-operations alone: the same seed gives the same list.
+The operations depend only on the arguments, the random source and the results of earlier
+operations: the same seed gives the same list.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 from harness.model.operation import Kind, Operation, new_operation, transaction
-from harness.workload.entities import EntityFactory
-from harness.workload.keys import Key, KeyScheme, new_key
-from harness.workload.mix import Action, Mix
-from harness.workload.pickers import Picker
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import Picker
+from harness.workload.keys.scheme import Key, KeyScheme, new_key
+from harness.workload.mix import Action, ActionMix
+from harness.workload.operation_source import Task
 from harness.workload.queries import Queries, QueryShape
-from harness.workload.tasks import Tasks, Write
+from harness.workload.tasks import TaskRow, Tasks
 
 _WRITES = {
     action: Kind(action.value)
@@ -28,26 +29,26 @@ _WRITES = {
     )
 }
 """Actions that are one write of a row that is there."""
+_VERSION_BITS = 24
 
 
 class Workload:
     """The operations of one worker.
 
-    Reads, upserts and updates go to rows that were loaded, or with a picker that prefers the
-    newest to rows that were inserted since. Inserts make new rows; a delete takes the oldest row
-    that this worker inserted, and where there is none it is an insert, so that a delete never
-    depends on chance.
+    Reads, upserts and updates go to loaded rows, or to newly inserted rows if the picker prefers
+    the newest. A delete takes the oldest row that this worker inserted. If there is none, the
+    delete becomes an insert.
 
     Args:
         scheme: Names of partitions and rows.
-        picker: Which partition is touched next.
-        mix: Which action is next.
+        picker: Draws the partition of each operation.
+        mix: Draws the actions.
         entities: Makes the properties of writes.
         transaction_size: Operations of a transaction, at most the rows of any partition.
-        transaction_kinds: What these operations do, in turn.
-        queries: What queries over more than one entity ask for.
-        worker: Number of the worker; keeps the keys of inserts apart.
-        loading_size: Entities of a transaction that loads.
+        transaction_kinds: Kinds of these operations, repeated in this order.
+        queries: Shape of queries over more than one entity.
+        worker: Number of the worker; part of every new key, so that workers never share one.
+        loading_size: Entities of a loading transaction.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Workload:
         *,
         scheme: KeyScheme,
         picker: Picker,
-        mix: Mix[Action],
+        mix: ActionMix[Action],
         entities: EntityFactory,
         transaction_size: int = 10,
         transaction_kinds: tuple[Kind, ...] = (Kind.UPSERT_MERGE,),
@@ -71,7 +72,8 @@ class Workload:
         self._transaction_kinds = transaction_kinds
         self._worker = worker
         self._loading_size = loading_size
-        self._version = 0
+        # Workers never write the same content: a stored entity shows which worker wrote it.
+        self._version = worker << _VERSION_BITS
         self._inserted = 0
         self._tasks = Tasks(self._new, self._content)
         moving = any(action.moves_rows for action in mix.actions) or (
@@ -79,7 +81,7 @@ class Workload:
             and bool({Kind.INSERT, Kind.DELETE}.intersection(transaction_kinds))
         )
         self._queries = Queries(scheme, queries or QueryShape(), moving=moving)
-        self._make: dict[Action, Callable[[int, random.Random], Operation]] = {
+        self._make: dict[Action, Callable[[int, random.Random], Task]] = {
             Action.POINT_QUERY: self._point_query,
             Action.ROW_RANGE_SCAN: lambda drawn, rng: self._queries.row_range(
                 self._partition(drawn), rng
@@ -98,22 +100,19 @@ class Workload:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Endings of the names of the tables it uses."""
         return self._scheme.tables
 
     @property
     def loaded_entities(self) -> int:
-        """Entities that `loading` puts into all tables together."""
         return self._scheme.rows.total * len(self._scheme.tables)
 
     def partitions(self) -> Iterator[str]:
-        """Names of all loaded partitions, as `Operation.partition` gives them."""
         yield from (self._scheme.partition_key(number) for number in range(self._scheme.count))
         if len(self._scheme.tables) > 1:
             yield from dict.fromkeys(copy.partition for copy in self._copies())
 
-    def next(self, rng: random.Random) -> Operation:
-        """The first operation of the next task."""
+    def next_task(self, rng: random.Random) -> Task:
+        """One action of the mix."""
         action = self._mix.draw(rng)
         drawn = self._picker.draw(rng)
         make = self._make.get(action)
@@ -162,24 +161,24 @@ class Workload:
             row_key=scheme.row_key(partition, row),
         )
 
-    def _new(self, partition: int) -> Write:
+    def _new(self, partition: int) -> TaskRow:
         """The next new row of this worker."""
         self._inserted += 1
         scheme = self._scheme
         key = scheme.inserted(partition, self._worker, self._inserted)
         number = scheme.rows.total + self._inserted
-        return Write(key=key, number=number, copies=scheme.copies(key, number))
+        return TaskRow(key=key, number=number, copies=scheme.copies(key, number))
 
     def _content(self, key: Key, number: int) -> Properties:
         self._version += 1
         return self._entities.properties(key.partition_key, key.row_key, self._version, number)
 
     def _partition(self, drawn: int) -> int:
-        """The loaded partition that was drawn: by its number, or by its age."""
+        """The loaded partition for a drawn number, or for a drawn age."""
         return self._scheme.by_age(drawn) if self._picker.newest_first else drawn
 
     def _row(self, drawn: int, rng: random.Random) -> tuple[Key, int]:
-        """A row that is there, and its number; what this worker inserted is newer than all else."""
+        """An existing row and its number; the newest are those that this worker inserted."""
         scheme, partition = self._scheme, drawn
         if self._picker.newest_first:
             newer = self._tasks.newest(drawn)
@@ -199,20 +198,20 @@ class Workload:
         key, _ = self._row(drawn, rng)
         return self._tasks.series_merge(key, hour=int(rng.random() * 24))
 
-    def _conditional_update(self, drawn: int, rng: random.Random) -> Operation:
+    def _conditional_update(self, drawn: int, rng: random.Random) -> Task:
         return self._tasks.conditional_update(*self._row(drawn, rng))
 
-    def _read_then_write(self, drawn: int, rng: random.Random) -> Operation:
+    def _read_then_write(self, drawn: int, rng: random.Random) -> Task:
         if rng.random() < 0.5:
             return self._tasks.read_then_write(self._new(self._partition(drawn)))
         key, number = self._row(drawn, rng)
-        return self._tasks.read_then_write(Write(key=key, number=number))
+        return self._tasks.read_then_write(TaskRow(key=key, number=number))
 
-    def _transaction(self, partition: int, rng: random.Random) -> Operation:
+    def _transaction(self, partition: int, rng: random.Random) -> Task:
         scheme = self._scheme
         kinds = self._transaction_kinds
         rows = scheme.rows.of(partition)
-        # Consecutive rows, wrapped round: distinct as long as there are enough of them.
+        # Consecutive rows modulo the number of rows are distinct if there are enough of them.
         first = int(rng.random() * rows)
         before = scheme.rows.before(partition)
         touched = []

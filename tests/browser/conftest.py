@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from harness.endpoint.azurite import AzuriteProcess
-from tests.browser.pages import Pages
-from tests.swarm.locust_process import Stress
+from tests.support.locust_process import Stress
+from tests.support.web_pages import Pages
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page
 
-from harness.measure.over_time import counts_of
-from harness.measure.record import RunRecord
-from tests.browser.pages import LocustUi, Pages, drawn, says
-from tests.swarm.locust_process import ROOT, Stress, free_port, wait_until
+from harness.measure.record.over_time import counts_of
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import ROOT, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.web_pages import LocustUi, Pages, drawn, says
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from harness.report.web.document import document
-from tests.browser.pages import PATIENCE_MS, Pages, drawn
-from tests.unit.courses import kept, with_courses, with_heat, with_partitions
+from tests.support.records import kept, with_courses, with_heat, with_partitions
+from tests.support.web_pages import PATIENCE_MS, Pages, drawn
 
 pytestmark = pytest.mark.browser
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from harness.measure.record import RunRecord
-from tests.browser.pages import LocustUi, Pages, drawn, says
-from tests.swarm.locust_process import ROOT, Stress, free_port, wait_until
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import ROOT, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.web_pages import LocustUi, Pages, drawn, says
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
@@ -31,7 +32,7 @@ NAME = "<img src=x onerror=window.hacked=2>"
 PATH = "/load/test"
 
 SCENARIO = f"""\
-from harness.workload.scenario import Scenario
+from harness.workload.scenarios.scenario import Scenario
 
 KEYS = {KEYS!r}
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from harness.measure.record import RunRecord
-from harness.profile.load import shipped_directory, shipped_names
-from tests.browser.pages import WIDTH, LocustUi, Pages, drawn, says
-from tests.swarm.locust_process import LocustProcess, Stress, free_port, wait_until
+from harness.measure.record.record import RunRecord
+from harness.profile.profile_loader import shipped_directory, shipped_names
+from tests.support.locust_process import LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.web_pages import WIDTH, LocustUi, Pages, drawn, says
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
@@ -28,7 +29,7 @@ OPTIONS = (
     *("--set", "conditions=[]"),
 )
 REFUSED = {
-    "a path": ({"profile": "../own.toml"}, "by its name"),
+    "a path": ({"profile": "../own.toml"}, "only shipped profiles can be chosen"),
     "no profile": ({"profile": "nosuch"}, "no profile 'nosuch'"),
     "another host": (
         {"profile": "key-spread", "host": "https://x.table.core.windows.net"},
@@ -93,7 +94,8 @@ def _wrong_forms(told: Story, ui: LocustUi) -> None:
     page.keyboard.press("Escape")
     host = page.input_value("input[name=host]")
     for name, (form, sentence) in REFUSED.items():
-        ui.start(**{"profile": "key-spread", "host": host, **form})
+        values: dict[str, Any] = {"profile": "key-spread", "host": host, **form}
+        ui.start(**values)
         shown = page.get_by_text(sentence)
         expect(shown).to_be_visible()
         told.refused[name] = shown.inner_text()

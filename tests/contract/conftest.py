@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from harness.endpoint.clock import monotonic_utc
-from harness.endpoint.connection import Endpoint, emulator_endpoint
-from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions import SESSION_KINDS, open_session
+from harness.endpoint.endpoint import Endpoint, emulator_endpoint
+from harness.endpoint.sessions.registry import SESSION_KINDS, open_session
+from harness.endpoint.sessions.session import SessionOptions
 from harness.workload.budget import Budget
 from harness.workload.retry import FixedBackoff, NoRetry
+from tests.support.sdk import named_key
 
 NO_CONTENT = b'HTTP/1.1 204 No Content\r\nETag: W/"1"\r\nContent-Length: 0\r\n\r\n'
 
@@ -118,6 +118,12 @@ class ScriptedService:
             return True
 
         return step
+
+    def ends_to_serve(self, within_s: float) -> bool:
+        """Whether every connection is closed soon."""
+        for thread in self._threads[1:]:
+            thread.join(within_s)
+        return not any(thread.is_alive() for thread in self._threads[1:])
 
     def stop(self) -> None:
         self._released.set()
@@ -255,7 +261,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def table(endpoint: Endpoint) -> Iterator[str]:
     """An empty table of its own."""
     name = f"contract{uuid.uuid4().hex[:16]}"
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         service.create_table(name)
         yield name

@@ -1,5 +1,4 @@
-from harness.model.operation import Range
-from harness.workload.scenario import Scenario
+from harness.workload.scenarios import KeyRange, Scenario
 
 
 class MyApp(Scenario):
@@ -18,10 +17,11 @@ class MyApp(Scenario):
         return self.get(f"branch-{self.pick(rng)}", f"{rng.randrange(self.setting.rows):08d}")
 
     def list_branch(self, rng):
-        walks = Range(self.setting.rows, exact=not self.does("add_book"))
-        return self.query(f"branch-{self.pick(rng)}", name="list_branch", walks=walks)
+        books = KeyRange(entities=self.setting.rows, exact=not self.does("add_book"))
+        return self.query(f"branch-{self.pick(rng)}", name="list_branch", key_range=books)
 
     def add_book(self, rng):
         key = f"branch-{self.pick(rng)}", self.new_id(after=self.setting.rows)
-        book = self.insert(*key, {"Title": "A new book"}, name="add_book")
-        return self.in_turn([book, self.get(*key, name="read_new_book")])
+        result = yield self.insert(*key, {"Title": "A new book"}, name="add_book")
+        if result.outcome.succeeded:
+            yield self.get(*key, name="read_new_book")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record import SCHEMA_VERSION, RecordError, RunRecord
-from harness.report.terminal import summary
+from harness.measure.record.record import SCHEMA_VERSION, RecordError, RunRecord
+from harness.report.terminal.summary import summary
 
 HERE = Path(__file__).parent
 KEPT = HERE / "run-v1.json"

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from harness.model.operation import WHOLE_TABLE, Operation
-from harness.profile.build import source_of
-from harness.profile.fitting import EXAMPLE_RUN_ID
-from harness.profile.load import resolve, shipped_directory, shipped_names
-from harness.workload.imagined import operations
+from harness.profile.build.workload import source_of
+from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.workload.dry_run import operations
 
 KEPT = Path(__file__).parent / "operations"
 OPERATIONS = 50
@@ -50,10 +50,10 @@ def described(operation: Operation) -> dict[str, Any]:
         "table": operation.table or None,
         "partition": None if operation.partition_key == WHOLE_TABLE else operation.partition_key,
         "row": operation.row_key or None,
-        "partition_from": operation.partition_from,
-        "partition_before": operation.partition_before,
-        "row_from": operation.row_from,
-        "row_before": operation.row_before,
+        "partition_from": operation.key_range.partition_from,
+        "partition_before": operation.key_range.partition_before,
+        "row_from": operation.key_range.row_from,
+        "row_before": operation.key_range.row_before,
         "filter": operation.filter,
         "select": list(operation.select) or None,
         "top": operation.top,
@@ -61,9 +61,9 @@ def described(operation: Operation) -> dict[str, Any]:
         "stores": digest(operation.properties) if operation.properties else None,
         "parts": parts or None,
     }
-    if operation.walks is not None:
-        sure = "exact" if operation.walks.exact else "estimated"
-        told["walks"] = f"{operation.walks.entities} {sure}"
+    if operation.key_range.entities is not None:
+        sure = "exact" if operation.key_range.exact else "estimated"
+        told["walks"] = f"{operation.key_range.entities} {sure}"
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.latency import LatencyHistogram
-from harness.measure.record import RunRecord
-from harness.report.compare import Comparison, Subject, compare
-from harness.report.compare_export import comparison_json, comparison_markdown
-from harness.report.compare_page import side_by_side
-from harness.report.hlog import hlog
-from harness.report.junit import junit
-from harness.report.markdown import markdown
-from harness.report.page import Page
-from harness.report.regression import parse_regression
-from harness.report.table_csv import partitions_csv
+from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.record.record import RunRecord
+from harness.report.compare.comparison import Comparison, Subject, compare
+from harness.report.compare.export import comparison_json, comparison_markdown
+from harness.report.compare.page import side_by_side
+from harness.report.compare.regression import parse_regression
+from harness.report.export.hlog import hlog
+from harness.report.export.junit import junit
+from harness.report.export.markdown import markdown
+from harness.report.export.partitions_csv import partitions_csv
+from harness.report.terminal.page import Page
 
 HERE = Path(__file__).parent
 RECORD = RunRecord.from_json((HERE / "run-v1.json").read_text(encoding="utf-8"))

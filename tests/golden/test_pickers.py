@@ -7,7 +7,7 @@ import os
 import random
 from pathlib import Path
 
-from harness.workload.pickers import PICKERS, new_picker
+from harness.workload.keys.pickers import PICKERS, new_picker
 
 KEPT = Path(__file__).parent / "draws-seed-1.jsonl"
 

@@ -10,9 +10,8 @@ import os
 import re
 from pathlib import Path
 
-from harness.report.web.document import document
-from harness.report.web.update import update
-from tests.unit.courses import kept, with_courses, with_heat
+from harness.report.web.document import document, update
+from tests.support.records import kept, with_courses, with_heat
 
 HERE = Path(__file__).parent
 KEYS = [f"2026-11-{day:02d}" for day in range(1, 6)]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.record import RunRecord
-from harness.report.markdown import markdown
-from harness.report.terminal import summary
+from harness.measure.record.record import RunRecord
+from harness.report.export.markdown import markdown
+from harness.report.terminal.summary import summary
 
 HERE = Path(__file__).parent
 RECORD = RunRecord.from_json((HERE / "run-v1-search.json").read_text(encoding="utf-8"))

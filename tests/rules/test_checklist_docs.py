@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.profile.checklist import PRACTICES
+from harness.profile.checks.checklist import PRACTICES
 from harness.profile.checks.practice import Document, Practice
 
 PAGE = (Path(__file__).parents[2] / "docs" / "checklist.md").read_text(encoding="utf-8")

@@ -18,12 +18,13 @@ import pytest
 import yaml
 
 from harness.cli import parser
-from harness.endpoint.address import CREDENTIAL_VARIABLES, is_loopback
-from harness.endpoint.connection import consent_problem, endpoint_from
+from harness.endpoint.auth.address import CREDENTIAL_VARIABLES
+from harness.endpoint.endpoint import consent_problem, endpoint_from
 from harness.gateway.limits import limits_path, load_limits
-from harness.profile.load import shipped_directory, shipped_names
-from tests import composed
-from tests.composed import FILE, OWN_IMAGE, ROOT
+from harness.model.hosts import is_loopback
+from harness.profile.profile_loader import shipped_directory, shipped_names
+from tests.support import compose_file as composed
+from tests.support.compose_file import FILE, OWN_IMAGE, ROOT
 
 SERVICES = composed.services()
 IN_POD = [name for name, service in SERVICES.items() if service.get("network_mode")]
@@ -38,7 +39,9 @@ _IMAGE = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)?:(?!latest)[A-Za-z0-9._-]+")
 
 def option(service: str, name: str) -> str:
     """The value of an option in a service's command."""
-    (value,) = [word.split("=", 1)[1] for word in COMMAND[service] if word.startswith(f"{name}=")]
+    (value,) = [
+        str(word).split("=", 1)[1] for word in COMMAND[service] if word.startswith(f"{name}=")
+    ]
     return value
 
 

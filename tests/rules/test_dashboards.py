@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.measure.generator import BUSY_PERCENT
+from harness.measure.counts.generator import BUSY_PERCENT
 from harness.metrics.exposition import RunState
 from harness.model.target import PUBLISHED
-from tests.unit.scraped import WHOLE
+from tests.support.metrics_page import WHOLE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards"
@@ -76,6 +76,7 @@ QUERY = pytest.mark.parametrize(
 
 
 def panel_of(title: str) -> dict[str, Any]:
+    found: dict[str, Any]
     (found,) = (panel for panel in PANELS if panel["title"] == title)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 OWN_IMAGE = "table-stress-harness:local"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.measure.evidence import Evidence
-from harness.measure.generator import GeneratorView
-from harness.measure.ledger import Ledger
-from harness.measure.snapshot import Snapshot
+from harness.measure.counts.generator import GeneratorView
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.model.target import EndpointKind, targets_for
@@ -60,6 +60,6 @@ def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
         "wanted_per_s": None,
         "users": 20,
         "entity_bytes": 1024,
-        "complete": True,
+        "all_reported": True,
     }
     return Evidence(**(parts | changes))

@@ -8,9 +8,9 @@ import datetime as dt
 import itertools
 from collections.abc import Callable
 
-from harness.measure.latency import BUCKETS_S
+from harness.measure.counts.latency import BUCKETS_S
 from harness.metrics.key_ranges import OVER_S
-from tests.swarm.seen import Figures, Seen
+from tests.support.scraped_run import Figures, Seen
 
 RATE_S = 15
 """Of the rates that rules record."""
@@ -67,7 +67,7 @@ def _shares(seen: Seen) -> Figures:
 
 def _throttled(status: int) -> Expected:
     def counted(seen: Seen) -> Figures:
-        found = {
+        found: Figures = {
             (part.key, name.split()[-1]): float(count)
             for part in seen.record.partitions
             for name, count in part.attempts_by_status.items()
@@ -80,22 +80,22 @@ def _throttled(status: int) -> Expected:
 
 
 def _by_scope(seen: Seen) -> Figures:
-    found = {(scope,): float(count) for scope, count in seen.record.throttled.items()}
+    found: Figures = {(scope,): float(count) for scope, count in seen.record.throttled.items()}
     return seen.since_first(found, "aztables_attempts_total", 'scope!=""', "scope")
 
 
 def _outcomes(seen: Seen) -> Figures:
-    found = {(name,): float(count) for name, count in seen.record.outcomes.items()}
+    found: Figures = {(name,): float(count) for name, count in seen.record.outcomes.items()}
     return seen.since_first(found, "aztables_operations_total", "", "outcome")
 
 
 def _attempts(seen: Seen) -> float:
-    found = {(): float(seen.record.counts.attempts)}
+    found: Figures = {(): float(seen.record.counts.attempts)}
     return seen.since_first(found, "aztables_attempts_total", "")[()]
 
 
 def _operations(seen: Seen) -> float:
-    found = {(): float(seen.record.counts.operations)}
+    found: Figures = {(): float(seen.record.counts.operations)}
     return seen.since_first(found, "aztables_operations_total", "")[()]
 
 
@@ -104,7 +104,7 @@ def _throttled_ratio(seen: Seen) -> float:
 
 
 def _billed(seen: Seen) -> float:
-    found = {(): float(seen.record.counts.billable_transactions)}
+    found: Figures = {(): float(seen.record.counts.billable_transactions)}
     return seen.since_first(found, "aztables_billable_transactions_total", "")[()]
 
 
@@ -138,9 +138,14 @@ def _by_range(name: str) -> Expected:
     )
 
 
+def _seconds(name: str, field: str) -> Callable[[Seen], float]:
+    """A percentile of the record in seconds."""
+    return lambda seen: float(getattr(seen.latency(name), field)) / 1000
+
+
 def _latency(name: str) -> dict[str, Expected]:
     def counted(seen: Seen) -> Figures:
-        found = {("+Inf",): float(seen.latency(name).count)}
+        found: Figures = {("+Inf",): float(seen.latency(name).count)}
         labels = f'latency="{name}",le="+Inf"'
         bucket = "aztables_operation_duration_seconds_bucket"
         return seen.since_first(found, bucket, labels, "le")
@@ -149,7 +154,7 @@ def _latency(name: str) -> dict[str, Expected]:
     percentiles = {
         f"{title}, percentiles {letter}": Expected(
             Seen.whole,
-            one(lambda seen, field=field: getattr(seen.latency(name), field) / 1000),
+            one(_seconds(name, field)),
             same_bucket,
         )
         for letter, field in (("A", "p50"), ("B", "p90"), ("C", "p99"))
@@ -188,8 +193,8 @@ PANELS: dict[str, Expected] = {
     "Entities/s per partition A": Expected(Seen.mean, _rates),
     "Entities/s of the account A": ACCOUNT,
     "Share of the target, ten hottest partitions A": Expected(Seen.mean, _shares),
-    "Offered against achieved A": Expected(Seen.level, one(lambda seen: seen.series("offered"))),
-    "Offered against achieved B": ACCOUNT,
+    "Offered and achieved A": Expected(Seen.level, one(lambda seen: seen.series("offered"))),
+    "Offered and achieved B": ACCOUNT,
     "Operations by outcome A": Expected(Seen.grown, _outcomes, near),
     "Backlog A": Expected(Seen.level, one(lambda seen: seen.series("waiting"))),
     # All users are busy throughout, because there is a backlog.

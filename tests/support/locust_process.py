@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from harness.measure.record import RunRecord
+from harness.measure.record.record import RunRecord
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 LOCUSTFILE = ROOT / "locustfile.py"
@@ -69,17 +69,15 @@ def wait_until(true: Callable[[], object], what: str, within_s: float = PATIENCE
         time.sleep(0.03)
 
 
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def forked(count: int) -> tuple[str, ...]:
     """Options for so many worker processes, with a port of their own to meet the master at."""
     port = str(free_port())
     return ("--processes", str(count), "--master-port", port, "--master-bind-port", port)
+
+
+def take_sigint() -> None:
+    """Undo what a shell does to what it puts into the background: it ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class LocustProcess:
@@ -126,6 +124,7 @@ class LocustProcess:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
+                preexec_fn=take_sigint,
             )
         self._seen: dict[int, psutil.Process] = {}
 
@@ -156,7 +155,7 @@ class LocustProcess:
     @property
     def records(self) -> list[RunRecord]:
         """What its runs recorded, oldest first."""
-        files = sorted((self.folder / "out").glob("*/run.json"))
+        files = sorted((self.folder / "out").rglob("run.json"))
         found = [RunRecord.from_json(file.read_bytes()) for file in files]
         return sorted(found, key=lambda record: record.started_at)
 
@@ -199,6 +198,10 @@ class LocustProcess:
             for process in self._seen.values()
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         ]
+
+    def has_left_nothing(self) -> bool:
+        """Whether no process that was seen below it still runs."""
+        return not self.left_behind()
 
     def interrupt(self) -> None:
         """Ctrl-C as a terminal sends it: to every process of the group."""

@@ -17,6 +17,7 @@ from typing import Any
 from harness.model.entity import ETAG
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
+from harness.workload.operation_source import Task, next_operation, steps_of
 
 _COMPARISON = re.compile(r"(\w+) (eq|lt|ge) (?:datetime)?('.*'|-?\d+)")
 
@@ -69,6 +70,15 @@ class MemoryTables:
         self._chance = random.Random(seed)
         self._version = 0
 
+    def perform(self, task: Task) -> Iterator[Result]:
+        """Results of a whole task."""
+        steps = steps_of(task)
+        operation = next_operation(steps)
+        while operation is not None:
+            result = self.execute(operation)
+            yield result
+            operation = next_operation(steps, result)
+
     def execute(self, operation: Operation) -> Result:
         """What becomes of an operation."""
         value: object = None
@@ -111,7 +121,7 @@ class MemoryTables:
         inside = [
             entity
             for name, partition in sorted(self._asked(query).items(), key=lambda item: item[0])
-            for entity in partition.between(query.row_from, query.row_before)
+            for entity in partition.between(query.key_range.row_from, query.key_range.row_before)
         ]
         self.walked = len(inside)
         matching = (entity for entity in inside if _matches(query.filter, entity))
@@ -120,7 +130,7 @@ class MemoryTables:
     def _asked(self, query: Operation) -> dict[str, Partition]:
         if query.partition_key != WHOLE_TABLE:
             return {query.partition_key: self._partition(query)}
-        first, end = query.partition_from, query.partition_before
+        first, end = query.key_range.partition_from, query.key_range.partition_before
         return {
             name: partition
             for name, partition in self.partitions.get(query.table, {}).items()

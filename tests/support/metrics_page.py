@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.measure.ledger import Ledger
+from harness.measure.counts.ledger import Ledger
 from harness.metrics.course import LoadState, RunCourse
 from harness.metrics.exposition import Exposed, Read, RunState
 from harness.model.operation import Kind, Operation

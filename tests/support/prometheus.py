@@ -17,7 +17,8 @@ from typing import Any
 
 import yaml
 
-from tests.swarm.locust_process import ROOT, free_port, wait_until
+from tests.support.locust_process import ROOT, wait_until
+from tests.support.ports import free_port
 
 FOLDER = ROOT / "dashboards"
 SCRAPE_S = 1

@@ -1,7 +1,8 @@
 """A small HTTP proxy in front of a table endpoint: an independent count of what was sent.
 
 It can be told to hold requests up, to answer some itself, or to reset the connection. Plain gevent
-sockets; nothing of the harness is used.
+sockets; nothing of the harness is used. `tests.support.faulty_service` makes a process of its own
+of it, whose faults are data.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gevent.server import StreamServer
 
 _REUSE_S = 2.0
 """Azurite drops a connection that was idle for 5 s."""
+_TLS = ("certfile", "keyfile")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 
@@ -34,6 +36,7 @@ class Seen:
     headers: dict[str, str]
     body: bytes
     at_s: float
+    raw: bytes
 
     @property
     def of_table(self) -> bool:
@@ -70,6 +73,7 @@ class Proxy:
         delay_s: How long each answer is held back.
         answer: Gives the answer to a request, or None where the endpoint shall.
         before: Called with each request before it is passed on.
+        certificate: Files of certificate and key, for https.
     """
 
     def __init__(
@@ -79,17 +83,20 @@ class Proxy:
         delay_s: float = 0.0,
         answer: Callable[[Seen], bytes | None] | None = None,
         before: Callable[[Seen], None] | None = None,
+        certificate: tuple[str, str] | None = None,
     ) -> None:
         self.seen: list[Seen] = []
         self.answer = answer
         self.before = before
         self._delay_s = delay_s
         self._upstream_port = upstream_port
+        self._tls = {} if certificate is None else dict(zip(_TLS, certificate, strict=True))
         self._server = self._listen(0)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def port(self) -> int:
@@ -114,38 +121,74 @@ class Proxy:
         self._server.stop(timeout=1.0)
 
     def _listen(self, port: int) -> StreamServer:
-        server = StreamServer(("127.0.0.1", port), self._serve, spawn=Pool())
+        server = StreamServer(("127.0.0.1", port), self._serve, spawn=Pool(), **self._tls)
         server.start()
         return server
 
+    def reply(self, seen: Seen, upstream: Upstream, client: socket.socket) -> bool:
+        """Answer one request. False where the connection is to be closed."""
+        answer = self.answer(seen) if self.answer is not None else None
+        if answer == RESET:
+            reset_on_close(client)
+            return False
+        if answer is None:
+            if self.before is not None:
+                self.before(seen)
+            answer = upstream.ask(seen)
+        if answer is None:
+            return False
+        if self._delay_s:
+            gevent.sleep(self._delay_s)
+        client.sendall(answer)
+        return True
+
     def _serve(self, client: socket.socket, _: object) -> None:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        upstream: socket.socket | None = None
-        used_s = 0.0
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-            while (request := _read(client)) is not None:
-                seen = _parsed(request)
+        with (
+            contextlib.suppress(OSError),
+            contextlib.closing(Upstream(self._upstream_port)) as upstream,
+        ):
+            while (seen := read_request(client)) is not None:
                 self.seen.append(seen)
-                answer = self.answer(seen) if self.answer is not None else None
-                if answer == RESET:
-                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                if not self.reply(seen, upstream, client):
                     return
-                if answer is None:
-                    if self.before is not None:
-                        self.before(seen)
-                    if upstream is None or time.monotonic() - used_s > _REUSE_S:
-                        upstream = stack.enter_context(
-                            socket.create_connection(("127.0.0.1", self._upstream_port))
-                        )
-                        upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    upstream.sendall(request)
-                    answer = _read(upstream)
-                    used_s = time.monotonic()
-                if answer is None:
-                    return
-                if self._delay_s:
-                    gevent.sleep(self._delay_s)
-                client.sendall(answer)
+
+
+class Upstream:
+    """A connection to the endpoint behind, for one connection of a client."""
+
+    def __init__(self, port: int | None) -> None:
+        self._port = port
+        self._connection: socket.socket | None = None
+        self._used_s = 0.0
+
+    def ask(self, seen: Seen) -> bytes | None:
+        """The endpoint's answer; None where it gives none."""
+        if self._connection is None or time.monotonic() - self._used_s > _REUSE_S:
+            self.close()
+            self._connection = socket.create_connection(("127.0.0.1", self._port))
+            self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection.sendall(seen.raw)
+        answer = _read(self._connection)
+        self._used_s = time.monotonic()
+        return answer
+
+    def close(self) -> None:
+        """Close it."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def reset_on_close(client: socket.socket) -> None:
+    """Let the end of this connection be a reset."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def read_request(client: socket.socket) -> Seen | None:
+    """The next request of a connection; None where there is none any more."""
+    request = _read(client)
+    return None if request is None else _parsed(request)
 
 
 def _parsed(request: bytes) -> Seen:
@@ -156,7 +199,9 @@ def _parsed(request: bytes) -> Seen:
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
-    return Seen(method=method, path=path, headers=headers, body=body, at_s=time.monotonic())
+    return Seen(
+        method=method, path=path, headers=headers, body=body, at_s=time.monotonic(), raw=request
+    )
 
 
 def _read(connection: socket.socket) -> bytes | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.measure.over_time import HeatPart, KeyRangePart, LatencyCoursePart, row_of
-from harness.measure.record import RunRecord
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart, row_of
+from harness.measure.record.record import RunRecord
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from harness.measure.over_time import counts_of
-from harness.measure.record import LatencyPart, RunRecord
-from tests.swarm.prometheus import SCRAPE_S, Prometheus
+from harness.measure.record.over_time import counts_of
+from harness.measure.record.record import LatencyPart, RunRecord
+from tests.support.prometheus import SCRAPE_S, Prometheus
 
 GRAFANA_S = 4 * SCRAPE_S
 """`$__rate_interval` as Grafana makes it: four scrapes."""

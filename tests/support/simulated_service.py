@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
-from harness.endpoint.readback import applied, in_order_of_evidence
-from harness.measure.audit import Tally, Verdict, verdicts
-from harness.measure.journal import Journal
-from harness.measure.look_up import LookUp, look_ups
-from harness.measure.writes import RowKey, Write
+from harness.endpoint.read_back import applied, in_order_of_evidence
+from harness.measure.audit.audit import AuditTally, WriteVerdict, verdicts
+from harness.measure.audit.journal import Journal
+from harness.measure.audit.look_up import LookUp, look_ups
+from harness.measure.audit.writes import JournaledWrite, RowKey
+from harness.model.entity import ETAG
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Attempt, Fault, Outcome, Result, classify
 
 RETRIES = 2
 LOADED = tuple(("", "p", f"loaded{number}") for number in range(3))
+
+Steps = Generator[bool, None, tuple[int, Fault | None]]
+"""The steps of one attempt, and its status or fault."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -139,7 +143,7 @@ class World:
                 )
                 if fault is None and status != 503:
                     break
-            if outcome is Outcome.UNDECIDED:
+            if outcome is Outcome.AMBIGUOUS:
                 yield True
                 outcome = self._read_back(noted.operation)
             result = Result(
@@ -158,7 +162,7 @@ class World:
             if count + 1 < operations:
                 yield True
 
-    def _attempt(self, operation: Operation, number: tuple[int, int]) -> Iterator[bool]:
+    def _attempt(self, operation: Operation, number: tuple[int, int]) -> Steps:
         service, rng = self.service, self.rng
         yield True
         chance = rng.random()
@@ -176,7 +180,7 @@ class World:
         yield True
         return status, None
 
-    def _ambiguous(self, operation: Operation, number: tuple[int, int]) -> Iterator[bool]:
+    def _ambiguous(self, operation: Operation, number: tuple[int, int]) -> Steps:
         case = self.rng.choice(("lost answer", "not done", "late"))
         if case == "lost answer" and self.service.do(operation) == 204:
             self.service.done.add(number)
@@ -186,11 +190,15 @@ class World:
         return 0, Fault.READ_TIMEOUT if case == "late" else Fault.RESET
 
     def _read_back(self, operation: Operation) -> Outcome:
-        for part in in_order_of_evidence(operation.parts):
-            decided = applied(part, self.service.rows.get(key_of(part)))
+        alone = not operation.parts
+        for part in in_order_of_evidence(operation.parts or (operation,)):
+            stored = self.service.rows.get(key_of(part))
+            if stored is not None:
+                stored = {**stored, ETAG: str(self.service.etags.get(key_of(part), 0))}
+            decided = applied(part, stored, alone=alone)
             if decided is not None:
                 return Outcome.SUCCESS_AFTER_AMBIGUITY if decided else Outcome.CONFLICT
-        return Outcome.UNDECIDED
+        return Outcome.AMBIGUOUS
 
     def _operation(self, worker: int) -> Operation:
         if self.rng.random() < 0.2:
@@ -224,7 +232,7 @@ class World:
             etag=etag,
         )
 
-    def found(self) -> Iterator[tuple[tuple[int, int], Write, Verdict]]:
+    def found(self) -> Iterator[tuple[tuple[int, int], JournaledWrite, WriteVerdict]]:
         """Every write that is judged after the run: its worker and number, and what is said."""
         for worker, look_up in self._look_ups():
             journal = self.journals[worker]
@@ -234,9 +242,9 @@ class World:
                 for write, verdict in verdicts(row, stored, mine=journal.mine, others=others):
                     yield (worker, write.number), write, verdict
 
-    def tally(self) -> Tally:
+    def tally(self) -> AuditTally:
         """The same, counted."""
-        tally = Tally()
+        tally = AuditTally()
         for worker, look_up in self._look_ups():
             journal = self.journals[worker]
             for row in journal.rows(look_up.below):

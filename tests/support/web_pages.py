@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.swarm.locust_process import PATIENCE_S
+from tests.support.locust_process import PATIENCE_S
 
 PATIENCE_MS = PATIENCE_S * 1000
 WIDTH, HEIGHT = 1200, 800

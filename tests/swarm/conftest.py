@@ -9,9 +9,9 @@ import locust  # noqa: F401
 import pytest
 
 from harness.endpoint.azurite import AzuriteProcess
-from harness.endpoint.connection import Endpoint
-from tests.swarm.locust_process import Stress
-from tests.swarm.proxy import Proxy
+from harness.endpoint.endpoint import Endpoint
+from tests.support.locust_process import Stress
+from tests.support.proxy import Proxy
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ import psutil
 import pytest
 
 from harness.gateway.process import GatewayProcess, start_gateway
-from harness.measure.findings import AuditPart
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
-from tests.swarm.proxy import Proxy, Seen
+from harness.measure.record.findings import AuditPart
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
+from tests.support.proxy import Proxy, Seen
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
@@ -278,12 +278,12 @@ def test_a_budget_has_room_for_the_audit(runs: dict[str, Audited]) -> None:
 def test_ctrl_c_hurries_it(runs: dict[str, Audited]) -> None:
     """What was looked up until then counts, and the record says that it was not all."""
     run = runs["hurried"]
-    assert run.audit.cut_short == "it was not waited for"
+    assert run.audit.cut_short == "interrupted"
     assert 0 < run.audit.rows < run.audit.written
     assert run.audit.lost == 0
     assert run.record.ended_by == "run time"
     assert run.process.process.returncode == 0, run.process.said
-    assert "cut short: it was not waited for" in run.process.stdout
+    assert "cut short: interrupted" in run.process.stdout
     assert "Traceback" not in run.process.said
 
 
@@ -300,4 +300,4 @@ def test_no_process_is_left(runs: dict[str, Audited]) -> None:
     """Every worker ends with its master."""
     for run in runs.values():
         process = run.process
-        wait_until(lambda process=process: not process.left_behind(), "all are gone", 5.0)
+        wait_until(process.has_left_nothing, "all are gone", 5.0)

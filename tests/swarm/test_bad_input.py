@@ -28,15 +28,16 @@ from azure.data.tables import (
     generate_account_sas,
 )
 
-from harness.endpoint.connection import Endpoint
-from tests.swarm.locust_process import (
+from harness.endpoint.endpoint import Endpoint
+from tests.support.locust_process import (
     LocustProcess,
     Stress,
     forked,
-    free_port,
     wait_until,
 )
-from tests.swarm.proxy import Proxy, Seen, refusal
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy, Seen, refusal
+from tests.support.sdk import account_key, named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -86,10 +87,13 @@ NAMES = (
     "profile is no text",
     "unknown setting",
     "no time",
+    "time of a million years",
+    "several lines in a setting",
     "time for stages",
     "transaction of 101",
     "transaction over 4 MiB",
     "entity over 1 MiB",
+    "budget too small to load",
     "forbidden key",
     "key too long",
     "unknown condition",
@@ -98,6 +102,8 @@ NAMES = (
     "SAS on the command line",
     "no consent",
     "consent for another",
+    "the key for the account",
+    "the key for consent",
     "no credential",
     "nothing listens",
     "no answer",
@@ -109,6 +115,7 @@ NAMES = (
     "table not empty",
     "no such table",
     "metrics port in use",
+    "no allowed host",
     "no Azurite",
     "two processes",
     "web UI",
@@ -125,7 +132,7 @@ def occupied() -> Iterator[int]:
 @pytest.fixture(scope="module")
 def full_table(endpoint: Endpoint) -> Iterator[str]:
     """A table with an entity in it."""
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         with service.create_table("notempty") as table:
             table.create_entity({"PartitionKey": "mine", "RowKey": "precious"})
@@ -203,7 +210,7 @@ def cases(
 
     def with_sas(rights: str, hours: float) -> dict[str, str]:
         token = generate_account_sas(
-            AzureNamedKeyCredential(account, endpoint.credential.key),
+            AzureNamedKeyCredential(account, account_key(endpoint)),
             ResourceTypes(service=True, container=True, object=True),
             AccountSasPermissions.from_string(rights),
             dt.datetime.now(dt.UTC) + dt.timedelta(hours=hours),
@@ -235,6 +242,12 @@ def cases(
             arguments=setting("load.usrs=20"), words=("load.usrs", "no such setting")
         ),
         "no time": Case(arguments=(*at, "-t", "0s"), words=("load.run_time_s",)),
+        "time of a million years": Case(
+            arguments=(*at, "-t", "999999999999h"), words=("-t", "'999999999999h' is too long")
+        ),
+        "several lines in a setting": Case(
+            arguments=setting("load.users=3\nload.settle_s=1"), words=("--set", "several lines")
+        ),
         "time for stages": Case(
             arguments=(*setting("stage=[{for_s = 5, to_users = 3}]"), "-t", "9s"),
             words=("-t", "for_s of the stages"),
@@ -248,6 +261,10 @@ def cases(
         ),
         "entity over 1 MiB": Case(
             arguments=setting("entity.size_bytes=1048577"), words=("entity.size_bytes", "1048576")
+        ),
+        "budget too small to load": Case(
+            arguments=setting("limits.billable_transactions=5", "keys.rows_per_partition=900"),
+            words=("limits.billable_transactions is 5", "11 are needed to make and load"),
         ),
         "forbidden key": Case(
             arguments=setting("keys.prefix='a/b'"), words=("keys.prefix", "PartitionKey", "/")
@@ -282,6 +299,16 @@ def cases(
             environ=with_key,
             words=("--remote-ok names other", "acct"),
         ),
+        "the key for the account": Case(
+            arguments=at,
+            environ={**with_key, "AZURE_STORAGE_ACCOUNT": KEY},
+            words=("AZURE_STORAGE_ACCOUNT is not an account name", "not shown"),
+        ),
+        "the key for consent": Case(
+            arguments=("-H", STORAGE, "--remote-ok", KEY),
+            environ=with_key,
+            words=("--remote-ok", "-H leads to the account acct"),
+        ),
         "no credential": Case(
             arguments=("-H", STORAGE, "--remote-ok", "acct"),
             words=("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY"),
@@ -315,7 +342,7 @@ def cases(
             arguments=("-H", wrong_clock.url), words=("clock", "24.0 h behind"), asks=True
         ),
         "not a table service": Case(
-            arguments=("-H", web_site.url), words=("no table service",), asks=True
+            arguments=("-H", web_site.url), words=("not a table service",), asks=True
         ),
         "table not empty": Case(
             arguments=(*at, "--table", full_table),
@@ -328,6 +355,10 @@ def cases(
         "metrics port in use": Case(
             arguments=(*at, "--metrics-port", str(occupied)),
             words=(str(occupied), "--metrics-port"),
+        ),
+        "no allowed host": Case(
+            arguments=(*at, "--web-allowed-host", "https://load.example/"),
+            words=("--web-allowed-host", "'https://load.example/' is not a host"),
         ),
         "no Azurite": Case(
             python=without_azurite, words=("Azurite", "not installed", "harness azurite install")
@@ -360,7 +391,7 @@ def refused(stress: Stress, cases: dict[str, Case]) -> dict[str, LocustProcess]:
         done[name] = process
 
     pool = gevent.pool.Pool(AT_ONCE)
-    with gevent.Timeout(150):
+    with gevent.Timeout(400):
         pool.map(run, NAMES)
     return done
 
@@ -375,6 +406,7 @@ def test_a_clear_sentence_and_exit_code_2(
     for word in cases[name].words:
         assert word in process.stderr, process.said
     assert "Traceback" not in process.said
+    assert KEY[:30] not in process.said
     assert process.stderr.count("error: ") == 1, process.said
     # A list of some fifty profiles is the longest of it.
     assert len(process.stderr) < 2000, process.stderr

@@ -22,9 +22,10 @@ from typing import Any
 
 import pytest
 
-from tests import composed
-from tests.composed import ROOT
-from tests.swarm.locust_process import LocustProcess, Stress, free_port, wait_until
+from tests.support import compose_file as composed
+from tests.support.compose_file import ROOT
+from tests.support.locust_process import LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.azurite
 

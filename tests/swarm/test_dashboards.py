@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from tests.swarm.expected import EMPTY, PANELS, RULES, Expected
-from tests.swarm.locust_process import LocustProcess, Stress, free_port, wait_until
-from tests.swarm.prometheus import FOLDER, Prometheus
-from tests.swarm.seen import Seen
+from tests.support.expected_series import EMPTY, PANELS, RULES, Expected
+from tests.support.locust_process import LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.prometheus import FOLDER, Prometheus
+from tests.support.scraped_run import Seen
 
 pytestmark = pytest.mark.azurite
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 
 import gevent
 import gevent.pool
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.connection import Endpoint
-from tests.swarm.locust_process import (
+from harness.endpoint.endpoint import Endpoint
+from tests.support.locust_process import (
+    LOCUSTFILE,
     QUICK,
     LocustProcess,
     Stress,
     forked,
-    free_port,
     wait_until,
 )
-from tests.swarm.proxy import Proxy
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy
+from tests.support.sdk import named_key
+from tests.swarm.test_workers import workers_of
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 CALM = ("--set", "load.max_entities_per_s=100", "-t", "40s")
 LONG_LOADING = ("--set", "keys.rows_per_partition=300000")
@@ -44,6 +49,8 @@ SAMPLES = {
     "SIGTERM while measuring": ("SIGTERM", 0),
     "two Ctrl-C": ("Ctrl-C", 3),
     "Ctrl-C while lingering": ("run time", 0),
+    "SIGHUP with two workers": ("SIGTERM", 0),
+    "SIGTERM to every worker": ("the loss of every worker", 3),
 }
 
 
@@ -100,6 +107,17 @@ class Endings:
     def ctrl_c_with_two_workers(self) -> LocustProcess:
         process = self._started(*forked(2), until=MEASURED)
         process.interrupt()
+        return process
+
+    def sighup_with_two_workers(self) -> LocustProcess:
+        process = self._started(*forked(2), until=MEASURED)
+        os.killpg(process.pid, signal.SIGHUP)
+        return process
+
+    def sigterm_to_every_worker(self) -> LocustProcess:
+        process = self._started(*forked(2), until=MEASURED)
+        for worker in workers_of(process):
+            worker.terminate()
         return process
 
     def ctrl_c_with_the_web_ui(self) -> LocustProcess:
@@ -159,7 +177,7 @@ def endings(stress: Stress, host: str, stuck: Proxy) -> Endings:
     """All of them, a few at once, ended."""
     made = Endings(stress, host, stuck)
     pool = gevent.pool.Pool(5)
-    with gevent.Timeout(120):
+    with gevent.Timeout(240):
         pool.map(made.run, SAMPLES)
     return made
 
@@ -188,7 +206,7 @@ def test_nobody_sees_a_traceback(name: str, endings: Endings) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_table_is_gone(name: str, endings: Endings, endpoint: Endpoint) -> None:
     """What the run made is deleted."""
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         names = {table.name for table in service.list_tables()}
     assert endings.done[name].record.endpoint.table not in names
@@ -210,12 +228,24 @@ def test_what_was_loaded_is_in_the_record(endings: Endings) -> None:
 
 def test_a_window_that_is_cut_is_judged(endings: Endings) -> None:
     """Ctrl-C in the measured window gives rates over what there was of it."""
-    for name in ("Ctrl-C while measuring", "Ctrl-C with two workers", "SIGTERM while measuring"):
+    for name in (
+        *("Ctrl-C while measuring", "Ctrl-C with two workers", "SIGTERM while measuring"),
+        "SIGHUP with two workers",
+    ):
         record = endings.done[name].record
         assert 5 <= record.measured_s < 40
         assert record.complete
         assert record.counts.in_flight == 0
         assert record.account.entities_per_s.mean > 10
+
+
+def test_a_run_that_loses_its_workers_is_not_complete(endings: Endings) -> None:
+    """They left in order and every count is known, but nobody sent what was still to come."""
+    record = endings.done["SIGTERM to every worker"].record
+    assert not record.complete
+    assert "cut short by the loss of every worker" in record.verdict.sentence
+    assert 5 <= record.measured_s < 40
+    assert record.counts.in_flight == 0
 
 
 def test_a_second_ctrl_c_waits_for_nothing(endings: Endings) -> None:
@@ -228,6 +258,27 @@ def test_a_second_ctrl_c_waits_for_nothing(endings: Endings) -> None:
 def test_ctrl_c_ends_the_lingering(endings: Endings) -> None:
     """A metrics page that lingers goes at once."""
     assert endings.left_within_s["Ctrl-C while lingering"] < 5
+
+
+BROKEN = f"""
+from harness.swarm.master.run_tables import RunTables
+
+def clean_up(self, *, hurry):
+    raise RuntimeError("cleaning is broken")
+
+RunTables.clean_up = clean_up
+exec(open({str(LOCUSTFILE)!r}).read())
+"""
+
+
+def test_a_defect_after_the_record_changes_no_exit_code(
+    stress: Stress, host: str, tmp_path: Path
+) -> None:
+    """Record and process name the same one, whatever fails after the record is written."""
+    (tmp_path / "locustfile.py").write_text(BROKEN, encoding="utf-8")
+    process = stress(*QUICK, "-H", host, locustfile=tmp_path / "locustfile.py")
+    assert process.wait() == process.record.exit_code == 0, process.said
+    assert "cleaning is broken" in process.said
 
 
 def test_ctrl_c_ends_an_idle_web_ui(stress: Stress, host: str) -> None:

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 import trustme
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.azurite import start_azurite
-from harness.endpoint.connection import Endpoint
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
+from harness.endpoint.endpoint import Endpoint
+from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.sdk import named_key
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 OTHER_KEY = base64.b64encode(b"the key of another account").decode()
 TABLE = "givenbysomebody"
@@ -66,7 +67,7 @@ def secure(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture(scope="module")
 def given_table(endpoint: Endpoint) -> Iterator[TableClient]:
     """An empty table of somebody else."""
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         with contextlib.closing(service.create_table(TABLE)) as table:
             yield table
@@ -184,9 +185,13 @@ def test_a_worker_whose_clock_is_off_refuses(runs: dict[str, LocustProcess]) -> 
 def test_a_refused_run_leaves_no_table(runs: dict[str, LocustProcess], endpoint: Endpoint) -> None:
     """The table that was made before the worker refused is gone again."""
     assert runs["master"].process.returncode == 2
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         names = [table.name for table in service.list_tables()]
-    assert [name for name in names if name.startswith("stress")] == []
+    made = {
+        name for process in runs.values() for name in re.findall(r"stress\d\w+", process.stdout)
+    }
+    assert made.intersection(names) == set()
+    assert made
     for process in runs.values():
-        wait_until(lambda process=process: not process.left_behind(), "nobody is left", 5.0)
+        wait_until(process.has_left_nothing, "nobody is left", 5.0)

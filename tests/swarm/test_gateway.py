@@ -12,11 +12,12 @@ import pytest
 
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
-from harness.measure.record import RunRecord
-from harness.swarm.rehearsal import NO_ANSWER, recorded_counts
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, forked, free_port, wait_until
+from harness.measure.record.record import RunRecord
+from harness.swarm.master.rehearsal import NO_ANSWER, recorded_counts
+from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
+from tests.support.ports import free_port
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 NAME = "Azurite behind a model of the published limits"
 LIMITS = """\
@@ -92,7 +93,7 @@ def test_both_counts_are_equal_to_the_last_request(done: LocustProcess, record: 
 def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: RunRecord) -> None:
     """Each move is a line with its partition, its servers and how long it was gone."""
     assert re.search(
-        r"partition 'p\d' was moved from server \d+ to \d+ at .* gone for 1 s", done.stdout
+        r"partition 'p\d' was moved from server \d+ to \d+ at .* unavailable for 1 s", done.stdout
     )
     assert record.counts.attempts > record.counts.operations
 
@@ -142,7 +143,7 @@ def test_ctrl_c_ends_it_as_any_run(stress: Stress, limits: str) -> None:
         (["--throttling", "imaginary"], ["there are no limits 'imaginary'", "demo, published"]),
         (
             ["--throttling", "published", "-H", "http://127.0.0.1:10002"],
-            ["--throttling goes with the embedded Azurite"],
+            ["--throttling needs the embedded Azurite"],
         ),
     ],
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.connection import Endpoint
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import JUDGED, QUICK, LocustProcess, Stress, wait_until
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import JUDGED, QUICK, LocustProcess, Stress, wait_until
+from tests.support.sdk import named_key
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 FOREIGN_KEY = "Zm9yZWlnbiBhY2NvdW50IGtleSBvZiBub2JvZHk="
 FOREIGN = {
@@ -144,7 +145,7 @@ def test_the_load_is_within_the_target(record: RunRecord) -> None:
 @pytest.mark.parametrize("place", ISSUE_FIELDS)
 def test_the_record_has_every_field(place: str, record: RunRecord) -> None:
     """What is promised to be in a record is in it."""
-    part = record.model_dump()
+    part: Any = record.model_dump()
     for name in filter(None, place.split(".")):
         part = part[int(name)] if name.isdigit() else part[name]
     assert set(ISSUE_FIELDS[place].split()) <= set(part)
@@ -214,7 +215,7 @@ def test_nothing_is_left_behind(done: LocustProcess) -> None:
 
 def test_the_tables_are_gone(runs: dict[str, LocustProcess], endpoint: Endpoint) -> None:
     """Each run deletes the table it made."""
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         names = {table.name for table in service.list_tables()}
     assert not names & {process.record.endpoint.table for process in runs.values()}

@@ -8,11 +8,11 @@ import gevent
 import gevent.event
 import pytest
 
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import LocustProcess, Stress, forked, wait_until
-from tests.swarm.proxy import Proxy
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import LocustProcess, Stress, forked, wait_until
+from tests.support.proxy import Proxy
 
-pytestmark = [pytest.mark.azurite, pytest.mark.long]
+pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
 
 OPEN = (
     *("--headless", "-u", "20", "-r", "40"),

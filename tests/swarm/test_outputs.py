@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hdrh.log import HistogramLogReader
 
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress
+from tests.support.locust_process import QUICK, LocustProcess, Stress
 
 pytestmark = pytest.mark.azurite
 

@@ -1,4 +1,4 @@
-"""What the master tells its workers survives Locust's own messages; and users by stages."""
+"""The plan of a run survives Locust's transport; and users by stages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from locust.rpc import Message
 
-from harness.profile.load import parse
-from harness.swarm.plan import RunPlan, Share
-from harness.swarm.watching import users_at
+from harness.profile.profile_loader import parse
+from harness.swarm.master.load_monitor import users_at
+from harness.swarm.plan import RunPlan
 
 
 def sent(content: Any) -> Any:
@@ -52,50 +52,6 @@ def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
     assert arrived == plan
     assert arrived.profile.model_fields_set == plan.profile.model_fields_set
     assert arrived.table_names == ("stress1", "stress1Index")
-
-
-def share(
-    told_s: float,
-    hold: tuple[float, float] | None = None,
-    window: tuple[float, float] | None = None,
-) -> Share:
-    """The second of three workers' share."""
-    return Share(
-        run_id="r",
-        rank=1,
-        count=3,
-        budget=None,
-        epoch_s=1_789_999_990.25,
-        from_s=7.5,
-        hold=hold,
-        window=window,
-        told_s=told_s,
-    )
-
-
-@pytest.mark.parametrize("hold", [None, (12.5, 60.0)])
-@pytest.mark.parametrize("window", [None, (1_790_000_000.0, 1_790_000_030.0)])
-def test_a_share_arrives_as_it_was_made(
-    hold: tuple[float, float] | None, window: tuple[float, float] | None
-) -> None:
-    """Also where there is no window yet, and while a step of a search is held."""
-    made = share(1_789_999_990.5, hold, window)
-    assert Share.from_message(sent(made.to_message())) == made
-
-
-@pytest.mark.parametrize(
-    ("off_s", "said"),
-    [(0.0, None), (4.9, None), (-4.9, None), (7200.0, "7,200 s ahead of"), (-61.0, "61 s behind")],
-)
-def test_a_clock_that_is_far_off_is_told(off_s: float, said: str | None) -> None:
-    """Some seconds may be the way of the message; beyond, a sentence says what to do."""
-    problem = share(1_790_000_000.0).clock_problem(1_790_000_000.0 + off_s)
-    if said is None:
-        assert problem is None
-    else:
-        assert problem is not None
-        assert said in problem
-        assert "NTP" in problem
 
 
 STAGES = [(4.0, 10.0, False), (2.0, 10.0, False), (3.0, 30.0, True), (5.0, 0.0, False)]

@@ -11,18 +11,20 @@ from __future__ import annotations
 import json
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness.measure.record import RunRecord
-from harness.measure.redaction import Aliases
-from harness.swarm.redacting import REDACT_SECRET
-from tests.swarm.locust_process import LocustProcess, Stress, free_port, wait_until
-from tests.swarm.proxy import Proxy, Seen, refusal
+from harness.measure.counts.redaction import Aliases
+from harness.measure.record.record import RunRecord
+from harness.swarm.run_options import REDACT_SECRET
+from tests.support.locust_process import LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy, Seen, refusal
 from tests.swarm.test_secrets import PAGES
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 DOMAIN = "persons.example"
 KEYS = [f"person{number}@{DOMAIN}" for number in range(20)]
@@ -32,8 +34,7 @@ OLD_ROWS = 100
 SECRET = "of the test"
 
 SCENARIO = f"""\
-from harness.model.operation import Range
-from harness.workload.scenario import Scenario
+from harness.workload.scenarios import KeyRange, Scenario
 
 
 class People(Scenario):
@@ -61,7 +62,7 @@ class People(Scenario):
         return self.insert(self.key(1), f"first of {{self.key(1)}}", {{"Text": "x"}})
 
     def list_all(self, rng):
-        return self.query(self.key(0), name="list_all", walks=Range({OLD_ROWS}, exact=False))
+        return self.query(self.key(0), name="list_all", key_range=KeyRange(entities={OLD_ROWS}))
 """
 PROFILE = f"""\
 # Does a person's address stay with the person?
@@ -168,7 +169,9 @@ def watched(stress: Stress, files: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def refused(stress: Stress, files: Path, host: str, proxy_to: type[Proxy]) -> dict[str, bytes]:
+def refused(
+    stress: Stress, files: Path, host: str, proxy_to: Callable[..., Proxy]
+) -> dict[str, bytes]:
     """What came out of an own Locust class whose endpoint repeats the key in its refusals."""
 
     def answer(seen: Seen) -> bytes | None:
@@ -185,7 +188,7 @@ def refused(stress: Stress, files: Path, host: str, proxy_to: type[Proxy]) -> di
 
 
 @pytest.fixture(scope="module")
-def unloaded(stress: Stress, files: Path, proxy_to: type[Proxy]) -> dict[str, bytes]:
+def unloaded(stress: Stress, files: Path, proxy_to: Callable[..., Proxy]) -> dict[str, bytes]:
     """What came out of a run whose table could not be loaded."""
 
     def answer(seen: Seen) -> bytes | None:

@@ -16,10 +16,12 @@ import pytest
 
 from harness.gateway.limits import limits_path
 from harness.gateway.process import GatewayProcess, start_gateway
-from harness.measure.findings import SearchPart
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import LocustProcess, Stress
+from harness.measure.record.findings import SearchPart
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import LocustProcess, Stress
 from tests.swarm.test_verdicts import burnt_core
+
+pytestmark = pytest.mark.serial
 
 LIMIT = 120
 FIND = (

@@ -24,11 +24,12 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 from gevent.server import StreamServer
 
-from harness.endpoint.azurite.installing import installed, node
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
-from tests.swarm.proxy import RESET, Proxy, Seen, refusal
+from harness.endpoint.azurite.installation import installed, node
+from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.proxy import RESET, Proxy, Seen, refusal
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 ACCOUNT = "ownaccount"
 KEY = base64.b64encode(bytes(range(7, 71))).decode()

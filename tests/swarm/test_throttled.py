@@ -20,11 +20,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
-from tests.swarm.proxy import Proxy, Seen, refusal
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy, Seen, refusal
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 HOT = "p1"
 REQUEST_ID = "5f3c1e0a-0002-00d1-1a2b-3c4d5e000000"

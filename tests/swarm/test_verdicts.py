@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, wait_until
-from tests.swarm.proxy import Proxy
+from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.azurite
 
@@ -74,6 +74,7 @@ def client_limited(
     return process
 
 
+@pytest.mark.serial
 def test_a_starved_generator_is_client_limited(client_limited: LocustProcess) -> None:
     """Where others burn the generator's core, the rate says nothing about the endpoint."""
     verdict = client_limited.record.verdict
@@ -81,6 +82,7 @@ def test_a_starved_generator_is_client_limited(client_limited: LocustProcess) ->
     assert client_limited.process.returncode == 3
 
 
+@pytest.mark.serial
 def test_the_error_log_is_capped(client_limited: LocustProcess) -> None:
     """A thousand failed attempts are kept, the rest is counted."""
     record = client_limited.record
@@ -94,6 +96,7 @@ def test_the_error_log_is_capped(client_limited: LocustProcess) -> None:
     assert {error["error_code"] for error in kept} == {"ResourceNotFound"}
 
 
+@pytest.mark.serial
 def test_a_slow_endpoint_is_endpoint_limited(
     stress: Stress, proxy_to: Callable[..., Proxy]
 ) -> None:
@@ -130,7 +133,7 @@ def test_a_failed_condition_fails_the_run(stress: Stress, host: str) -> None:
 
 
 LATE = '''
-from harness.workload.scenario import Scenario
+from harness.workload.scenarios.scenario import Scenario
 
 
 class Late(Scenario):

@@ -12,22 +12,22 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient
 
-from harness.endpoint.connection import Endpoint
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import (
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import (
     QUICK,
     LocustProcess,
     Stress,
     forked,
-    free_port,
     wait_until,
 )
-from tests.swarm.proxy import Proxy, Seen, refusal
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy, Seen, refusal
+from tests.support.sdk import named_key
 
-pytestmark = pytest.mark.azurite
+pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 BUDGET = 400
 INSERTS = (
@@ -67,7 +67,7 @@ def workers_of(process: LocustProcess) -> list[psutil.Process]:
 @pytest.fixture(scope="module")
 def counted(proxy_to: Callable[..., Proxy], endpoint: Endpoint) -> Callable[..., Counted]:
     """Makes a proxy that counts requests, and rows before they are gone."""
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
 
     def make(**said: object) -> Counted:
         def list_first(seen: Seen) -> None:
@@ -160,6 +160,7 @@ def test_requests_are_counted_to_the_last(name: str, runs: dict[str, Counted]) -
     assert len(proxy.seen) == record.counts.billable_transactions
 
 
+@pytest.mark.serial
 def test_the_cap_is_one_for_all(runs: dict[str, Counted]) -> None:
     """The cap holds for all workers together, however many they are."""
     for name in MODES:
@@ -220,4 +221,4 @@ def test_no_process_is_left(runs: dict[str, Counted]) -> None:
     for run in runs.values():
         assert run.process is not None
         process = run.process
-        wait_until(lambda process=process: not process.left_behind(), "workers are gone", 5.0)
+        wait_until(process.has_left_nothing, "workers are gone", 5.0)

@@ -19,9 +19,10 @@ from collections.abc import Callable
 import gevent.pool
 import pytest
 
-from harness.measure.record import RunRecord
-from tests.swarm.locust_process import ROOT, LocustProcess, Stress, forked, free_port, wait_until
-from tests.swarm.proxy import Proxy
+from harness.measure.record.record import RunRecord
+from tests.support.locust_process import ROOT, LocustProcess, Stress, forked, wait_until
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy
 from tests.swarm.test_workers import workers_of
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]

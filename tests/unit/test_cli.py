@@ -79,8 +79,8 @@ def test_bounds_are_parsed_before_anything_is_read(capsys: pytest.CaptureFixture
     code = compare("nowhere", "nothing", "--fail-if", "speed < 5%", "--fail-if", "p99 > 1")
     error = capsys.readouterr().err
     assert code == 2
-    assert "'speed < 5%' compares something unknown; known are entities_per_s" in error
-    assert "'p99 > 1' is no regression" in error
+    assert "'speed < 5%' names an unknown metric. Known metrics: entities_per_s" in error
+    assert "'p99 > 1' cannot be read as a regression" in error
     assert "nowhere" not in error
 
 
@@ -94,7 +94,7 @@ def test_runs_that_cannot_be_read_are_named(
     for path, sentence in (
         (tmp_path / "missing", "missing cannot be read (No such file or directory)"),
         (broken, "broken.json: no record of a run: "),
-        (tmp_path / "empty", "empty holds no run.json, and no folder in it does"),
+        (tmp_path / "empty", f"there is no run.json in {tmp_path / 'empty'} or in a folder in it"),
     ):
         assert compare(KEPT, path) == 2
         assert sentence in capsys.readouterr().err
@@ -104,7 +104,7 @@ def test_runs_that_cannot_be_read_are_named(
 def test_two_runs_are_the_least(count: int, capsys: pytest.CaptureFixture[str]) -> None:
     """One run has nothing beside it, and letters end at 26."""
     assert compare(*[KEPT] * count) == 2
-    assert f"two to 26 runs can be compared, not {count}" in capsys.readouterr().err
+    assert f"2 to 26 runs can be compared, not {count}" in capsys.readouterr().err
 
 
 def test_a_folder_of_different_runs_is_no_repeats(

@@ -1,7 +1,7 @@
-"""Index tables after a run: which of their rows name a row that is not there?
+"""Index tables after a run: which index rows point to entities that do not exist?
 
-The service keeps no two partitions in step. An application that writes an entity and its index
-rows one after the other leaves some without the other whenever it is interrupted or throttled.
+The service has no transactions over several partitions. An application that writes an entity and
+its index rows one after the other leaves some of them alone when it is interrupted or throttled.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from azure.data.tables import TableClient
 
-from harness.endpoint.admin import explained, table_client
-from harness.endpoint.connection import Endpoint
-from harness.measure.findings import PointersPart
+from harness.endpoint.admin.clients import explained, table_client
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget
-from harness.workload.scenario import Pointers
+from harness.workload.scenarios.scenario import Pointers
 
 MOST_ROWS = 500_000
-"""Tables with more rows are not followed: it would take longer than the run."""
+"""Tables with more rows are not compared: that would take longer than the run."""
 
 _OWN_KEY = ("PartitionKey", "RowKey")
 _Key = tuple[str, str]
@@ -31,17 +31,17 @@ def follow(
     budget: Budget | None = None,
     most_rows: int = MOST_ROWS,
 ) -> PointersPart:
-    """List both tables and compare.
+    """List an index table and the table that it points to, and compare them.
 
     Args:
-        endpoint: Where they are.
+        endpoint: The endpoint.
         table: Name of the run's tables, without an ending.
-        pointers: Which rows name which.
-        budget: What the requests are taken from.
-        most_rows: Tables with more are not followed.
+        pointers: Which rows point to which.
+        budget: The requests that may be sent.
+        most_rows: Tables with more rows are not compared.
 
     Raises:
-        SetupError: the service refuses, does not answer, or there are too many rows.
+        SetupError: the service refuses or does not respond, or there are too many rows.
         BudgetSpent: the budget is used up.
     """
     there = set(_keys(endpoint, table + pointers.to, _OWN_KEY, budget, most_rows))
@@ -74,10 +74,15 @@ def _keys(
     ):
         for number, key in enumerate(_listed(client, properties)):
             if number >= most_rows:
-                raise SetupError(f"the table {name} has over {most_rows:,} rows")
+                raise SetupError(f"the table {name} has more than {most_rows:,} rows")
             yield key
 
 
 def _listed(client: TableClient, properties: Sequence[str]) -> Iterator[_Key]:
     for entity in client.list_entities(select=list(properties)):
-        yield entity.get(properties[0], ""), entity.get(properties[1], "")
+        partition, row = (entity.get(name, "") for name in properties)
+        # A value that is not a string is not a key, and points to nothing.
+        yield (
+            partition if isinstance(partition, str) else "",
+            row if isinstance(row, str) else "",
+        )

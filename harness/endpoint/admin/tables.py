@@ -1,10 +1,14 @@
-"""Tables around a run: it touches only what it made.
+"""The tables of a run: named, created, checked, emptied and deleted.
 
-A table that exists is refused, or has to be empty; what is deleted is a table of the run's own or
-entities that carry the run's id.
+A run touches only what it made. A table that exists is refused, or has to be empty. Only the run's
+own tables and entities with the run's id are deleted.
 
-All functions raise `SetupError` with a sentence where the service refuses or does not answer, and
-`BudgetSpent` where the budget they were given is used up.
+A run's table is named ``stress``, UTC time, 8 hex digits, and an ending. Only workloads of several
+tables have endings: a capital letter, then letters and digits. `harness sweep` lists and deletes
+tables with such names alone.
+
+All functions that send requests raise `SetupError` where the service refuses or does not respond,
+and `BudgetSpent` where their budget is used up.
 """
 
 from __future__ import annotations
@@ -12,36 +16,40 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import itertools
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.data.tables import TableClient, TableTransactionError
+from azure.data.tables import TableClient, TableEntity, TableTransactionError
 from gevent.pool import Pool
 
-from harness.endpoint.admin import (
+from harness.endpoint.admin.clients import (
     CONNECTIONS,
     explained,
     refusal_of,
     service_client,
     table_client,
 )
-from harness.endpoint.connection import Endpoint
-from harness.endpoint.table_names import made_at
+from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget
-from harness.workload.entities import RUN_PROPERTY
+from harness.workload.entity_factory import RUN_PROPERTY
 
-_OLDEST_S = 1e9
+_MAX_EMPTY_PAGES = 100
+"""A service may answer an empty page with a continuation token, but not for ever."""
+_MAX_AGE_S = 1e9
 _KEYS = ["PartitionKey", "RowKey"]
 _Key = tuple[str, str]
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
+_RUN_TABLE = re.compile(r"stress(\d{8}T\d{6})Z[0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
+_TIME = "%Y%m%dT%H%M%S"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What cleaning did: entities that are gone, requests that it took."""
+    """What `delete_run_entities` did: the entities it deleted and the requests it sent."""
 
     entities: int
     requests: int
@@ -55,8 +63,29 @@ class Leftover:
     made_at: dt.datetime
 
 
+def new_table_name(now_utc: dt.datetime, rng: random.Random) -> str:
+    """A name that no other run has, such as ``stress20261121T004512Z1a2b3c4d``.
+
+    Args:
+        now_utc: The current time, in UTC.
+        rng: Source of the 8 digits. It must not be seeded, or two runs could get the same name.
+    """
+    return f"stress{now_utc.strftime(_TIME)}Z{rng.getrandbits(32):08x}"
+
+
+def made_at(table_name: str) -> dt.datetime | None:
+    """When the run that made a table began, in UTC; None where the name is not a run's."""
+    found = _RUN_TABLE.fullmatch(table_name)
+    if found is None:
+        return None
+    try:
+        return dt.datetime.strptime(found[1], _TIME).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+
+
 def create_table(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
-    """Make a table; one that exists is refused, whoever made it."""
+    """Create a table. A table that exists is refused, whoever made it."""
     _require_name(name)
     budget = Budget() if budget is None else budget
     before = budget.spent
@@ -70,43 +99,60 @@ def create_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
             code = refusal_of(error).code
             if code == "TableBeingDeleted":
                 raise SetupError(
-                    f"the table {name} was just deleted, and the service is not done with it: "
-                    "try again in a minute"
+                    f"the service is still deleting the earlier table {name}: try again in a minute"
                 ) from error
             if code != "TableAlreadyExists":
                 raise
-            # The answer to an earlier try may have been lost: then it is ours.
+            # After a retry the table may be this run's: the first response may have been lost.
             if budget.spent - before == 1 or made_at(name) is None:
                 raise SetupError(
-                    f"a table {name} exists already: it is not this run's, and is left alone"
+                    f"the table {name} exists already and is not this run's: it is left alone"
                 ) from error
 
 
 def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
-    """See to it that the table is there and holds nothing."""
+    """Check that a table exists and is empty."""
     _require_name(name)
     with (
         explained(endpoint, f"the table {name} cannot be read"),
         table_client(endpoint, name, budget) as client,
     ):
         try:
-            found = next(iter(client.list_entities(results_per_page=1, select=_KEYS)), None)
+            found = _first_entity(client, name)
         except ResourceNotFoundError as error:
             if refusal_of(error).code != "TableNotFound":
                 raise
             raise SetupError(
-                f"there is no table {name} at {endpoint.host}: create it, or leave --table out"
+                f"there is no table {name} at {endpoint.host}: create it, or leave out --table"
             ) from error
     if found is not None:
         raise SetupError(
             f"the table {name} is not empty: it holds the entity PartitionKey "
-            f"{found['PartitionKey']!r}, RowKey {found['RowKey']!r}, and may hold more. A run "
-            "takes an empty table, or makes its own"
+            f"{found.get('PartitionKey')!r}, RowKey {found.get('RowKey')!r}. A run needs an empty "
+            "table, or creates its own"
         )
 
 
+def _first_entity(client: TableClient, name: str) -> TableEntity | None:
+    """An entity of the table, or None where the table is empty.
+
+    Raises:
+        SetupError: page after page is empty, and none is the last one.
+    """
+    pages = client.list_entities(results_per_page=1, select=_KEYS).by_page()
+    for number, page in enumerate(pages):
+        if number >= _MAX_EMPTY_PAGES:
+            raise SetupError(
+                f"more than {_MAX_EMPTY_PAGES} pages of the table {name} are empty and have a "
+                "continuation token: the endpoint does not say whether the table is empty"
+            )
+        for entity in page:
+            return entity
+    return None
+
+
 def delete_table(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
-    """Delete a table; one that is not there counts as deleted."""
+    """Delete a table. A table that does not exist counts as deleted."""
     with (
         explained(endpoint, f"the table {name} cannot be deleted"),
         service_client(endpoint, budget) as client,
@@ -117,13 +163,13 @@ def delete_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
 def list_tables(endpoint: Endpoint) -> list[str]:
     """Names of all tables of the account."""
     with explained(endpoint, "the tables cannot be listed"), service_client(endpoint) as client:
-        return [table.name for table in client.list_tables()]
+        return [_text(table.name) for table in client.list_tables()]
 
 
 def leftovers(endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float) -> list[Leftover]:
-    """Tables with a name of our form that were made at least so long ago, oldest first."""
-    if not 0 <= older_than_s < _OLDEST_S:
-        raise SetupError(f"an age of {older_than_s:g} s is none; give seconds, 0 or more")
+    """The tables of runs that began at least ``older_than_s`` seconds ago, oldest first."""
+    if not 0 <= older_than_s < _MAX_AGE_S:
+        raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")
     latest = now_utc - dt.timedelta(seconds=older_than_s)
     found = [
         Leftover(name=name, made_at=made)
@@ -140,17 +186,17 @@ def delete_run_entities(
     on_progress: Callable[[int], None],
     budget: Budget | None = None,
 ) -> Deleted:
-    """Delete every entity that a run wrote, and no other.
+    """Delete the entities that a run wrote, and no others.
 
     Args:
-        endpoint: Where.
-        name: The table.
-        run_id: What the entities carry in `RUN_PROPERTY`.
-        on_progress: Told how many are gone so far.
-        budget: What the requests are taken from.
+        endpoint: The endpoint.
+        name: Name of the table.
+        run_id: Value of `RUN_PROPERTY` in the entities.
+        on_progress: Called with the number of entities deleted so far.
+        budget: The requests that may be sent.
     """
     budget = Budget() if budget is None else budget
-    before, gone = budget.spent, 0
+    before, deleted = budget.spent, 0
     with (
         explained(endpoint, f"the entities of the run cannot be deleted from {name}"),
         table_client(endpoint, name, budget) as client,
@@ -162,32 +208,43 @@ def delete_run_entities(
         pool = Pool(CONNECTIONS)
         try:
             for page in _pages(client, run_id):
-                for amount in pool.imap_unordered(delete, _transactions(page)):
-                    gone += amount
-                    on_progress(gone)
+                for count in pool.imap_unordered(delete, _transactions(page)):
+                    deleted += count
+                    on_progress(deleted)
         finally:
             pool.kill()
-    return Deleted(entities=gone, requests=budget.spent - before)
+    return Deleted(entities=deleted, requests=budget.spent - before)
 
 
 def _require_name(name: str) -> None:
     if _TABLE_NAME.fullmatch(name) is None:
         raise SetupError(
-            f"{name!r} is no name of a table: it has 3 to 63 letters and digits, a letter first"
+            f"invalid table name {name!r}: it needs 3 to 63 letters and digits, a letter first"
         )
 
 
 def _pages(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
-    """Keys of the entities that a run wrote, in their order, a page at a time."""
+    """Keys of the entities that a run wrote, in key order, by pages."""
     written = client.query_entities(
         f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
     )
     for page in written.by_page():
-        yield [(entity["PartitionKey"], entity["RowKey"]) for entity in page]
+        yield [(_text(entity["PartitionKey"]), _text(entity["RowKey"])) for entity in page]
+
+
+def _text(value: object) -> str:
+    """A name or key in a response.
+
+    Raises:
+        TypeError: the value is not a string.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"a name or key that is not a string: {type(value).__name__}")
+    return value
 
 
 def _transactions(keys: Iterable[_Key]) -> Iterator[list[_Key]]:
-    """``keys`` in parts that one transaction can delete: one partition, at most 100."""
+    """Split ``keys`` into transactions: at most 100 keys of one partition."""
     for _, partition in itertools.groupby(keys, key=lambda key: key[0]):
         while part := list(itertools.islice(partition, MAX_TRANSACTION_OPERATIONS)):
             yield part
@@ -200,7 +257,8 @@ def _delete(client: TableClient, keys: list[_Key]) -> int:
                 ("delete", {"PartitionKey": partition, "RowKey": row}) for partition, row in keys
             )
         except TableTransactionError as error:
-            # One of them is gone, so none was deleted: an answer was lost, or somebody helped.
+            # One entity does not exist, so none was deleted: a response was lost, or another
+            # client deletes too. Singly, a missing entity counts as deleted.
             if error.status_code != 404:
                 raise
         else:

@@ -1,25 +1,26 @@
-"""Which addresses are those of a table service, and what an address alone tells.
+"""Addresses of table services: validation, and the kind and account that they imply.
 
-Azure's own names are Storage or Cosmos DB, and their first label is the account. Loopback is
-Azurite. Any other host is taken for the custom domain of a storage account; it may hold the
+Azure's own host names are Storage or Cosmos DB, and their first label is the account. Loopback is
+Azurite. Any other host is treated as the custom domain of a storage account, which may have the
 account in its path (`https://host/account`).
 
-No message here repeats what was typed before it is known to hold no secret.
+No message repeats the input before it is known to hold no secret.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
 from harness.model.errors import SetupError
+from harness.model.hosts import host_of, is_loopback
 from harness.model.target import EndpointKind
 
 _CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net")
 _STORAGE_SUFFIXES = (*(f".table.{cloud}" for cloud in _CLOUDS), ".table.storage.azure.net")
 _COSMOS_SUFFIXES = (".table.cosmos.azure.com", ".documents.azure.com")
-_ACCOUNT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{1,62}")
+# Lower case only, and shorter than any key: a key never passes as an account name.
+_ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,43}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "https://ACCOUNT.table.core.windows.net or http://127.0.0.1:10002"
 
@@ -28,57 +29,56 @@ ACCOUNT = "AZURE_STORAGE_ACCOUNT"
 KEY = "AZURE_STORAGE_KEY"
 SAS_TOKEN = "AZURE_STORAGE_SAS_TOKEN"
 CREDENTIAL_VARIABLES = (CONNECTION_STRING, ACCOUNT, KEY, SAS_TOKEN)
-"""Where credentials belong: Azure CLI's names. No address may hold one."""
+"""The variables for credentials, named as in Azure CLI. No address may contain one."""
 
 
 def address_of(host: str) -> SplitResult:
-    """``host`` taken apart and put into one spelling: no default port, no slash at the end.
+    """Parse ``host`` and normalize it: without default port and trailing slash.
 
     Raises:
-        SetupError: it is no address, or holds more than one.
+        SetupError: ``host`` is not an address, or contains more than an address.
     """
-    # What was typed is not repeated before it is known to hold no secret.
     if "accountkey=" in host.lower() or "sharedaccesssignature=" in host.lower():
         raise SetupError(
-            "-H holds a connection string. A command line is readable by others: put it into "
-            f"{CONNECTION_STRING} and give -H the address alone, such as {_EXAMPLE}"
+            "-H is a connection string, and others can read a command line: put it into "
+            f"{CONNECTION_STRING} and give -H only the address, such as {_EXAMPLE}"
         )
     try:
         parts = urlsplit(host.strip())
         port = parts.port
     except ValueError:
-        raise SetupError(f"-H is not a URL; it looks like {_EXAMPLE}") from None
+        raise SetupError(f"-H is not a URL; it should look like {_EXAMPLE}") from None
     if "@" in parts.netloc:
         raise SetupError(
-            "-H holds a user name or password. A table service takes none: give the address alone "
-            f"and put the credential into {KEY} or {SAS_TOKEN}"
+            "-H contains a user name or password, which table services do not use: give -H only "
+            f"the address, and put the credential into {KEY} or {SAS_TOKEN}"
         )
     if parts.query or parts.fragment or "?" in host or "#" in host:
         raise SetupError(
-            "-H holds more than an address. A command line is readable by others: put a SAS into "
-            f"{SAS_TOKEN} and give -H everything before the question mark"
+            "-H contains more than an address, and others can read a command line: put a SAS into "
+            f"{SAS_TOKEN}, and give -H only the part before the question mark"
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SetupError(f"-H is not a URL with http or https; it looks like {_EXAMPLE}")
-    name = parts.hostname.rstrip(".")
-    # The SDK takes http://localhost:PORT for the Cosmos emulator, and speaks another dialect.
+    if parts.scheme not in ("http", "https") or host_of(parts.netloc) is None:
+        raise SetupError(f"-H is not an http or https URL; it should look like {_EXAMPLE}")
+    name = (parts.hostname or "").rstrip(".")
+    # The SDK treats http://localhost:PORT as the Cosmos emulator, with another protocol dialect.
     name = "127.0.0.1" if name == "localhost" else name
     netloc = f"[{name}]" if ":" in name else name
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         netloc = f"{netloc}:{port}"
     if parts.scheme == "http" and not is_loopback(name):
         raise SetupError(
-            f"-H names {name} with plain http: whoever listens on the way could read a SAS or send "
-            "a signed request again. Use https"
+            f"-H names {name} with plain http, where others could read a SAS or replay a signed "
+            "request: use https"
         )
     return SplitResult(parts.scheme, netloc, parts.path.rstrip("/"), "", "")
 
 
 def kind_and_account(address: SplitResult) -> tuple[EndpointKind, str]:
-    """What the address alone tells; the account is empty where it does not name one.
+    """The kind and the account that an address implies; the account may be empty.
 
     Raises:
-        SetupError: it is the address of something else than a table service.
+        SetupError: the address is not that of a table service.
     """
     name = address.hostname or ""
     in_path = address.path.lstrip("/")
@@ -89,30 +89,29 @@ def kind_and_account(address: SplitResult) -> tuple[EndpointKind, str]:
         if name.endswith(suffixes):
             account = name.split(".", 1)[0]
             if in_path:
-                raise SetupError(f"-H has a path, /{in_path}; {name} is an address without one")
+                raise SetupError(f"-H has a path, but {name} takes none")
             if kind is EndpointKind.STORAGE and account.endswith("-secondary"):
                 raise SetupError(
-                    f"{name} is the read-only secondary of an account; use the primary address"
+                    f"{name} is the read-only secondary endpoint of an account: use the primary one"
                 )
             return kind, account
     if name.endswith(tuple(f".{cloud}" for cloud in _CLOUDS)):
-        raise SetupError(f"{name} is not the address of a table service; it looks like {_EXAMPLE}")
-    if in_path and not _ACCOUNT_NAME.fullmatch(in_path):
-        raise SetupError(f"the path of -H, /{in_path}, is not the name of an account")
+        raise SetupError(
+            f"{name} is not the address of a table service; it should look like {_EXAMPLE}"
+        )
+    if in_path and not is_account_name(in_path):
+        raise SetupError(
+            "the path of -H is not an account name (lower case letters, digits, hyphens)"
+        )
     kind = EndpointKind.AZURITE if is_loopback(name) else EndpointKind.STORAGE
     return kind, in_path
 
 
 def port_of(address: SplitResult) -> int:
-    """The port, the scheme's own where the address names none."""
+    """The port; the default port of the scheme where the address has none."""
     return address.port or _DEFAULT_PORTS[address.scheme]
 
 
-def is_loopback(name: str) -> bool:
-    """True for localhost, 127.0.0.0/8 and ::1: what is sent there does not leave the machine."""
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+def is_account_name(text: str) -> bool:
+    """Whether ``text`` can be an account name, and so can be shown in a message."""
+    return _ACCOUNT_NAME.fullmatch(text) is not None

@@ -1,7 +1,7 @@
-"""What signs the requests: read from the environment alone, and never shown.
+"""Credentials: read from the environment alone, and never shown.
 
-A credential never chooses where requests go: one that belongs to another account or another
-endpoint than the address is an error.
+A credential never chooses where requests go. A credential for another account or endpoint than the
+address names is an error.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ import base64
 import binascii
 import dataclasses
 from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import SplitResult
 
-from harness.endpoint.address import (
+from harness.endpoint.auth.address import (
     ACCOUNT,
     CONNECTION_STRING,
     KEY,
     SAS_TOKEN,
     address_of,
-    is_loopback,
+    is_account_name,
     kind_and_account,
 )
 from harness.model.errors import SetupError
+from harness.model.hosts import is_loopback
 
 # The emulator's published development account: the same on every machine, no secret.
 EMULATOR_ACCOUNT = "devstoreaccount1"
@@ -32,8 +34,9 @@ EMULATOR_KEY = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SharedKey:
-    """An account key. The key is not part of its text."""
+    """An account key. Its text does not show the key."""
 
+    noun: ClassVar[str] = "key"
     account: str
     key: str = dataclasses.field(repr=False)
 
@@ -42,28 +45,33 @@ class SharedKey:
 class Sas:
     """A shared access signature, without the leading question mark. Its text does not show it."""
 
+    noun: ClassVar[str] = "SAS"
     token: str = dataclasses.field(repr=False)
+
+
+Credential = SharedKey | Sas
+"""All types of credentials. `harness.endpoint.auth.signing` knows how each of them signs."""
 
 
 def credential_for(
     address: SplitResult, account: str, environ: Mapping[str, str]
-) -> tuple[SharedKey | Sas, str]:
-    """The credential for the address, and the account it is for.
+) -> tuple[Credential, str]:
+    """The credential for an address, and its account.
 
-    The first of connection string, key and SAS that is set is the one used.
+    The first of connection string, key and SAS that is set is used.
 
     Args:
-        address: What `harness.endpoint.address.address_of` made of the host.
-        account: The account the address names; empty where it names none.
+        address: The address, normalized by `harness.endpoint.auth.address.address_of`.
+        account: The account that the address names; empty where it names none.
         environ: The environment.
 
     Raises:
-        SetupError: it is missing, malformed, or belongs elsewhere.
+        SetupError: the credential is missing, malformed, or for another account or endpoint.
     """
     text = environ.get(CONNECTION_STRING, "").strip()
     if text:
         return _from_connection_string(text, address, account)
-    named = environ.get(ACCOUNT, "").strip()
+    named = _account_name(environ.get(ACCOUNT, "").strip(), ACCOUNT)
     key = environ.get(KEY, "").strip()
     token = environ.get(SAS_TOKEN, "").strip()
     loopback = is_loopback(address.hostname or "")
@@ -71,8 +79,8 @@ def credential_for(
         if loopback and account in ("", EMULATOR_ACCOUNT):
             return SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY), EMULATOR_ACCOUNT
         raise SetupError(
-            f"no credential for {account or address.netloc} in the environment: set "
-            f"{CONNECTION_STRING}, or {KEY}, or {SAS_TOKEN}"
+            f"the environment has no credential for {account or address.netloc}: set "
+            f"{CONNECTION_STRING}, {KEY} or {SAS_TOKEN}"
         )
     if named and account and named != account:
         raise SetupError(
@@ -81,7 +89,7 @@ def credential_for(
     account = account or named or (EMULATOR_ACCOUNT if loopback else "")
     if not account:
         raise SetupError(
-            f"{address.netloc} does not tell its account: set {ACCOUNT} to the account behind it"
+            f"the address {address.netloc} names no account: set {ACCOUNT} to its account"
         )
     if key:
         return _shared_key(account, key, KEY), account
@@ -90,7 +98,7 @@ def credential_for(
 
 def _from_connection_string(
     text: str, address: SplitResult, account: str
-) -> tuple[SharedKey | Sas, str]:
+) -> tuple[Credential, str]:
     fields: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, value = part.partition("=")
@@ -100,14 +108,13 @@ def _from_connection_string(
 
     if fields.get("usedevelopmentstorage", "").lower() == "true":
         if not is_loopback(address.hostname or ""):
-            raise SetupError(f"{CONNECTION_STRING} is the emulator's, but -H is {address.netloc}")
+            raise SetupError(f"{CONNECTION_STRING} is for the emulator, but -H is {address.netloc}")
         if account not in ("", EMULATOR_ACCOUNT):
-            raise SetupError(f"{CONNECTION_STRING} is the emulator's, but -H names {account}")
+            raise SetupError(f"{CONNECTION_STRING} is for the emulator, but -H names {account}")
         return SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY), EMULATOR_ACCOUNT
 
-    named = fields.get("accountname", "")
-    where = _endpoint_of(fields, named)
-    where_account = named or kind_and_account(where)[1]
+    named = _account_name(fields.get("accountname", ""), f"AccountName in {CONNECTION_STRING}")
+    where, where_account = _endpoint_of(fields, named)
     if where.netloc != address.netloc or where.scheme != address.scheme:
         raise SetupError(
             f"{CONNECTION_STRING} is for {where.scheme}://{where.netloc}, but -H is "
@@ -127,8 +134,18 @@ def _from_connection_string(
     raise SetupError(f"{CONNECTION_STRING} has neither AccountKey nor SharedAccessSignature")
 
 
-def _endpoint_of(fields: Mapping[str, str], account: str) -> SplitResult:
-    """The address a connection string is for, in the spelling of `address_of`."""
+def _account_name(text: str, variable: str) -> str:
+    """``text``, checked to be an account name; the error does not repeat it."""
+    if text and not is_account_name(text):
+        raise SetupError(
+            f"{variable} is not an account name (lower case letters, digits, hyphens); it is not "
+            f"shown in case it is a secret. A key belongs in {KEY}"
+        )
+    return text
+
+
+def _endpoint_of(fields: Mapping[str, str], account: str) -> tuple[SplitResult, str]:
+    """The normalized address in a connection string, and its account."""
     url = fields.get("tableendpoint", "")
     if not url:
         if not account:
@@ -136,7 +153,8 @@ def _endpoint_of(fields: Mapping[str, str], account: str) -> SplitResult:
         protocol = fields.get("defaultendpointsprotocol", "https")
         url = f"{protocol}://{account}.table.{fields.get('endpointsuffix', 'core.windows.net')}"
     try:
-        return address_of(url)
+        address = address_of(url)
+        return address, account or kind_and_account(address)[1]
     except SetupError:
         raise SetupError(
             f"the endpoint in {CONNECTION_STRING} is not an https address of a table service"
@@ -147,7 +165,7 @@ def _shared_key(account: str, key: str, variable: str) -> SharedKey:
     try:
         base64.b64decode(key, validate=True)
     except (binascii.Error, ValueError):
-        raise SetupError(f"the account key in {variable} is not base64: was it cut?") from None
+        raise SetupError(f"the account key in {variable} is not base64: is it complete?") from None
     return SharedKey(account, key)
 
 

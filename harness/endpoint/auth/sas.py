@@ -1,7 +1,7 @@
-"""What a shared access signature says about itself. Its fields are signed, so they can be believed.
+"""The fields of a shared access signature, and what they lack for a run.
 
-The service often answers a refused signature with one sentence for all causes; what the token
-itself says tells them apart.
+The service often gives one error for all causes of a refused SAS. The fields tell them apart; they
+are signed, so they are reliable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
 
 
 def sas_table(token: str) -> str | None:
-    """The one table the SAS is for, or None where it is for the account."""
+    """The table of a SAS for one table; None for a SAS for the account."""
     return _fields(token).get("tn")
 
 
@@ -24,20 +24,20 @@ def sas_problem(token: str, now_s: float) -> str | None:
     """Why a run cannot work with this SAS at ``now_s`` UTC seconds, or None where it may.
 
     A run reads, adds, updates and deletes entities. With a SAS for the account it also creates,
-    lists and deletes tables. What a stored access policy grants (`si`) cannot be seen here.
+    lists and deletes tables. The grants of a stored access policy (`si`) are unknown here.
     """
     fields = _fields(token)
     expiry, start = _time(fields.get("se")), _time(fields.get("st"))
     if expiry is not None and expiry <= now_s:
-        return f"the SAS expired at {fields['se']}: make a new one"
+        return f"the SAS expired at {fields['se']}: create a new one"
     if start is not None and start > now_s:
-        return f"the SAS is not valid before {fields['st']}: wait, or make a new one"
+        return f"the SAS is not valid before {fields['st']}: wait, or create a new one"
     if "si" in fields:
         return None
     if "tn" in fields:
         return _lacking(fields.get("sp", ""), _TABLE_RIGHTS, "permission", "sp", "raud")
     if "ss" in fields and "t" not in fields["ss"]:
-        return f"the SAS is not for tables: ss={fields['ss']} lacks t"
+        return f"the SAS does not cover tables: ss={fields['ss']} lacks t"
     if "srt" in fields:
         problem = _lacking(fields["srt"], _RESOURCE_TYPES, "resource type", "srt", _WANTED)
         if problem is not None:
@@ -57,7 +57,7 @@ def _fields(token: str) -> dict[str, str]:
 
 
 def _time(text: str | None) -> float | None:
-    """UTC seconds of a SAS time, which may be a date alone; None where it is no time."""
+    """UTC seconds of a SAS time, which may be a date alone; None where it is invalid."""
     if not text:
         return None
     try:

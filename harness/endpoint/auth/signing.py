@@ -1,4 +1,4 @@
-"""Who sends a request: the date it is sent at, and the proof that it may be.
+"""What signs requests: one `Signer` for each type of credential.
 
 Shared Key is that of the Table service: verb, MD5, type, date, and the account before the path. A
 shared access signature is part of the address and signs nothing more.
@@ -11,9 +11,11 @@ import binascii
 import hashlib
 import time
 from email.utils import formatdate
-from typing import Protocol
+from typing import Never, Protocol
 
-from harness.endpoint.connection import Sas, SharedKey
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+
+from harness.endpoint.auth.credential import Credential, Sas, SharedKey
 
 _BLOCK_BYTES = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
@@ -21,22 +23,22 @@ _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
 class Signer(Protocol):
-    """What lets requests in. Bearer tokens would be one more of these.
+    """Authenticates requests.
 
     Attributes:
-        query: What the address of every request has to end with; empty for nothing.
+        query: The end of every request's query; empty where the credential is not in the address.
     """
 
     query: str
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """Value of ``Authorization`` of one request; empty where there is none.
+        """The ``Authorization`` header of one request; empty where it gets none.
 
         Args:
-            method: Its verb.
-            content_type: Its ``Content-Type``; empty where it has none.
-            date: Its ``x-ms-date``.
-            path: Its path as it is sent, without the query.
+            method: The verb.
+            content_type: The ``Content-Type`` header; empty where there is none.
+            date: The ``x-ms-date`` header.
+            path: The path as it is sent, without the query.
         """
 
 
@@ -47,7 +49,7 @@ class SharedKeySigner:
         credential: The account and its key.
 
     Raises:
-        ValueError: the key is no base64.
+        ValueError: the key is not base64.
     """
 
     __slots__ = ("_begin", "_inner", "_outer", "_resource", "query")
@@ -60,12 +62,11 @@ class SharedKeySigner:
         if len(key) > _BLOCK_BYTES:
             key = hashlib.sha256(key).digest()
         key = key.ljust(_BLOCK_BYTES, b"\0")
-        # HMAC's two hashes, fed with the key once (RFC 2104): `hmac` would do it every time.
+        # HMAC's two hashes (RFC 2104), fed with the key once: `hmac` would feed it every time.
         self._inner = hashlib.sha256(key.translate(_INNER))
         self._outer = hashlib.sha256(key.translate(_OUTER))
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """See `Signer`."""
         inner = self._inner.copy()
         inner.update(f"{method}\n\n{content_type}\n{date}\n{self._resource}{path}".encode())
         outer = self._outer.copy()
@@ -75,11 +76,7 @@ class SharedKeySigner:
 
 
 class SasSigner:
-    """Lets in by a shared access signature.
-
-    Args:
-        credential: The signature.
-    """
+    """Appends a shared access signature to every address."""
 
     __slots__ = ("query",)
 
@@ -87,21 +84,45 @@ class SasSigner:
         self.query = credential.token
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """See `Signer`."""
         return ""
 
 
-def signer_of(credential: SharedKey | Sas) -> Signer:
-    """What signs with this credential.
+def signer_of(credential: Credential) -> Signer:
+    """The signer for a credential.
 
     Raises:
-        ValueError: an account key that is no base64.
+        ValueError: the account key is not base64.
+        TypeError: the credential is of an unknown type.
     """
-    return SasSigner(credential) if isinstance(credential, Sas) else SharedKeySigner(credential)
+    match credential:
+        case SharedKey():
+            return SharedKeySigner(credential)
+        case Sas():
+            return SasSigner(credential)
+    raise _unknown(credential)
+
+
+def sdk_credential(credential: Credential) -> AzureNamedKeyCredential | AzureSasCredential:
+    """A credential in the type that azure-data-tables takes.
+
+    Raises:
+        TypeError: the credential is of an unknown type.
+    """
+    match credential:
+        case SharedKey():
+            return AzureNamedKeyCredential(credential.account, credential.key)
+        case Sas():
+            return AzureSasCredential(credential.token)
+    raise _unknown(credential)
+
+
+def _unknown(credential: Never) -> TypeError:
+    # Only the name of its type is shown: the rest may be secret.
+    return TypeError(f"no signer for a credential of type {type(credential).__name__}")
 
 
 class ServiceDate:
-    """The date for the service: the machine's own clock, formatted once a second."""
+    """The current date as the service expects it, formatted once a second."""
 
     __slots__ = ("_date", "_second")
 
@@ -110,7 +131,6 @@ class ServiceDate:
         self._date = ""
 
     def now(self) -> str:
-        """The date now."""
         second = int(time.time())
         if second != self._second:
             self._second, self._date = second, formatdate(second, usegmt=True)

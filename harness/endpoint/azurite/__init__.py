@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.endpoint.azurite.installing import VERSION, install, installed
+from harness.endpoint.azurite.installation import VERSION, install, installed
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 
 __all__ = ["VERSION", "AzuriteProcess", "install", "installed", "start_azurite"]

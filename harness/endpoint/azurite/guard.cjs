@@ -1,6 +1,8 @@
-// Loaded before Azurite. The harness holds the other end of standard input; when it is gone,
+// Loaded before Azurite, and before npm. The harness holds the other end of standard input; when it is gone,
 // however it went, the pipe ends and so does this process.
 "use strict";
 process.stdin.on("end", () => process.exit(0));
 process.stdin.on("error", () => process.exit(0));
 process.stdin.resume();
+// Who has nothing else to do any more ends by itself.
+process.stdin.unref();

@@ -1,70 +1,49 @@
-"""Azurite as a child process: it is stopped when told to, and dies with the harness anyhow.
-
-It runs in a session of its own, so that Ctrl-C in the terminal ends the load and not the
-endpoint. Its standard input is a pipe that nobody writes to: when the harness is gone, even by
-kill -9, the pipe ends and the guard inside ends Azurite.
-"""
+"""Azurite as a child process. A guard inside ends it when its standard input closes."""
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
-import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
-from harness.endpoint.azurite.installing import VERSION, installed, node
-from harness.endpoint.connection import Endpoint, emulator_endpoint
-from harness.endpoint.knock import knock
+from harness.endpoint.admin.probe_request import ProbeRequest
+from harness.endpoint.azurite.installation import VERSION, installed, node
+from harness.endpoint.endpoint import emulator_endpoint
+from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 
 _GUARD = Path(__file__).parent / "guard.cjs"
 _READY_WITHIN_S = 20.0
-_STOPPED_WITHIN_S = 5.0
 _PORT_TRIES = 5
 
 
-class AzuriteProcess:
-    """A running Azurite. A context manager that stops it."""
+class AzuriteProcess(ChildProcess):
+    """An Azurite on loopback that keeps its data in memory.
 
-    def __init__(self, process: subprocess.Popen[bytes], endpoint: Endpoint) -> None:
-        self._process = process
-        self.endpoint = endpoint
+    Attributes:
+        endpoint: Its endpoint, with the development account.
 
-    @property
-    def pid(self) -> int:
-        """The process id of Node itself."""
-        return self._process.pid
+    Args:
+        entry: The script of Azurite's table server.
+        port: The port to listen on.
+        cert: Certificate in PEM, for https.
+        key: Private key of the certificate.
+        log: File for the output.
+    """
 
-    @property
-    def running(self) -> bool:
-        """False once it has ended, for whatever reason."""
-        return self._process.poll() is None
-
-    def wait(self) -> None:
-        """Wait until it has ended by itself."""
-        self._process.wait()
-
-    def stop(self) -> None:
-        """End it and wait until it is gone. A second call does nothing."""
-        _end(self._process)
-
-    def __enter__(self) -> Self:
-        """The process itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+    def __init__(
+        self, entry: Path, port: int, cert: Path | None, key: Path | None, log: IO[bytes]
     ) -> None:
-        """Stop it."""
-        self.stop()
+        command = [str(node()), "--require", str(_GUARD), str(entry), "--inMemoryPersistence"]
+        command += ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
+        command += ["--tableHost", "127.0.0.1", "--tablePort", str(port)]
+        if cert is not None and key is not None:
+            command += ["--cert", str(cert.absolute()), "--key", str(key.absolute())]
+        super().__init__(command, cwd=entry.parent, stdout=log)
+        self.endpoint = emulator_endpoint(f"{'https' if cert else 'http'}://127.0.0.1:{port}")
 
 
 def start_azurite(
@@ -74,106 +53,66 @@ def start_azurite(
     key: Path | None = None,
     log_path: Path | None = None,
 ) -> AzuriteProcess:
-    """Start an Azurite on loopback that keeps its data in memory, and wait until it answers.
+    """Start an Azurite, and wait until it responds.
 
     Args:
-        port: Where it listens; 0 takes a free port.
+        port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
-        key: Its private key.
-        log_path: Where its output goes; None keeps it only for the sentence of a failed start.
+        key: Private key of the certificate.
+        log_path: File for the output; None keeps the output only for the message of a failed start.
 
     Raises:
-        SetupError: it is not installed, or did not start within 20 s.
+        SetupError: Azurite is not installed, or did not start within 20 s.
     """
     if not 0 <= port <= 65535:
-        raise SetupError(f"there is no port {port}: a port is a number from 0 to 65535")
+        raise SetupError(f"invalid port {port}: a port is a number from 0 to 65535")
     entry = installed()
     if entry is None:
         raise SetupError(
             f"Azurite {VERSION} is not installed: run `harness azurite install` (or `make azurite`)"
         )
-    last_words = ""
+    output = ""
     for _ in range(_PORT_TRIES if port == 0 else 1):
         chosen = port or _free_port()
-        with _log(log_path) as log:
-            process = _spawn(entry, chosen, cert, key, log)
-            endpoint = emulator_endpoint(f"{'https' if cert else 'http'}://127.0.0.1:{chosen}")
+        with _open_log(log_path) as log:
+            process = AzuriteProcess(entry, chosen, cert, key, log)
             try:
-                ready = _wait_until_ready(process, endpoint)
+                if _wait_until_ready(process):
+                    return process
             except BaseException:
-                _end(process)
+                process.stop()
                 raise
-            if ready:
-                return AzuriteProcess(process, endpoint)
-            _end(process)
-            last_words = _tail(log)
-        # Between choosing a free port and listening on it, somebody else may take it.
-        if "EADDRINUSE" not in last_words:
+            process.stop()
+            output = _last_lines(log)
+        # Between the choice of a free port and listening on it, another process may take it.
+        if "EADDRINUSE" not in output:
             break
-    if "EADDRINUSE" in last_words:
+    if "EADDRINUSE" in output:
         raise SetupError(f"Azurite did not start: port {chosen} is in use")
     raise SetupError(
-        f"Azurite did not start within {_READY_WITHIN_S:g} s; its last words:\n{last_words}"
+        f"Azurite did not start within {_READY_WITHIN_S:g} s; its last lines:\n{output}"
     )
 
 
-def _spawn(
-    entry: Path, port: int, cert: Path | None, key: Path | None, log: IO[bytes]
-) -> subprocess.Popen[bytes]:
-    command = [str(node()), "--require", str(_GUARD), str(entry)]
-    command += ["--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck"]
-    command += ["--tableHost", "127.0.0.1", "--tablePort", str(port)]
-    if cert is not None and key is not None:
-        command += ["--cert", str(cert.absolute()), "--key", str(key.absolute())]
-    # Nothing of our environment is Azurite's business, credentials least of all.
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
-    return subprocess.Popen(
-        command,
-        cwd=entry.parent,
-        env=kept,
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], endpoint: Endpoint) -> bool:
-    """True when it answers a signed request, False when it ended or took too long."""
+def _wait_until_ready(process: AzuriteProcess) -> bool:
+    """True once Azurite responds to a signed request, False where it ended or took too long."""
     # Nothing secret goes to our own child on loopback; the load checks certificates itself.
     unchecked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unchecked.check_hostname = False
     unchecked.verify_mode = ssl.CERT_NONE
     deadline = time.monotonic() + _READY_WITHIN_S
-    while process.poll() is None and time.monotonic() < deadline:
+    while process.running and time.monotonic() < deadline:
+        request = ProbeRequest(process.endpoint, "Tables", {"$top": "1"})
         try:
-            answer = knock(
-                endpoint,
-                "Tables",
-                {"$top": "1"},
-                context=unchecked,
-                timeout_s=2.0,
-                now_s=time.time(),
-            )
+            response = request.send(context=unchecked, timeout_s=2.0, now_s=time.time())
         except SetupError:
             time.sleep(0.05)
             continue
-        # A stranger on the same port would answer too; ours would then have ended.
-        if answer.status == 200 and process.poll() is None:
+        # Another server on the same port would respond too; ours would then have ended.
+        if response.status == 200 and process.running:
             return True
         time.sleep(0.05)
     return False
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe that keeps it alive; force it where that does not help."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(_STOPPED_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _free_port() -> int:
@@ -183,14 +122,14 @@ def _free_port() -> int:
         return port
 
 
-def _log(path: Path | None) -> IO[bytes]:
+def _open_log(path: Path | None) -> IO[bytes]:
     if path is None:
         return tempfile.TemporaryFile()
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.open("w+b")
 
 
-def _tail(log: IO[bytes]) -> str:
+def _last_lines(log: IO[bytes]) -> str:
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").strip().splitlines()
     return "\n".join(f"  {line}" for line in lines[-6:])

@@ -1,45 +1,59 @@
-"""One request, one answer, no second try: bytes to one origin over a bounded pool.
+"""Sends one request and reads one response, without retries, over a limited pool.
 
-geventhttpclient brings the connecting, the TLS and the C parser. Its ``HTTPClient.request`` is
-not used, because it sends an idempotent request again on a broken connection, and an attempt
-that nobody sees is an attempt that nobody counts.
+geventhttpclient connects, does TLS and brings the C parser. Its ``HTTPClient.request`` is not
+used: it repeats an idempotent request on a broken connection, and that attempt is not counted.
 
-A connection goes back to the pool only after a whole answer. Whatever else ends an exchange, a
+A connection goes back to the pool only after a whole response. Whatever else ends an exchange, a
 killed greenlet included, closes the connection and frees its place.
 """
 
 from __future__ import annotations
 
 import ssl
+from time import monotonic
+
+from gevent import GreenletExit
 
 from harness.endpoint.clock import Clock
-from harness.endpoint.connected import Connection
-from harness.endpoint.exchange import Exchange, RequestFault, ResponseFault
-from harness.endpoint.pool import ConnectionLimit, open_pool
-from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success, read_at_once
+from harness.endpoint.http.connection import Connection
+from harness.endpoint.http.exchange import Exchange, RequestFault, ResponseFault
+from harness.endpoint.http.pool import LimitedPool, open_pool
+from harness.endpoint.http.reader import (
+    MAX_HEAD_BYTES,
+    MAX_RESPONSE_BYTES,
+    HTTPParseError,
+    Reader,
+    is_bare_success,
+    read_at_once,
+)
 from harness.model.outcome import Fault
+from harness.workload.budget import Budget, BudgetSpent
 
 USER_AGENT = "azure-table-stress-harness"
 _FIRST_BYTES = 8192
-"""Most answers are smaller. Memory for much more would be asked of the system, every time."""
+"""Most responses are smaller. A much larger buffer would cost a system call every time."""
 _BLOCK_BYTES = 65536
+_LONGEST_READ_TIMEOUTS = 4
+"""The most read time-outs that a response in small pieces, each in time, may take in all."""
 
 
 class Channel:
-    """Sends messages to one origin and reads their answers. Safe among greenlets of one thread.
+    """Sends messages to one origin and reads their responses. Safe among greenlets of one thread.
 
     Attributes:
-        url: Where to; scheme, host and port count.
+        url: The origin; its path is ignored.
 
     Args:
         url: See above.
-        connections: At most so many connections at once; a request beyond waits for a place.
-        connect_timeout_s: For each address of the host, TLS handshake included.
-        read_timeout_s: For each wait for more of an answer.
+        connections: The most connections at once; further requests wait.
+        connect_timeout_s: Time-out for each address of the host, TLS handshake included.
+        read_timeout_s: Time-out for each wait for more of a response. A whole response may take
+            four times as long.
         clock: Gives the times of the exchanges.
+        budget: One request is taken from it for each that leaves.
 
     Raises:
-        SetupError: the environment names a bundle of certificates that cannot be read.
+        SetupError: an environment variable names certificates that cannot be loaded.
     """
 
     def __init__(
@@ -50,10 +64,13 @@ class Channel:
         connect_timeout_s: float,
         read_timeout_s: float,
         clock: Clock,
+        budget: Budget,
     ) -> None:
         self.url = url
+        self._budget = budget
+        self._refuses = False
         self._clock = clock
-        self._pool: ConnectionLimit = open_pool(
+        self._pool: LimitedPool = open_pool(
             url,
             connections=connections,
             connect_timeout_s=connect_timeout_s,
@@ -62,19 +79,25 @@ class Channel:
 
     @property
     def connections_in_use(self) -> int:
-        """Places of the pool that are taken at this moment."""
+        """Connections that carry a request at this moment."""
         return self._pool.in_use
 
     def close(self) -> None:
-        """Close every idle connection; those in use are closed when their exchange ends."""
+        """Close the idle connections; those in use close when their exchange ends."""
         self._pool.close()
 
+    def refuse(self) -> None:
+        """Send no further request, also none that waits for a connection now."""
+        self._refuses = True
+
     def send(self, message: bytes, exchange: Exchange) -> None:
-        """Send ``message`` once and read its answer; ``exchange`` is filled in, also on errors.
+        """Send ``message`` once and read its response; fills in ``exchange``, also on errors.
 
         Raises:
-            RequestFault: it did not leave.
-            ResponseFault: it may have been done, but no whole answer came.
+            RequestFault: the request did not leave.
+            ResponseFault: the request may have been executed, but no whole response came.
+            BudgetSpent: the request did not leave, because the budget is used up.
+            GreenletExit: the request did not leave, because `refuse` was called.
         """
         pool = self._pool
         pool.acquire()
@@ -82,6 +105,10 @@ class Channel:
         connection = None
         try:
             connection = self._connect()
+            if self._refuses:
+                raise GreenletExit
+            if not self._budget.take():
+                raise BudgetSpent("the budget of billable transactions is used up")
             reusable = talk(connection, message, exchange)
         except BaseException:
             exchange.done_s = self._clock()
@@ -97,14 +124,14 @@ class Channel:
         """An idle connection, or a new one.
 
         Raises:
-            RequestFault: there is none to be had.
+            RequestFault: no connection can be opened.
         """
         try:
             return self._pool.connection()
         except TimeoutError as error:
             raise RequestFault(Fault.CONNECT_TIMEOUT, error) from error
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
-            # Closed during the handshake, as an overloaded front end does. Worth a retry.
+            # An overloaded front end closes during the handshake, which is worth a retry.
             raise RequestFault(Fault.REFUSED, error) from error
         except ssl.SSLError as error:
             raise RequestFault(Fault.TLS, error) from error
@@ -113,10 +140,10 @@ class Channel:
 
 
 def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
-    """Send ``message``, read one answer. True where the connection may be used again.
+    """Send ``message`` and read one response. True where the connection can be used again.
 
     Raises:
-        ResponseFault: no whole answer came.
+        ResponseFault: no whole response came.
     """
     data = b""
     try:
@@ -130,17 +157,21 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         if read_at_once(data, exchange):
             return True
         reader = Reader()
+        until_s = monotonic() + _LONGEST_READ_TIMEOUTS * connection.timeout_s
         while True:
             if not data and exchange.bytes_received == 0:
-                raise ConnectionResetError("closed before the answer began")
+                raise ConnectionResetError("closed before the response began")
             exchange.bytes_received += len(data)
-            # No data is the end of the connection, which ends an answer without a length.
+            # No data means the end of the connection, which ends a response without a length.
             reader.feed(data)
             if reader.whole:
                 break
             if not data:
-                # It ended between an interim answer and the real one.
-                raise ConnectionResetError("closed before the answer was whole")
+                # The connection ended between an interim response and the final one.
+                raise ConnectionResetError("closed before the response was whole")
+            _require_bounds(reader, exchange.bytes_received)
+            if monotonic() > until_s:
+                raise TimeoutError("the response has begun, but does not end")
             data = connection.more(_BLOCK_BYTES)
     except TimeoutError as error:
         raise ResponseFault(Fault.READ_TIMEOUT, str(error)) from error
@@ -148,8 +179,25 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         raise ResponseFault(Fault.RESET, f"{type(error).__name__}: {error}") from error
     except HTTPParseError as error:
         if not data:
-            raise ResponseFault(Fault.RESET, "closed before the answer was whole") from error
-        raise ResponseFault(Fault.BAD_ANSWER, f"the answer is not HTTP: {error}") from error
+            raise ResponseFault(Fault.RESET, "closed before the response was whole") from error
+        raise ResponseFault(Fault.BAD_ANSWER, f"the response is not HTTP: {error}") from error
     exchange.status, exchange.reason = reader.get_code(), reader.reason
     exchange.headers, exchange.body = reader.headers(), reader.body()
     return reader.should_keep_alive() and not reader.surplus
+
+
+def _require_bounds(reader: Reader, received: int) -> None:
+    """Check that an unfinished response is not too large already.
+
+    Raises:
+        ResponseFault: the response is too large.
+    """
+    if reader.head_bytes > MAX_HEAD_BYTES:
+        raise ResponseFault(
+            Fault.TOO_LARGE, f"the head of the response is larger than {MAX_HEAD_BYTES:,} bytes"
+        )
+    if received > MAX_RESPONSE_BYTES:
+        raise ResponseFault(
+            Fault.TOO_LARGE,
+            f"the response is larger than {MAX_RESPONSE_BYTES:,} bytes",
+        )

@@ -1,4 +1,4 @@
-"""A connection that waits for answers at less cost than gevent's own sockets do."""
+"""A connection that waits for responses at less cost than gevent's own sockets."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _READ = 1
 
 
 class Connection:
-    """A connected socket, with TLS or without. One greenlet at a time uses it.
+    """A connected socket, with or without TLS, for one greenlet at a time.
 
-    gevent's sockets would try to read at once, which fails, and set up a watcher and a timer for
-    every wait. Here one watcher sees whatever comes, also while nobody waits, and the pool looks
-    after who waits too long.
+    gevent's sockets try to read at once, which fails, and set up a watcher and a timer for every
+    wait. Here one watcher lasts as long as the connection, and the pool's timer checks the
+    time-outs of all connections.
 
     Attributes:
-        new: True before its first whole answer.
-        waits_since_s: Since when an answer's first bytes are waited for, by the monotonic clock;
-            infinite where they are not.
+        new: True before the first whole response.
+        timeout_s: Time-out of each wait.
+        waits_since_s: Start of the wait for the first bytes of a response, by the monotonic clock;
+            infinite while there is no wait.
     """
 
     __slots__ = (
@@ -36,19 +37,19 @@ class Connection:
         "_poll",
         "_readable",
         "_socket",
-        "_timeout_s",
         "_waiter",
         "new",
+        "timeout_s",
         "waits_since_s",
     )
 
     def __init__(self, connected: Any, timeout_s: float) -> None:
         self._socket = connected
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._hub = get_hub()
         self._waiter: Any = None
         self._has_come = False
-        # An idle connection keeps no loop going.
+        # Without a reference, an idle connection keeps no event loop running.
         self._readable = self._hub.loop.io(connected.fileno(), _READ, ref=False)
         self._readable.start(self._on_readable)
         unread = _poll()
@@ -59,26 +60,26 @@ class Connection:
 
     @property
     def tls_session(self) -> ssl.SSLSession | None:
-        """What a later connection can resume; None without TLS."""
+        """The TLS session, which a later connection can resume; None without TLS."""
         session: ssl.SSLSession | None = getattr(self._socket, "session", None)
         return session
 
     def send(self, data: bytes) -> None:
-        """Send all of it.
+        """Send all of ``data``.
 
         Raises:
-            OSError: the connection is broken, or takes nothing in time.
+            OSError: the connection is broken, or timed out.
         """
-        # All of it mostly leaves at once; sendall would first ask for the kind of socket.
+        # Mostly all of it leaves at once; sendall would first look up the type of the socket.
         left = self._socket.send(data)
         if left < len(data):
             self._socket.sendall(memoryview(data)[left:])
 
     def first(self, size: int) -> bytes:
-        """The first bytes of an answer, at most ``size``; nothing at the end.
+        """The first bytes of a response, at most ``size``; empty at the end of the connection.
 
         Raises:
-            OSError: the connection is broken, or nothing comes in time.
+            OSError: the connection is broken, or timed out.
         """
         if self._has_come:
             self._watch_again()
@@ -88,31 +89,30 @@ class Connection:
         return data
 
     def more(self, size: int) -> bytes:
-        """Further bytes of an answer, at most ``size``; nothing at the end.
+        """Further bytes of a response, at most ``size``; empty at the end of the connection.
 
         Raises:
-            OSError: the connection is broken, or nothing comes in time.
+            OSError: the connection is broken, or timed out.
         """
         data: bytes = self._socket.recv(size)
         return data
 
     def give_up_if_late(self, now_s: float) -> None:
-        """End the wait for an answer's first bytes where it took too long."""
-        if now_s - self.waits_since_s >= self._timeout_s:
+        """End a wait for the first bytes of a response that exceeds the time-out."""
+        if now_s - self.waits_since_s >= self.timeout_s:
             self._hub.loop.run_callback(self._give_up, self.waits_since_s)
 
     def free(self) -> None:
-        """Nobody uses it any more; from now on it should have nothing to say."""
+        """Mark the connection as idle. The server should send nothing from now on."""
         if self._has_come:
             self._watch_again()
 
     def usable(self) -> bool:
-        """True where nothing came while it was idle: no end, no stray data."""
-        # The watcher may not have been told yet.
+        """True where nothing came while it was idle: neither its end nor stray data."""
+        # The watcher may not have been called yet.
         return not self._poll(0)
 
     def close(self) -> None:
-        """Close it."""
         self._readable.stop()
         self._readable.close()
         self._socket.close()
@@ -135,7 +135,7 @@ class Connection:
         if waiter is not None:
             waiter.switch()
         else:
-            # It would be told again and again.
+            # Otherwise this would be called again and again.
             self._has_come = True
             self._readable.stop()
 
@@ -145,7 +145,7 @@ class Connection:
 
     def _give_up(self, since_s: float) -> None:
         waiter = self._waiter
-        # An answer may have come in between, and another wait have begun.
+        # A response may have come in between, and another wait have begun.
         if waiter is not None and self.waits_since_s == since_s:
             self._waiter = None
             waiter.throw(TimeoutError("timed out"))

@@ -1,16 +1,32 @@
-"""What one attempt put on the wire, what came back, and the ways in which nothing whole did."""
+"""One HTTP exchange: what an attempt sent and received, and the faults that can end it."""
 
 from __future__ import annotations
 
+import email.errors
+import http.client
 from typing import Any
 
-from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+from azure.core.exceptions import AzureError, ServiceRequestError, ServiceResponseError
 
 from harness.model.outcome import Fault
 
+UNREADABLE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    AzureError,
+    http.client.HTTPException,
+    email.errors.MessageError,
+)
+"""What parsing a response can raise. A response may hold anything, and parsers, those of
+libraries above all, do not check everything that they take apart."""
+
 
 class RequestFault(ServiceRequestError):
-    """The request did not leave. ``fault`` says why."""
+    """The request did not leave; ``fault`` says why."""
 
     def __init__(self, fault: Fault, error: BaseException) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -18,7 +34,7 @@ class RequestFault(ServiceRequestError):
 
 
 class ResponseFault(ServiceResponseError):
-    """The request may have been done, but no whole answer came. ``fault`` says why."""
+    """The request may have been executed, but has no usable response; ``fault`` says why."""
 
     def __init__(self, fault: Fault, message: str) -> None:
         super().__init__(message)
@@ -26,31 +42,31 @@ class ResponseFault(ServiceResponseError):
 
 
 class PartRefused(Exception):
-    """A transaction was answered, and one of its parts was refused, so that none was done.
+    """The service refused one part of a transaction, and so executed none.
 
     Attributes:
-        status: Of the part.
-        headers: Of the part's answer.
-        body: Of the part's answer.
+        status: Status of the part.
+        headers: Headers of the part's response.
+        body: Body of the part's response.
     """
 
-    def __init__(self, status: int, headers: AnswerHeaders, body: bytes) -> None:
+    def __init__(self, status: int, headers: ResponseHeaders, body: bytes) -> None:
         super().__init__(f"a part was refused with {status}")
         self.status = status
         self.headers = headers
         self.body = body
 
 
-class AnswerHeaders(dict[str, str]):
-    """Headers of an answer; names in any case."""
+class ResponseHeaders(dict[str, str]):
+    """Headers of a response. Names are found in any case."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, head: bytes) -> AnswerHeaders:
-        """Those of a whole head, its first line left out.
+    def of(cls, head: bytes) -> ResponseHeaders:
+        """The headers in a head, whose first line is the status line.
 
-        ``Date`` is left out too: nobody reads it, and the SDK would parse it every time.
+        ``Date`` is left out: nothing reads it, and the SDK would parse it every time.
         """
         headers = cls()
         for line in head.split(b"\r\n")[1:]:
@@ -61,39 +77,35 @@ class AnswerHeaders(dict[str, str]):
         return headers
 
     def add(self, name: str, value: str) -> None:
-        """Keep a header."""
         self[name.lower()] = value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a header, or ``default``."""
         return dict.get(self, name.lower(), default)
 
     def __getitem__(self, name: str) -> str:
-        """The value of a header."""
         return dict.__getitem__(self, name.lower())
 
     def __contains__(self, name: object) -> bool:
-        """Whether the answer has the header."""
         return isinstance(name, str) and dict.__contains__(self, name.lower())
 
 
 class Exchange:
-    """What one attempt put on the wire and got from it. The transport fills it in.
+    """The request and response of one attempt. The channel fills it in.
 
     Attributes:
-        client_request_id: What the request is called in the service's logs.
-        sent_s: When a connection was free for it; None if none ever was. Waiting for a place in
-            the pool is the generator's time, connecting is the service's.
-        done_s: When the answer was whole, or the fault was seen.
-        status: HTTP status; 0 where no whole answer came.
-        reason: The words behind the status.
-        head: Of the answer, as it came, where ``headers`` are yet to be read from it.
-        body: That of the answer.
-        bytes_sent: Head and body; what TLS adds is not seen.
-        bytes_received: Head and body, as far as they came.
+        client_request_id: Identifies the request in the logs of the service.
+        sent_s: When a connection was free for the request; None if none ever was. Waiting for a
+            place in the pool is the generator's time, connecting is the service's.
+        done_s: When the response was whole, or the fault was seen.
+        status: HTTP status; 0 where no whole response came.
+        reason: Reason phrase behind the status.
+        head: Head of the response as it came; ``headers`` are parsed from it when asked for.
+        body: Body of the response.
+        bytes_sent: Bytes of head and body, without TLS.
+        bytes_received: Bytes of head and body, as far as they came.
     """
 
-    # Defaults of the class: one is made for every attempt, and most need few of them.
+    # Class-level defaults, because an exchange is made for every attempt and sets few of them.
     sent_s: float | None = None
     done_s: float = 0.0
     status: int = 0
@@ -102,18 +114,18 @@ class Exchange:
     body: bytes = b""
     bytes_sent: int = 0
     bytes_received: int = 0
-    _headers: AnswerHeaders | None = None
+    _headers: ResponseHeaders | None = None
 
     def __init__(self, client_request_id: str) -> None:
         self.client_request_id = client_request_id
 
     @property
-    def headers(self) -> AnswerHeaders:
-        """Those of the answer; not kept of a 204, of which nobody reads any."""
+    def headers(self) -> ResponseHeaders:
+        """Headers of the response; empty for a bare 204, whose headers nothing reads."""
         if self._headers is None:
-            self._headers = AnswerHeaders.of(self.head)
+            self._headers = ResponseHeaders.of(self.head)
         return self._headers
 
     @headers.setter
-    def headers(self, headers: AnswerHeaders) -> None:
+    def headers(self, headers: ResponseHeaders) -> None:
         self._headers = headers

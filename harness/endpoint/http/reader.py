@@ -1,7 +1,7 @@
-"""One HTTP answer, read with geventhttpclient's C parser.
+"""Parsing of one HTTP response, by geventhttpclient's C parser.
 
-The most frequent answers by far come whole, with a length, over a connection that stays open.
-They are read without the parser, and to the same end.
+By far the most responses come whole, with a length, over a connection that stays open. These are
+parsed without the C parser, with the same result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 
-from harness.endpoint.exchange import AnswerHeaders, Exchange
+from harness.endpoint.http.exchange import Exchange, ResponseHeaders
 
 __all__ = ["HTTPParseError", "Reader", "is_bare_success", "read_at_once"]
 
@@ -19,11 +19,21 @@ _PLAIN_HEAD = re.compile(
     rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[ -~]*+\r\n)*+\r\n"
 )
 _LENGTH = b"\r\ncontent-length: "
+_MOST_DIGITS = 9
 _NO_BODY = (204, 304)
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Limit for the heads of a response, interim responses and trailers included. Twice the limit of
+servers."""
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
+"""Limit for a response as it comes. A page or transaction of Azure holds at most 4 MiB, which is at
+most 16 MiB of JSON (a character of two bytes can take six). Azurite limits pages by the number of
+entities alone, so there is twice as much room."""
+_STATUS_LINE_BYTES = 19
 
 
 def is_bare_success(data: bytes) -> bool:
-    """True for exactly one whole 204 answer that leaves the connection open."""
+    """True for exactly one whole 204 response that leaves the connection open."""
     return (
         data.startswith(b"HTTP/1.1 204 ")
         and data.find(b"\r\n\r\n") == len(data) - 4
@@ -32,10 +42,12 @@ def is_bare_success(data: bytes) -> bool:
 
 
 def read_at_once(data: bytes, exchange: Exchange) -> bool:
-    """Read ``data`` into ``exchange`` if it is one whole plain answer; else False, nothing done.
+    """Parse ``data`` into ``exchange`` if it is one whole plain response.
 
-    Plain is an answer with a length, over a connection that stays open. For all else there is
-    the parser.
+    A plain response has a length and leaves the connection open. `Reader` parses the others.
+
+    Returns:
+        False where ``data`` is anything else; ``exchange`` is unchanged then.
     """
     plain = _PLAIN_HEAD.match(data)
     if plain is None:
@@ -49,7 +61,8 @@ def read_at_once(data: bytes, exchange: Exchange) -> bool:
     length = head[at : head.index(b"\r", at)]
     status = int(plain[1])
     if (
-        not length.isdigit()
+        len(length) > _MOST_DIGITS
+        or not length.isdigit()
         or len(data) - end != int(length)
         or status in _NO_BODY
         or head.find(b"\r\ncontent-length", at) >= 0
@@ -62,51 +75,63 @@ def read_at_once(data: bytes, exchange: Exchange) -> bool:
 
 
 class Reader(HTTPResponseParser):
-    """Collects one answer; feed it until it is ``whole``.
+    """Parses one response; feed it until it is ``whole``.
 
-    The parser calls the private methods. A name or a value may come in pieces.
+    The C parser calls the private methods. A name or a value may come in pieces.
 
     Attributes:
-        whole: True once the final answer, not an interim 1xx, was read to its end.
-        surplus: True where something came behind it.
+        head_bytes: Approximate size of the heads so far.
+        whole: True once the final response, not an interim 1xx, was read to its end.
+        surplus: True where more data followed the response.
         reason: The reason phrase.
     """
 
-    __slots__ = ("_body", "_in_value", "_name", "_pairs", "_value", "reason", "surplus", "whole")
+    __slots__ = (
+        "_body",
+        "_in_value",
+        "_name",
+        "_pairs",
+        "_value",
+        "head_bytes",
+        "reason",
+        "surplus",
+        "whole",
+    )
 
     def __init__(self) -> None:
         super().__init__()
+        self.head_bytes = 0
         self.whole = False
         self.surplus = False
         self.reason = ""
         self._pairs: list[tuple[str, str]] = []
         self._name = self._value = ""
         self._in_value = False
-        self._body: list[bytes | bytearray] = []
+        # A list of pieces of one byte each would take many times their size.
+        self._body = bytearray()
 
-    def headers(self) -> AnswerHeaders:
-        """The headers of the answer.
-
-        ``Date`` is left out: nobody reads it, and the SDK would parse it every time.
-        """
-        headers = AnswerHeaders()
+    def headers(self) -> ResponseHeaders:
+        """The headers of the response, without ``Date``; see `ResponseHeaders.of`."""
+        headers = ResponseHeaders()
         for name, value in self._pairs:
             headers.add(name, value.strip())
         headers.pop("date", None)
         return headers
 
     def body(self) -> bytes:
-        """The body of the answer."""
-        return b"".join(self._body)
+        return bytes(self._body)
 
     def _on_message_begin(self) -> None:
-        # A server that answers twice is out of step: the connection must not be used again.
+        # A server that responds twice is out of step: the connection must not be used again.
         self.surplus = self.whole
+        self.head_bytes += _STATUS_LINE_BYTES
 
     def _on_status(self, reason: str) -> None:
         self.reason += reason
+        self.head_bytes += len(reason)
 
     def _on_header_field(self, piece: str) -> None:
+        self.head_bytes += len(piece)
         if self._in_value:
             self._pairs.append((self._name, self._value))
             self._in_value = False
@@ -115,6 +140,7 @@ class Reader(HTTPResponseParser):
             self._name += piece
 
     def _on_header_value(self, piece: str) -> None:
+        self.head_bytes += len(piece)
         if self._in_value:
             self._value += piece
         else:
@@ -128,12 +154,13 @@ class Reader(HTTPResponseParser):
         self._name = ""
 
     def _on_body(self, piece: bytearray) -> None:
-        self._body.append(piece)
+        self._body += piece
 
     def _on_message_complete(self) -> None:
         if self.get_code() >= 200:
             self.whole = True
         else:
-            # An interim answer; the real one follows.
+            # An interim response; the final one follows.
             self.reason = ""
             self._pairs.clear()
+            self._body.clear()

@@ -1,7 +1,7 @@
-"""Whose certificates are trusted: the authorities the environment names, else the machine's.
+"""Which certificate authorities are trusted: those the environment names, else the machine's.
 
-`SSL_CERT_FILE` is what OpenSSL reads, `REQUESTS_CA_BUNDLE` what `requests` reads. Both are
-honoured, and where one of them is set nothing else is trusted.
+OpenSSL reads `SSL_CERT_FILE`, and `requests` reads `REQUESTS_CA_BUNDLE`. Both are honoured. Where
+one of them is set, no other authority is trusted.
 """
 
 from __future__ import annotations
@@ -9,25 +9,29 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 from harness.model.errors import SetupError
 
 CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
-def trust_context(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """A context that checks certificate and host name.
+def trust_context(environ: Mapping[str, str], library: ModuleType = ssl) -> ssl.SSLContext:
+    """A context that checks the certificate and the host name.
 
     Args:
         environ: The environment. A variable may name a file of certificates or a folder.
+        library: Module that makes the context: the standard library's, or ``gevent.ssl``.
 
     Raises:
-        SetupError: a variable names something that holds no certificates.
+        SetupError: a variable names something that cannot be loaded as certificates.
     """
     named = {name: value for name in CA_VARIABLES if (value := environ.get(name, "").strip())}
+    context: ssl.SSLContext
     if not named:
-        return ssl.create_default_context()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = library.create_default_context()
+        return context
+    context = library.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for name, value in named.items():
         try:
             if Path(value).is_dir():
@@ -35,7 +39,5 @@ def trust_context(environ: Mapping[str, str]) -> ssl.SSLContext:
             else:
                 context.load_verify_locations(cafile=value)
         except (OSError, ssl.SSLError) as error:
-            raise SetupError(
-                f"{name} names {value}, which holds no certificates: {error}"
-            ) from None
+            raise SetupError(f"{name}={value} holds no certificates: {error}") from None
     return context

@@ -1,28 +1,32 @@
-"""Transactions: the parts of one request, and the answers to them in one answer.
+"""Transactions as multipart messages: the parts of the request, and their responses.
 
-What is between two boundaries is a small header of its own, an empty line, and a request or an
-answer as it would be sent alone.
+Between two boundaries there is a small header, an empty line, and a request or response as it would
+be sent alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from harness.endpoint.exchange import AnswerHeaders, PartRefused, ResponseFault
+from harness.endpoint.http.exchange import PartRefused, ResponseFault, ResponseHeaders
+from harness.endpoint.http.reader import MAX_HEAD_BYTES
+from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.outcome import Fault
 
 _BOUNDARY = re.compile(rb"boundary=(?:\"([^\"\r\n]{1,70})\"|([^\s;\"]{1,70}))", re.IGNORECASE)
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])\b")
 _EMPTY_LINE = b"\r\n\r\n"
+_MOST_BOUNDARIES = 2 * MAX_TRANSACTION_OPERATIONS
 
 
 def message_of(boundary: str, parts: Sequence[str]) -> bytes:
     """The body of a transaction.
 
     Args:
-        boundary: Ends both boundaries, ``batch_`` and ``changeset_``; in no part.
-        parts: The requests, each whole.
+        boundary: End of both boundaries, ``batch_`` and ``changeset_``; occurs in no part.
+        parts: The whole requests.
     """
     begin = (
         f"--changeset_{boundary}\r\nContent-Type: application/http\r\n"
@@ -39,47 +43,70 @@ def message_of(boundary: str, parts: Sequence[str]) -> bytes:
 
 
 def require_success(content_type: str, body: bytes, count: int) -> None:
-    """See to it that all ``count`` parts of a transaction were done.
+    """Check that all ``count`` parts of a transaction were executed.
 
     Args:
-        content_type: Of the whole answer.
-        body: Of the whole answer.
-        count: How many parts there were.
+        content_type: Content-Type of the whole response.
+        body: Body of the whole response.
+        count: Number of parts in the request.
 
     Raises:
-        PartRefused: one was refused, and so none was done.
-        ResponseFault: it is no answer to a transaction of so many parts.
+        PartRefused: the service refused a part, and so executed none.
+        ResponseFault: the body is not the response to a transaction of ``count`` parts.
     """
-    answers = _answers(content_type, body)
-    refused = _first_refused(answers)
+    responses = part_responses(content_type, body)
+    refused = _first_refused(responses)
     if refused is not None:
         raise refused
-    if len(answers) != count:
-        raise ResponseFault(Fault.BAD_ANSWER, f"{count} parts, but {len(answers)} answers")
+    if len(responses) != count:
+        raise ResponseFault(Fault.BAD_ANSWER, f"{count} parts, but {len(responses)} responses")
 
 
 def refused_part(content_type: str, body: bytes) -> PartRefused | None:
-    """The first refusal inside the answer to a transaction; None where there is none.
+    """The first refused part in the response to a transaction, or None.
 
     Raises:
-        ResponseFault: it is no answer to a transaction.
+        ResponseFault: the body is not the response to a transaction.
     """
-    return _first_refused(_answers(content_type, body))
+    return _first_refused(part_responses(content_type, body))
 
 
-def _first_refused(answers: Sequence[bytes]) -> PartRefused | None:
-    for answer in answers:
-        status = _STATUS.match(answer)
-        if status is None:
-            raise _unreadable("a part is no answer")
-        if not 200 <= int(status[1]) < 300:
-            head, _, content = answer.partition(_EMPTY_LINE)
-            return PartRefused(int(status[1]), AnswerHeaders.of(head), content)
+def _first_refused(responses: Sequence[PartResponse]) -> PartRefused | None:
+    for response in responses:
+        if not 200 <= response.status < 300:
+            headers = ResponseHeaders.of(response.head)
+            return PartRefused(response.status, headers, response.content)
     return None
 
 
-def _answers(content_type: str, body: bytes) -> list[bytes]:
-    """The answers inside: those of a set of changes inside the whole, or of the whole itself."""
+class PartResponse(NamedTuple):
+    """The response to one part of a transaction, its headers still in bytes."""
+
+    status: int
+    head: bytes
+    content: bytes
+
+
+def part_responses(content_type: str, body: bytes) -> list[PartResponse]:
+    """The responses to the parts: those of a changeset in the message, or of the message itself.
+
+    Raises:
+        ResponseFault: the body is not the response to a transaction.
+    """
+    return [_part_response(message) for message in _messages(content_type, body)]
+
+
+def _part_response(message: bytes) -> PartResponse:
+    status = _STATUS.match(message)
+    if status is None:
+        raise _unreadable("a part is not an HTTP response")
+    head, _, content = message.partition(_EMPTY_LINE)
+    if len(head) > MAX_HEAD_BYTES:
+        raise _unreadable("the head of a part is too large")
+    return PartResponse(int(status[1]), head, content)
+
+
+def _messages(content_type: str, body: bytes) -> list[bytes]:
     found: list[bytes] = []
     for head, content in _parts(content_type.encode("latin-1"), body):
         if b"multipart/mixed" in head.lower():
@@ -90,11 +117,13 @@ def _answers(content_type: str, body: bytes) -> list[bytes]:
 
 
 def _parts(head: bytes, body: bytes) -> list[tuple[bytes, bytes]]:
-    """Head and content of each part of the multipart message that ``head`` announces."""
+    """Head and content of each part of the multipart message that ``head`` describes."""
     named = _BOUNDARY.search(head)
     if named is None:
         raise _unreadable("it has no boundary")
     boundary = b"\r\n--" + (named[1] or named[2])
+    if body.count(boundary) > _MOST_BOUNDARIES:
+        raise _unreadable("it has too many parts")
     _, *sections = (b"\r\n" + body).split(boundary)
     parts: list[tuple[bytes, bytes]] = []
     for section in sections:
@@ -104,8 +133,8 @@ def _parts(head: bytes, body: bytes) -> list[tuple[bytes, bytes]]:
         if not empty_line:
             break
         parts.append((inner, content))
-    raise _unreadable("it breaks off")
+    raise _unreadable("it is cut off")
 
 
 def _unreadable(why: str) -> ResponseFault:
-    return ResponseFault(Fault.BAD_ANSWER, f"the answer to a transaction cannot be read: {why}")
+    return ResponseFault(Fault.BAD_ANSWER, f"the response to a transaction cannot be read: {why}")

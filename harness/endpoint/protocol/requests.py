@@ -1,44 +1,51 @@
-"""Requests of the Table protocol as bytes: those that the SDK would send.
+"""Requests of the Table protocol as bytes, the same as those of azure-data-tables.
 
-What is the same in every request of a kind is put together once. Keys are quoted as parts of an
-address, and the quotation marks in them are doubled.
+What is the same in every request of a kind is put together once.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
-from harness.endpoint.channel import USER_AGENT
-from harness.endpoint.connection import Endpoint
-from harness.endpoint.translate import filter_of, page_size
-from harness.endpoint.wire.entities import EntityWriter
-from harness.endpoint.wire.multipart import message_of
-from harness.endpoint.wire.signing import ServiceDate, signer_of
+from harness.endpoint.auth.signing import ServiceDate, signer_of
+from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.channel import USER_AGENT
+from harness.endpoint.protocol.edm import EntityWriter
+from harness.endpoint.protocol.multipart import message_of
+from harness.endpoint.protocol.odata import (
+    JSON,
+    JSON_MINIMAL,
+    JSON_PLAIN,
+    VERSION_HEADERS,
+    Token,
+    filter_of,
+    page_size,
+    row_address,
+    write_request,
+)
 from harness.model.operation import PART_KINDS, Kind, Operation
 from harness.model.target import EndpointKind
 
-_VERSION = "x-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\n"
-_JSON = "application/json"
-_MINIMAL = "Accept: application/json;odata=minimalmetadata\r\n"
-_NO_ECHO = "Prefer: return-no-content\r\n"
-_INSERTS = "application/json;odata=nometadata"
-_MERGES = frozenset((Kind.UPSERT_MERGE, Kind.UPDATE_MERGE))
-_CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
-_needs_no_quotes = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
 _POINT_QUERY, _INSERT, _DELETE = Kind.POINT_QUERY, Kind.INSERT, Kind.DELETE
 
 
+def _lines(headers: dict[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+
+_VERSION = _lines(VERSION_HEADERS)
+_MINIMAL = _lines({"Accept": JSON_MINIMAL})
+
+
 class RequestWriter:
-    """Writes requests to one account.
+    """Writes and signs the requests to one account.
 
     Args:
-        endpoint: Where to, and signed with what.
-        table: Name of the first table.
+        endpoint: The account, and the credential that signs.
+        table: Name of the first table; an operation on another table appends its ending.
 
     Raises:
-        ValueError: an account key that is no base64.
+        ValueError: the account key is not base64.
     """
 
     def __init__(self, endpoint: Endpoint, table: str) -> None:
@@ -51,21 +58,18 @@ class RequestWriter:
         self._query = self._signer.query
         self._date = ServiceDate()
         self._entities = EntityWriter()
-        # Cosmos DB takes no PATCH.
-        cosmos = endpoint.kind is EndpointKind.COSMOS
-        self._merge = "POST" if cosmos else "PATCH"
-        self._merging = "X-HTTP-Method: MERGE\r\n" if cosmos else ""
-        self._writes = {kind: self._written(kind, None) for kind in PART_KINDS}
+        self._cosmos = endpoint.kind is EndpointKind.COSMOS
+        self._writes = {kind: self._head_of(kind, None) for kind in PART_KINDS}
 
     def single(self, operation: Operation, request_id: str) -> bytes:
         """The request of a point query or of a single write.
 
         Args:
-            operation: What is wanted.
-            request_id: What the request is called in the service's logs.
+            operation: The operation.
+            request_id: Identifies the request in the logs of the service.
 
         Raises:
-            TypeError: a value has no Edm type, or does not fit into Edm.Int32.
+            TypeError: a value has no EDM type, or does not fit into Edm.Int32.
         """
         kind = operation.kind
         if kind is _POINT_QUERY:
@@ -77,19 +81,17 @@ class RequestWriter:
         body = self._entities.text(operation)
         if kind is _INSERT:
             path = self._table + operation.table
-            return self._message(method, path, "", _INSERTS, headers, request_id, body)
-        return self._message(method, self._row(operation), "", _JSON, headers, request_id, body)
+            return self._message(method, path, "", JSON_PLAIN, headers, request_id, body)
+        return self._message(method, self._row(operation), "", JSON, headers, request_id, body)
 
-    def page(
-        self, query: Operation, token: Mapping[str, str] | None, found: int, request_id: str
-    ) -> bytes:
+    def page(self, query: Operation, token: Token | None, found: int, request_id: str) -> bytes:
         """The request of one page of a query.
 
         Args:
-            query: What is wanted.
+            query: The query.
             token: Where the page begins; None is the first page.
-            found: Entities that earlier pages brought.
-            request_id: What the request is called in the service's logs.
+            found: Entities that earlier pages returned.
+            request_id: Identifies the request in the logs of the service.
         """
         terms = []
         size = page_size(query, found)
@@ -109,16 +111,16 @@ class RequestWriter:
         """The request of a transaction.
 
         Args:
-            operation: What is wanted.
-            request_id: What the request is called in the service's logs; ends its boundaries.
+            operation: The transaction.
+            request_id: Identifies the request in the logs of the service; part of its boundaries.
 
         Raises:
-            TypeError: a value has no Edm type, or does not fit into Edm.Int32.
+            TypeError: a value has no EDM type, or does not fit into Edm.Int32.
         """
         date = self._date.now()
         dates = f"x-ms-date: {date}\r\nDate: {date}\r\n\r\n"
         body = message_of(request_id, [self._part(part, dates) for part in operation.parts])
-        headers = f"MaxDataServiceVersion: 3.0;NetFx\r\nAccept: {_JSON}\r\n"
+        headers = f"MaxDataServiceVersion: 3.0;NetFx\r\nAccept: {JSON}\r\n"
         content_type = f"multipart/mixed; boundary=batch_{request_id}"
         path = f"{self._account_path}/$batch"
         head = self._message("POST", path, "", content_type, headers, request_id, "", len(body))
@@ -134,32 +136,23 @@ class RequestWriter:
         path = self._table + part.table if inserts else self._row(part)
         body = self._entities.text(part)
         return (
-            f"{method} {self._origin}{path} HTTP/1.1\r\nContent-Type: {_JSON}\r\n"
+            f"{method} {self._origin}{path} HTTP/1.1\r\nContent-Type: {JSON}\r\n"
             f"Content-Length: {len(body)}\r\n{_VERSION}{headers}{dates}{body}"
         )
 
     def _write(self, operation: Operation) -> tuple[str, str]:
-        """Verb and headers of a write of its own."""
         if operation.etag is None:
             return self._writes[operation.kind]
-        return self._written(operation.kind, operation.etag)
+        return self._head_of(operation.kind, operation.etag)
 
-    def _written(self, kind: Kind, etag: str | None) -> tuple[str, str]:
-        if kind is _INSERT:
-            return "POST", _NO_ECHO + _MINIMAL
-        condition = f"If-Match: {_quoted(etag)}\r\n" if kind in _CONDITIONAL else ""
-        if kind is _DELETE:
-            return "DELETE", _MINIMAL + condition
-        if kind in _MERGES:
-            return self._merge, f"Accept: {_JSON}\r\n{condition}{self._merging}"
-        return "PUT", f"Accept: {_JSON}\r\n{condition}"
+    def _head_of(self, kind: Kind, etag: str | None) -> tuple[str, str]:
+        method, headers = write_request(kind, etag, cosmos=self._cosmos)
+        return method, _lines(headers)
 
     def _row(self, operation: Operation) -> str:
-        partition, row = operation.partition_key, operation.row_key
-        # Most keys are plain, and one look at both is half of two.
-        if not _needs_no_quotes(partition + row):
-            partition, row = _in_address(partition), _in_address(row)
-        return f"{self._table}{operation.table}(PartitionKey='{partition}',RowKey='{row}')"
+        return row_address(
+            self._table + operation.table, operation.partition_key, operation.row_key
+        )
 
     def _message(
         self,
@@ -187,19 +180,6 @@ class RequestWriter:
             f"x-ms-date: {date}\r\nx-ms-client-request-id: {request_id}\r\n"
             f"{about}\r\n{body}"
         ).encode("ascii")
-
-
-def _in_address(key: str) -> str:
-    """A key as it stands between quotation marks in an address."""
-    return quote(key.replace("'", "''"), safe="")
-
-
-def _quoted(etag: str | None) -> str:
-    """An ETag as a header has it: quoted, unless it is already, or stands for any."""
-    if etag in (None, "", "*"):
-        return "*"
-    quoted = any(etag.startswith(mark) and etag.endswith(mark) for mark in ('"', "'"))
-    return etag if quoted or etag.startswith("W/") else f'"{etag}"'
 
 
 def _selected(operation: Operation) -> str:

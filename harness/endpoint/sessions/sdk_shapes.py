@@ -1,33 +1,19 @@
-"""Operations and entities in the SDK's shapes and back; errors out of answers.
-
-A value that was read is a plain dict with ``PartitionKey`` and ``RowKey``, the properties as
-Python values (`Int64` for Edm.Int64), ``Timestamp``, and the ETag under ``odata.etag``. These are
-the names on the wire; no property of an entity can have them.
-"""
+"""Calls of azure-data-tables: operations as its arguments, and what it returns as plain values."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from azure.core import MatchConditions
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableEntity, UpdateMode
 
+from harness.endpoint.protocol.edm import is_etag
+from harness.endpoint.protocol.odata import Token, filter_of, page_size
 from harness.model.entity import ETAG, Int64
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
-
-MAX_PAGE_ENTITIES = 1000
-_MESSAGE_CHARACTERS = 200
+from harness.model.operation import Kind, Operation
 
 _NO_ECHO = {"response_preference": "return-no-content"}
-
-_CODE_ELEMENT = re.compile(r"<(?:\w+:)?code[^>]*>([^<]*)<", re.IGNORECASE)
-_MESSAGE_ELEMENT = re.compile(r"<(?:\w+:)?message[^>]*>([^<]*)<", re.IGNORECASE)
-
-Token = Mapping[str, str]
-"""Where the next page of a query begins."""
 
 
 def entity_of(operation: Operation) -> dict[str, Any]:
@@ -43,40 +29,29 @@ def entity_of(operation: Operation) -> dict[str, Any]:
 
 
 def value_of(entity: TableEntity) -> dict[str, Any]:
-    """An entity as the SDK read it, as a plain dict."""
+    """An entity as the SDK read it, as a plain dict.
+
+    Raises:
+        TypeError: a property has no valid value, or the ETag is invalid.
+    """
     value: dict[str, Any] = {
-        name: _python_value(stored) if type(stored) is EntityProperty else stored
+        name: _python_value(stored) if type(stored) in _NOT_PLAIN else stored
         for name, stored in entity.items()
     }
-    value[ETAG] = entity.metadata.get("etag")
+    value[ETAG] = etag = entity.metadata.get("etag")
+    if not is_etag(etag):
+        raise TypeError(f"invalid ETag: {etag!r:.40}")
     value["Timestamp"] = entity.metadata.get("timestamp")
     return value
 
 
-def _python_value(stored: EntityProperty) -> Any:
+_NOT_PLAIN = frozenset((EntityProperty, list, dict))
+
+
+def _python_value(stored: object) -> Any:
+    if not isinstance(stored, EntityProperty):
+        raise TypeError(f"invalid value of a property: {type(stored).__name__}")
     return Int64(stored.value) if stored.edm_type == EdmType.INT64 else stored.value
-
-
-def filter_of(operation: Operation) -> str:
-    """The OData filter of a query; empty for the whole table."""
-    terms = []
-    if operation.partition_key != WHOLE_TABLE:
-        terms.append(f"PartitionKey eq {_literal(operation.partition_key)}")
-    if operation.partition_from is not None:
-        terms.append(f"PartitionKey ge {_literal(operation.partition_from)}")
-    if operation.partition_before is not None:
-        terms.append(f"PartitionKey lt {_literal(operation.partition_before)}")
-    if operation.row_from is not None:
-        terms.append(f"RowKey ge {_literal(operation.row_from)}")
-    if operation.row_before is not None:
-        terms.append(f"RowKey lt {_literal(operation.row_before)}")
-    if operation.filter:
-        terms.append(f"({operation.filter})" if terms else operation.filter)
-    return " and ".join(terms)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _condition(operation: Operation) -> dict[str, Any]:
@@ -85,19 +60,19 @@ def _condition(operation: Operation) -> dict[str, Any]:
     return {"etag": operation.etag, "match_condition": MatchConditions.IfNotModified}
 
 
-def send(client: TableClient, operation: Operation, options: Mapping[str, Any], lean: bool) -> Any:
-    """Do one operation, a query excepted, by one call of the SDK.
+def call(client: TableClient, operation: Operation, options: Mapping[str, Any], lean: bool) -> Any:
+    """Execute one operation, other than a query, by one call of the SDK.
 
     Args:
         client: The SDK's client of the table.
-        operation: What is wanted.
+        operation: The operation.
         options: Keywords for the SDK's pipeline.
         lean: Ask for no echo of the entities that a transaction inserts. False is what an
             application gets that just calls the SDK.
 
     Returns:
-        The entity a point query read; None for a write; for a transaction how many parts were
-        answered.
+        The entity that a point query read; None for a write; for a transaction the number of
+        responses to its parts.
     """
     return _CALLS[operation.kind](client, operation, options, lean)
 
@@ -156,16 +131,6 @@ _CALLS: dict[Kind, Callable[[TableClient, Operation, Mapping[str, Any], bool], A
 }
 
 
-def page_size(query: Operation, found: int) -> int | None:
-    """How many entities the next page is to have; None is as many as the service gives.
-
-    Args:
-        query: The query.
-        found: Entities that earlier pages brought.
-    """
-    return None if query.top is None else min(query.top - found, MAX_PAGE_ENTITIES)
-
-
 def read_page(
     client: TableClient,
     operation: Operation,
@@ -173,17 +138,17 @@ def read_page(
     found: int,
     options: Mapping[str, Any],
 ) -> tuple[list[dict[str, Any]], Token | None]:
-    """One page of a query.
+    """Read one page of a query.
 
     Args:
         client: The SDK's client of the table.
         operation: The query.
         token: Where the page begins; None is the first page.
-        found: Entities that earlier pages brought.
+        found: Entities that earlier pages returned.
         options: Keywords for the SDK's pipeline.
 
     Returns:
-        The entities, and where the next page begins; None behind the last.
+        The entities, and where the next page begins; None after the last page.
     """
     size = page_size(operation, found)
     select = list(operation.select) or None
@@ -195,43 +160,3 @@ def read_page(
     pages = listing.by_page(cast("str | None", token))
     entities = [value_of(entity) for entity in next(pages)]
     return entities, cast("Token | None", cast(Any, pages).continuation_token)
-
-
-def read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
-    """The service's error code and message; empty where the answer holds none.
-
-    The table service answers in JSON; what stands before it (front ends, gateways) in XML.
-
-    Args:
-        headers: Of the answer; names in any case.
-        body: Of the answer.
-    """
-    code = headers.get("x-ms-error-code") or ""
-    message = ""
-    text = body.decode("utf-8", "replace")
-    try:
-        error = json.loads(text)["odata.error"]
-        code = code or str(error["code"])
-        message = str(error["message"]["value"])
-    except (ValueError, KeyError, TypeError):
-        if (element := _CODE_ELEMENT.search(text)) is not None:
-            code = code or element[1]
-        message = element[1] if (element := _MESSAGE_ELEMENT.search(text)) is not None else text
-    return code, shorten(message)
-
-
-def shorten(message: str) -> str:
-    """The first line of a message, at most 200 characters.
-
-    The lines behind it repeat the request id and the time, which attempts have of their own.
-    """
-    return message.strip().partition("\n")[0].strip()[:_MESSAGE_CHARACTERS]
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """How long the service asks to wait, in seconds; 0 where it does not say."""
-    for name, unit_s in (("x-ms-retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name) or ""
-        if value.isascii() and value.isdigit():
-            return int(value) * unit_s
-    return 0.0

@@ -1,27 +1,27 @@
-"""The session on the wire: bytes out, bytes in, and nothing in between that need not be."""
+"""The wire session: requests built as bytes and responses parsed from bytes, without the SDK."""
 
 from __future__ import annotations
 
-from harness.endpoint.exchange import Exchange
-from harness.endpoint.persistence import PersistentSession
-from harness.endpoint.session import SessionOptions
-from harness.endpoint.translate import Token
-from harness.endpoint.wire import answers
-from harness.endpoint.wire.entities import Found
-from harness.endpoint.wire.requests import RequestWriter
+from harness.endpoint.http.exchange import Exchange
+from harness.endpoint.protocol.edm import ReadEntity
+from harness.endpoint.protocol.odata import Token
+from harness.endpoint.protocol.requests import RequestWriter
+from harness.endpoint.protocol.responses import read_entity, read_page, require_written
+from harness.endpoint.retrying import RetryingSession
+from harness.endpoint.sessions.session import SessionOptions
 from harness.model.operation import Kind, Operation
 
 _POINT_QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.TRANSACTION
 
 
-class WireSession(PersistentSession):
-    """Sends operations by requests of its own over a pool of gevent connections."""
+class WireSession(RetryingSession):
+    """Sends operations as requests of its own over a pool of gevent connections."""
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
         self._requests = RequestWriter(options.endpoint, options.table)
 
-    def _send(self, operation: Operation, exchange: Exchange) -> Found | None:
+    def _send(self, operation: Operation, exchange: Exchange) -> ReadEntity | None:
         request_id = exchange.client_request_id
         kind = operation.kind
         if kind is _TRANSACTION:
@@ -30,15 +30,15 @@ class WireSession(PersistentSession):
             message = self._requests.single(operation, request_id)
         self._channel.send(message, exchange)
         if kind is _POINT_QUERY:
-            return answers.entity(exchange)
-        # What a single write is answered with, as a rule.
+            return read_entity(exchange)
+        # The usual response to a single write needs no further check.
         if exchange.status != 204 or kind is _TRANSACTION:
-            answers.written(operation, exchange)
+            require_written(operation, exchange)
         return None
 
     def _page(
         self, query: Operation, token: Token | None, found: int, exchange: Exchange
-    ) -> tuple[list[Found], Token | None]:
+    ) -> tuple[list[ReadEntity], Token | None]:
         message = self._requests.page(query, token, found, exchange.client_request_id)
         self._channel.send(message, exchange)
-        return answers.page(exchange)
+        return read_page(exchange)

@@ -1,1 +1,1 @@
-"""The rules of the model, one small class each: what a limit holds, and when it refuses."""
+"""The rules of the model, one limit per file, with its source."""

@@ -1,19 +1,19 @@
-"""A rate with a burst: entities are saved up at the rate, and taken by what is let through."""
+"""A token bucket: a rate with a burst."""
 
 from __future__ import annotations
 
 
 class Bucket:
-    """Entities a second, of which some may come at once. Time is an argument.
+    """A token bucket of entities. Time is an argument.
 
-    More than the burst at once passes when the bucket is full, and is owed afterwards: a
-    transaction of 100 is let through by a burst of 50, and the next one waits for both. What a
-    query scanned is known only afterwards, and owed too.
+    The level may become negative. A full bucket passes a request that is larger than the burst:
+    with a burst of 50, a transaction of 100 passes, and the next request waits for both. The
+    entities that a query scanned are known only after it has passed.
 
     Args:
-        per_s: Entities a second.
-        burst_s: Seconds' worth of them that a quiet time saves up.
-        now_s: When it begins, full.
+        per_s: Rate in entities/s.
+        burst_s: Capacity in seconds of the rate.
+        now_s: The time now; the bucket starts full.
     """
 
     __slots__ = ("_capacity", "_level", "_per_s", "_then_s")
@@ -25,17 +25,17 @@ class Bucket:
         self._then_s = now_s
 
     def allows(self, entities: int, now_s: float) -> bool:
-        """Whether so many may pass now."""
+        """Whether ``entities`` may pass now."""
         self._fill(now_s)
         return self._level >= min(entities, self._capacity)
 
     def take(self, entities: int, now_s: float) -> None:
-        """Let so many pass, whether they may or not."""
+        """Take ``entities``, whatever the level is."""
         self._fill(now_s)
         self._level -= entities
 
     def full(self, now_s: float) -> bool:
-        """True where nothing was taken lately: a new bucket would be the same."""
+        """Whether the bucket is as full as a new one."""
         self._fill(now_s)
         return self._level >= self._capacity
 

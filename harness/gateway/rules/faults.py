@@ -1,4 +1,4 @@
-"""What goes wrong although no limit is met: drawn by chance from a seed, or at a given time."""
+"""Injected faults: drawn at random from a seed, or at a given time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import random
 from harness.gateway.limits import Faults
 
 
-class Fault(enum.StrEnum):
-    """What is done to one request. In the order of `Faults.shares`."""
+class InjectedFault(enum.StrEnum):
+    """A fault of one request, in the order of `Faults.shares`."""
 
     ERROR_500 = "error_500"
     ERROR_503 = "error_503"
@@ -22,21 +22,21 @@ class Fault(enum.StrEnum):
 
     @property
     def writes_only(self) -> bool:
-        """True for what can happen to a write alone."""
-        return self in (Fault.LOST_ANSWER, Fault.UNAPPLIED_WRITE)
+        """True for faults of writes only."""
+        return self in (InjectedFault.LOST_ANSWER, InjectedFault.UNAPPLIED_WRITE)
 
 
 class FaultRule:
-    """One draw for each request: the same seed gives the same faults in the same order."""
+    """One draw per request: the same seed gives the same faults in the same order."""
 
     def __init__(self, faults: Faults) -> None:
         self._rng = random.Random(f"{faults.seed}/faults")
-        self._until = tuple(zip(itertools.accumulate(faults.shares()), Fault, strict=True))
+        self._until = tuple(zip(itertools.accumulate(faults.shares()), InjectedFault, strict=True))
         self._any = self._until[-1][0] > 0
         self._stalls = faults.stalls
 
-    def draw(self, *, writes: bool) -> Fault | None:
-        """The fault of the next request, if it has one."""
+    def draw(self, *, writes: bool) -> InjectedFault | None:
+        """Draw the fault of the next request; None for no fault."""
         if not self._any:
             return None
         chance = self._rng.random()
@@ -44,6 +44,6 @@ class FaultRule:
         return None if fault is not None and fault.writes_only and not writes else fault
 
     def stalled_for_s(self, elapsed_s: float) -> float:
-        """How long a request that comes now waits for the end of a stall."""
+        """Return how long a request that arrives now waits for the end of a stall."""
         ends = (stall.at_s + stall.for_s for stall in self._stalls if stall.holds(elapsed_s))
         return max(ends, default=elapsed_s) - elapsed_s

@@ -1,7 +1,7 @@
-"""A range that stays hot is moved: offline for seconds, then on the emptiest server.
+"""Load balancing: a range that stays hot is offline for seconds, then on the emptiest server.
 
-Source: partitioning strategy, "Load balancing": not at once, but when the partition has truly
-become hot, after minutes; then it is offline for a few seconds.
+Source: partitioning strategy, "Load balancing": the service moves a partition after minutes of high
+load, and the partition is offline for a few seconds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _MOVES_KEPT = 200
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A range went from one server to another.
+    """The move of a range from one server to another.
 
     Attributes:
-        at_s: When it went offline, on the model's clock.
-        until_s: When it was there again.
-        table: Table of the partition whose refusal was one too many.
+        at_s: When the range went offline, on the model's clock.
+        until_s: When the range was available again.
+        table: Table of the partition whose refusal caused the move.
         partition_key: That partition.
-        from_server: Number of the server it left.
-        to_server: Number of the server it came to.
+        from_server: Number of the old server.
+        to_server: Number of the new server.
     """
 
     at_s: float
@@ -37,7 +37,7 @@ class Move:
 
 
 class MovingRule:
-    """Watches refusals, and moves what is refused for too long."""
+    """Moves ranges whose requests are refused for too long."""
 
     def __init__(self, moving: Moving) -> None:
         self._moving = moving
@@ -46,7 +46,7 @@ class MovingRule:
 
     @staticmethod
     def allows(place: Range, now_s: float) -> bool:
-        """Whether the range is there."""
+        """Whether the range is available."""
         return now_s >= place.offline_until_s
 
     def refused(self, place: Range, ranges: Ranges, table: str, key: str, now_s: float) -> None:

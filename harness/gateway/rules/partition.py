@@ -1,4 +1,4 @@
-"""A partition serves 2,000 entities a second.
+"""The limit of a partition: 2,000 entities/s.
 
 Source: performance checklist, "Entities per second (partition)"; partitioning strategy, "Table
 partitions". Every PartitionKey of a table is a partition.
@@ -16,11 +16,11 @@ _MOST_PARTITIONS = 50_000
 
 
 class PartitionRule:
-    """A bucket for each partition that was lately used.
+    """One bucket per recently used partition.
 
-    A partition that was not used for a burst's time has a full bucket, as a new one has: it is
-    forgotten, so that a million keys take no more memory than those of the last seconds. Where
-    more than 50,000 are in use at once, those used longest ago are forgotten all the same.
+    A partition without requests for the time of a burst has a full bucket, as a new one has, so it
+    is dropped: a million keys take no more memory than those of the last seconds. Above 50,000
+    partitions in use at once, the least recently used are dropped too.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -31,12 +31,12 @@ class PartitionRule:
         return len(self._buckets)
 
     def allows(self, table: str, key: str, entities: int, now_s: float) -> bool:
-        """Whether the partition may serve so many now."""
+        """Whether the partition may serve ``entities`` now."""
         bucket = self._buckets.get((table, key))
         return bucket is None or bucket.allows(entities, now_s)
 
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
-        """The partition serves so many."""
+        """Take ``entities`` from the bucket of the partition."""
         partition = (table, key)
         buckets = self._buckets
         bucket = buckets.get(partition)
@@ -49,7 +49,7 @@ class PartitionRule:
         bucket.take(entities, now_s)
 
     def _forget(self, now_s: float) -> None:
-        """For each new partition look at some old ones, so that they cannot add up."""
+        """For each new partition check some old ones, so that the number stays bounded."""
         buckets = self._buckets
         for _ in range(_FORGET_AT_ONCE):
             oldest = next(iter(buckets))

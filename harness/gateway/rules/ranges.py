@@ -1,9 +1,9 @@
-"""Keys in order are grouped into ranges, and each range lives on one server.
+"""Range partitions: consecutive keys form a range, and each range is on one server.
 
-Source: partitioning strategy, "Range partitions". When and how ranges are made is not published;
-here a table begins as one range, and a range with too many keys is split in the middle. The half
-that is still growing stays where it is, so that keys which only ever grow (append-only) or shrink
-(prepend-only) all meet the server of the last or the first range, whatever their number.
+Source: partitioning strategy, "Range partitions". How the service forms ranges is not published.
+Here a table starts as one range, and a range with too many keys is split in the middle. The half
+that grows stays on its server, so that append-only keys always reach the server of the last range,
+and prepend-only keys that of the first.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterator
 
 _HALF_LIFE_S = 5.0
 MOST_RANGES = 1000
-"""Ranges of all tables together. Above it none is split, so that memory stays bounded."""
+"""Most ranges of all tables together. Then no range is split, so that memory stays bounded."""
 
 Bound = tuple[str, str]
 """Table and PartitionKey."""
 
 
 class Faded:
-    """An amount that fades by half every 5 s."""
+    """An amount that halves every 5 s."""
 
     __slots__ = ("_amount", "_then_s")
 
@@ -31,12 +31,12 @@ class Faded:
         self._then_s = 0.0
 
     def add(self, amount: float, now_s: float) -> None:
-        """More, or less, of it."""
+        """Add to the amount."""
         self._amount = self.at(now_s) + amount
         self._then_s = now_s
 
     def at(self, now_s: float) -> float:
-        """What is left of it."""
+        """Return the amount at a time."""
         if self._amount == 0.0 or now_s <= self._then_s:
             return self._amount
         return self._amount * math.exp2((self._then_s - now_s) / _HALF_LIFE_S)
@@ -47,13 +47,13 @@ class Range:
     """Partitions from ``first`` up to the next range.
 
     Attributes:
-        first: Where it begins.
-        server: Number of the server it lives on.
-        keys: Some of its keys, in order: all that were written, until it can be split no more.
-        offline_until_s: It serves nothing before.
-        hot_since_s: When it began to be refused; None where it is not hot.
-        refused_s: When it was refused last.
-        load: Entities that it served lately.
+        first: Table and key at which the range begins.
+        server: Number of its server.
+        keys: Written keys in order; no longer complete once no range can be split.
+        offline_until_s: When the range is available again.
+        hot_since_s: Time of the first refusal; None if the range is not hot.
+        refused_s: Time of the last refusal.
+        load: Recently served entities.
     """
 
     first: Bound
@@ -67,7 +67,7 @@ class Range:
 
 @dataclasses.dataclass(slots=True)
 class _Home:
-    """What lives on one server."""
+    """The ranges and the load of one server."""
 
     ranges: int = 0
     load: Faded = dataclasses.field(default_factory=Faded)
@@ -77,8 +77,8 @@ class Ranges:
     """All ranges of the account, in the order of tables and keys.
 
     Args:
-        keys_per_range: A range with more is split.
-        servers: How many servers there are.
+        keys_per_range: A range with more keys is split.
+        servers: Number of servers.
     """
 
     def __init__(self, keys_per_range: int, servers: int) -> None:
@@ -95,7 +95,7 @@ class Ranges:
         return iter(self._ranges)
 
     def find(self, table: str, key: str) -> Range:
-        """The range that a partition is in."""
+        """Return the range of a partition."""
         return self._ranges[bisect.bisect_right(self._bounds, (table, key)) - 1]
 
     def open_table(self, table: str, now_s: float) -> None:
@@ -107,7 +107,7 @@ class Ranges:
         self._insert(at, Range(first=bound, server=self.emptiest(now_s)))
 
     def drop_table(self, table: str) -> None:
-        """The table is gone, and its ranges are."""
+        """Remove the ranges of a table."""
         begin = bisect.bisect_left(self._bounds, (table, ""))
         end = bisect.bisect_left(self._bounds, (table + "\0", ""))
         for place in self._ranges[begin:end]:
@@ -115,7 +115,7 @@ class Ranges:
         del self._bounds[begin:end], self._ranges[begin:end]
 
     def write(self, table: str, key: str, now_s: float) -> None:
-        """A partition is written to; a range that has too many keys by it is split."""
+        """Note a written partition; split its range if that has too many keys."""
         bound = (table, key)
         place = self.find(table, key)
         keys = place.keys
@@ -127,12 +127,12 @@ class Ranges:
             self._split(place, at, now_s)
 
     def served(self, place: Range, entities: int, now_s: float) -> None:
-        """Remember what a range served."""
+        """Note the entities that a range served."""
         place.load.add(entities, now_s)
         self._homes[place.server].load.add(entities, now_s)
 
     def move(self, place: Range, server: int, now_s: float) -> None:
-        """A range lives on another server from now on."""
+        """Move a range to another server."""
         load = place.load.at(now_s)
         for home, one in ((self._homes[place.server], -1), (self._homes[server], 1)):
             home.ranges += one
@@ -140,7 +140,7 @@ class Ranges:
         place.server = server
 
     def next_border(self, table: str, key: str) -> str | None:
-        """The first key of the table's next range that lives on another server, or None."""
+        """Return the first key of the table's next range on another server, or None."""
         at = bisect.bisect_right(self._bounds, (table, key))
         server = self._ranges[at - 1].server
         while at < len(self._bounds) and self._bounds[at][0] == table:
@@ -150,11 +150,11 @@ class Ranges:
         return None
 
     def emptiest(self, now_s: float, *, other_than: int | None = None) -> int:
-        """The server that served least lately, and of those the one with the fewest ranges.
+        """Return the server with the least recent load, and among equals with the fewest ranges.
 
         Args:
-            now_s: Now.
-            other_than: A server that does not count, unless it is the only one.
+            now_s: The time now.
+            other_than: A server to leave out, unless it is the only one.
         """
         return min(
             (

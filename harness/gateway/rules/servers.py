@@ -1,6 +1,6 @@
-"""A partition server serves the ranges that live on it, and no more than it can.
+"""The limit of a partition server, for all ranges on it together.
 
-Source: partitioning strategy, "Table partitions" and "Range partitions". What one server carries
+Source: partitioning strategy, "Table partitions" and "Range partitions". The capacity of a server
 is not published.
 """
 
@@ -11,7 +11,7 @@ from harness.gateway.rules.bucket import Bucket
 
 
 class ServerRule:
-    """A bucket for each server."""
+    """One bucket per server."""
 
     def __init__(self, servers: Servers, now_s: float) -> None:
         self._buckets = [
@@ -19,9 +19,9 @@ class ServerRule:
         ]
 
     def allows(self, server: int, entities: int, now_s: float) -> bool:
-        """Whether the server may serve so many now."""
+        """Whether the server may serve ``entities`` now."""
         return self._buckets[server].allows(entities, now_s)
 
     def take(self, server: int, entities: int, now_s: float) -> None:
-        """The server serves so many."""
+        """Take ``entities`` from the bucket of the server."""
         self._buckets[server].take(entities, now_s)

@@ -15,14 +15,22 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from harness.measure.findings import AuditPart
-from harness.measure.journal import MARK_PROPERTY
-from harness.measure.writes import OF_THE_SERVICE, Certainty, Effect, Row, Write, hashes, same
+from harness.measure.audit.journal import MARK_PROPERTY
+from harness.measure.audit.writes import (
+    OF_THE_SERVICE,
+    Certainty,
+    Effect,
+    JournaledWrite,
+    Row,
+    hashes,
+    same,
+)
+from harness.measure.record.findings import AuditPart
 
 MOST_EXAMPLES = 10
 
 
-class Verdict(enum.StrEnum):
+class WriteVerdict(enum.StrEnum):
     """What became of one write. The first three are of acknowledged ones."""
 
     KEPT = "kept"
@@ -66,14 +74,14 @@ class _Seen:
     values: Mapping[str, int]
     there: bool = True
     foreign: bool = False
-    last: Write | None = None
+    last: JournaledWrite | None = None
     last_end_s: float = -math.inf
     last_number: int = 0
 
 
 def verdicts(
     row: Row, stored: Mapping[str, object] | None, *, mine: str, others: Others = NOBODY
-) -> list[tuple[Write, Verdict]]:
+) -> list[tuple[JournaledWrite, WriteVerdict]]:
     """What became of the writes of one row.
 
     Args:
@@ -103,19 +111,19 @@ def _see(row: Row, stored: Mapping[str, object] | None, mine: str) -> _Seen:
     return _Seen(values=values, last=last, last_end_s=last.end_s)
 
 
-def _verdict(write: Write, row: Row, seen: _Seen, others: Others) -> Verdict:
+def _verdict(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> WriteVerdict:
     refuted = _refuted(write, row, seen, others)
     if not write.acknowledged:
         if refuted:
-            return Verdict.NOT_APPLIED
+            return WriteVerdict.NOT_APPLIED
         done = write is seen.last or _emptied(write, row, seen, others)
-        return Verdict.APPLIED if done else Verdict.UNDECIDED
+        return WriteVerdict.APPLIED if done else WriteVerdict.UNDECIDED
     if refuted and write.certainty is not Certainty.OPEN:
-        return Verdict.LOST
-    return Verdict.KEPT if _shows(write, seen) else Verdict.COVERED
+        return WriteVerdict.LOST
+    return WriteVerdict.KEPT if _shows(write, seen) else WriteVerdict.COVERED
 
 
-def _refuted(write: Write, row: Row, seen: _Seen, others: Others) -> bool:
+def _refuted(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
     """Whether the row cannot be as it is if ``write`` was done.
 
     Whatever wrote a property last was done at the same time as ``write`` or later, if ``write``
@@ -139,7 +147,7 @@ def _refuted(write: Write, row: Row, seen: _Seen, others: Others) -> bool:
     return not all(any(_explains(other, name, seen) for other in later) for name in names)
 
 
-def _gone(write: Write, row: Row, others: Others) -> bool:
+def _gone(write: JournaledWrite, row: Row, others: Others) -> bool:
     """Whether the row would be there if ``write`` was done."""
     if write.effect is Effect.DELETE or others.deleted:
         return False
@@ -150,7 +158,7 @@ def _gone(write: Write, row: Row, others: Others) -> bool:
     )
 
 
-def _explains(write: Write, name: str, seen: _Seen) -> bool:
+def _explains(write: JournaledWrite, name: str, seen: _Seen) -> bool:
     """Whether the property can be as it is because ``write`` set it, or took it away, last."""
     value = seen.values.get(name)
     if name in write.names:
@@ -158,12 +166,12 @@ def _explains(write: Write, name: str, seen: _Seen) -> bool:
     return write.effect is not Effect.MERGE and value is None
 
 
-def _holds(write: Write, seen: _Seen) -> bool:
+def _holds(write: JournaledWrite, seen: _Seen) -> bool:
     """Whether the row has what ``write`` set, its mark aside."""
     return all(_explains(write, name, seen) for name in write.names if name != MARK_PROPERTY)
 
 
-def _shows(write: Write, seen: _Seen) -> bool:
+def _shows(write: JournaledWrite, seen: _Seen) -> bool:
     """Whether what ``write`` did can be seen now."""
     if write.effect is Effect.DELETE:
         return not seen.there
@@ -173,7 +181,7 @@ def _shows(write: Write, seen: _Seen) -> bool:
     return after_it and len(write.names) > 1 and _holds(write, seen)
 
 
-def _emptied(write: Write, row: Row, seen: _Seen, others: Others) -> bool:
+def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
     """Whether nothing but this delete explains that there is no row any more."""
     if seen.there or write.effect is not Effect.DELETE or others.deleted or row.deleted:
         return False
@@ -185,7 +193,7 @@ def _emptied(write: Write, row: Row, seen: _Seen, others: Others) -> bool:
 
 
 @dataclasses.dataclass(slots=True)
-class Tally:
+class AuditTally:
     """Counts of what was found.
 
     Attributes:
@@ -203,20 +211,20 @@ class Tally:
     @property
     def lost(self) -> int:
         """Acknowledged writes that are not there."""
-        return self.counts.get(Verdict.LOST, 0)
+        return self.counts.get(WriteVerdict.LOST, 0)
 
     def add(
         self, row: Row, stored: Mapping[str, object] | None, *, mine: str, others: Others = NOBODY
     ) -> None:
         """Count one row; the arguments are those of `verdicts`."""
         self.rows += 1
-        self._count(Verdict.COVERED, row.covered)
+        self._count(WriteVerdict.COVERED, row.covered)
         for write, verdict in verdicts(row, stored, mine=mine, others=others):
             self._count(verdict, 1)
-            if verdict is Verdict.LOST and len(self.examples) < MOST_EXAMPLES:
+            if verdict is WriteVerdict.LOST and len(self.examples) < MOST_EXAMPLES:
                 self.examples.append(_sentence(row, write, stored))
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: AuditTally) -> None:
         """Add what another worker found."""
         self.rows += other.rows
         self.unread += other.unread
@@ -238,7 +246,7 @@ class Tally:
 
 
 def audit_part(
-    tallies: Iterable[Tally], *, written: int, exact: bool, given_up: int, cut_short: str
+    tallies: Iterable[AuditTally], *, written: int, exact: bool, given_up: int, cut_short: str
 ) -> AuditPart:
     """What all workers found, for the record.
 
@@ -249,10 +257,10 @@ def audit_part(
         given_up: Rows of which too much was written.
         cut_short: Why not all rows that were to be looked up were; empty where they were.
     """
-    total = Tally()
+    total = AuditTally()
     for tally in tallies:
         total.merge(tally)
-    found = {verdict.value: total.counts.get(verdict, 0) for verdict in Verdict}
+    found = {verdict.value: total.counts.get(verdict, 0) for verdict in WriteVerdict}
     return AuditPart(
         written=written,
         exact=exact,
@@ -274,7 +282,7 @@ def lost_writes(part: AuditPart | None) -> int | None:
     return part.lost
 
 
-def _sentence(row: Row, write: Write, stored: Mapping[str, object] | None) -> str:
+def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | None) -> str:
     table, partition_key, row_key = row.key
     sent = dt.datetime.fromtimestamp(write.sent_s, tz=dt.UTC)
     where = f"{partition_key!r}, {row_key!r}" + (f" of table {table}" if table else "")

@@ -15,12 +15,12 @@ import hashlib
 import heapq
 from typing import Any, Self
 
-from harness.measure.writes import (
+from harness.measure.audit.writes import (
     OF_THE_SERVICE,
     Certainty,
+    JournaledWrite,
     Row,
     RowKey,
-    Write,
     certainty_of,
 )
 from harness.model.entity import Properties
@@ -48,7 +48,7 @@ class Noted:
     """
 
     operation: Operation
-    writes: tuple[tuple[Row, Write], ...]
+    writes: tuple[tuple[Row, JournaledWrite], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class Journal:
             row = self._row((part.table, part.partition_key, part.row_key))
             if row is not None:
                 own = _own(part.properties or {})
-                write = Write(self._number, part.kind, self._names_of(own), own, now_s)
+                write = JournaledWrite(self._number, part.kind, self._names_of(own), own, now_s)
                 row.writes.append(write)
                 writes.append((row, write))
         return Noted(marked, tuple(writes))

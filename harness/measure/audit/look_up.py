@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Self
 
-from harness.measure.audit import ANYBODY, Others
-from harness.measure.journal import PLACES, Written, places_in
+from harness.measure.audit.audit import ANYBODY, Others
+from harness.measure.audit.journal import PLACES, Written, places_in
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

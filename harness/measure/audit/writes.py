@@ -55,7 +55,7 @@ class Certainty(enum.Enum):
     OPEN = enum.auto()
 
 
-class Write:
+class JournaledWrite:
     """One write of one row. It changes when its answer comes.
 
     Attributes:
@@ -97,7 +97,7 @@ class Write:
         """What it does to its row."""
         return _EFFECTS[self.kind]
 
-    def covers(self, earlier: Write) -> bool:
+    def covers(self, earlier: JournaledWrite) -> bool:
         """Whether nothing that ``earlier`` wrote can be seen once this was done."""
         if self.effect is not Effect.MERGE:
             return True
@@ -134,7 +134,7 @@ class Row:
     def __init__(self, key: RowKey, place: int) -> None:
         self.key = key
         self.place = place
-        self.writes: list[Write] = []
+        self.writes: list[JournaledWrite] = []
         self.covered = 0
         self.covered_s = -math.inf
         self.deleted = False
@@ -151,7 +151,7 @@ class Row:
         """Whether a delete was, or may have been, among it."""
         return self.deleted or any(write.effect is Effect.DELETE for write in self.writes)
 
-    def settle(self, done: Write) -> None:
+    def settle(self, done: JournaledWrite) -> None:
         """Forget what ``done``, which was certainly done, has covered."""
         kept = []
         for write in self.writes:
@@ -189,11 +189,9 @@ def certainty_of(result: Result) -> Certainty | None:
     if outcome is Outcome.SUCCESS:
         return Certainty.DONE
     if outcome is Outcome.SUCCESS_AFTER_AMBIGUITY:
-        # 404 on a delete says that there is none; 409 and 412 that there is one; what was read
-        # back of a transaction may be of another write.
-        if kind is Kind.TRANSACTION:
-            return Certainty.OPEN
-        return Certainty.DONE if kind is Kind.DELETE else Certainty.THERE
+        # It was read back: a row of a single write was there. What was read of a transaction is
+        # one row of many.
+        return Certainty.OPEN if kind is Kind.TRANSACTION else Certainty.THERE
     if outcome is Outcome.DEFECT or any(attempt.ambiguous for attempt in result.attempts):
         return Certainty.OPEN
     return None

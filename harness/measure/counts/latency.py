@@ -6,13 +6,14 @@ Percentiles are always read off a merged histogram, never averaged.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
+
+from harness.measure.record.record import LatencyPart
 
 Wire = dict[str, Any]
 
@@ -24,24 +25,6 @@ BUCKETS_S = (
     0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0, 6.0, 10.0, 30.0, 60.0,
 )  # fmt: skip
 """Upper bounds, in seconds, of the buckets that metrics export."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyView:
-    """What was read off a histogram; latencies in seconds.
-
-    Attributes:
-        count: Recorded latencies.
-        buckets: How many were at most each bound of `BUCKETS_S`.
-    """
-
-    count: int
-    total_s: float
-    p50_s: float
-    p90_s: float
-    p99_s: float
-    max_s: float
-    buckets: tuple[int, ...]
 
 
 class LatencyHistogram:
@@ -118,7 +101,7 @@ class LatencyHistogram:
         self.total_us += total_us
         self._histogram.decode_and_add(content)
 
-    def view(self) -> LatencyView | None:
+    def view(self) -> LatencyPart | None:
         """Percentiles and buckets; None where nothing was recorded."""
         count = self.count
         if count == 0:
@@ -131,22 +114,22 @@ class LatencyHistogram:
         def at(percentile: float) -> float:
             # The smallest recorded value that at least so many latencies do not exceed.
             rank = max(1, -(-count * percentile // 100))
-            return self._value_s(bisect.bisect_left(cumulated, rank))
+            return self._value_ms(bisect.bisect_left(cumulated, rank))
 
-        return LatencyView(
+        return LatencyPart(
             count=count,
-            total_s=self.total_us / 1e6,
-            p50_s=at(50),
-            p90_s=at(90),
-            p99_s=at(99),
-            max_s=histogram.get_max_value() / 1e6,
+            mean=self.total_us / count / 1e3,
+            p50=at(50),
+            p90=at(90),
+            p99=at(99),
+            max=histogram.get_max_value() / 1e3,
             buckets=tuple(cumulated[min(place, last)] for place in _bucket_places(self._bits)),
         )
 
-    def _value_s(self, index: int) -> float:
+    def _value_ms(self, index: int) -> float:
         histogram = self._histogram
         value = histogram.get_value_from_index(index)
-        return float(histogram.get_highest_equivalent_value(value)) / 1e6
+        return float(histogram.get_highest_equivalent_value(value)) / 1e3
 
 
 def _place(microseconds: int, bits: int) -> int:

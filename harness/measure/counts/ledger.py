@@ -8,17 +8,19 @@ sums stay exact however many keys there are.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from harness.measure.course import Course
-from harness.measure.delta import Delta
-from harness.measure.failed_attempts import FailedAttempts
-from harness.measure.heavy import Weights
-from harness.measure.latency import LatencyHistogram
-from harness.measure.snapshot import HeavyHitter, Snapshot, partition_view, snapshot_of
-from harness.measure.tally import KIND_DIGITS, Alike, Counts, PartitionTally, Tally
-from harness.model.outcome import Result
+from harness.measure.counts.failed_attempts import FailedAttempts
+from harness.measure.counts.heavy_hitters import Weights
+from harness.measure.counts.latency import LatencyHistogram, Wire
+from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
+from harness.measure.counts.tally import KIND_DIGITS, Alike, Counts, PartitionTally, Tally
+from harness.measure.counts.time_course import Course
+from harness.measure.record.record import EstimatePart
+from harness.model.operation import FOLDED, Operation
+from harness.model.outcome import Attempt, Result
 
 PARTITION_CAP = 200
 _LONGEST_NOTE_S = 10
@@ -26,6 +28,65 @@ _LONGEST_NOTE_S = 10
 _TOGETHER = 64
 """So many results are counted in one go, or fewer where one is large."""
 _LARGE_BYTES = 65_536
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Delta:
+    """What a ledger counted since it was last drained.
+
+    Attributes:
+        source: The worker that counted.
+        folding: Whether it has more keys than places.
+        lost: Keys that gave up their place after the drain before; what comes later is folded.
+    """
+
+    source: str
+    folding: bool
+    lost: list[str]
+    tally: Tally
+    partitions: dict[str, PartitionTally]
+    folded: PartitionTally | None
+    accessed: bytes
+    throttled: bytes
+    course: Course
+    errors: list[dict[str, Any]]
+    errors_dropped: int
+
+    def encode(self) -> Wire:
+        """Its content for the wire."""
+        return {
+            "source": self.source,
+            "folding": self.folding,
+            "lost": self.lost,
+            "tally": self.tally.encode(),
+            "partitions": {key: row.encode() for key, row in self.partitions.items()},
+            "folded": None if self.folded is None else self.folded.encode(),
+            "accessed": self.accessed,
+            "throttled": self.throttled,
+            "course": self.course.encode(),
+            "errors": self.errors,
+            "errors_dropped": self.errors_dropped,
+        }
+
+    @classmethod
+    def decode(cls, content: Wire) -> Delta:
+        """What `encode` gave."""
+        folded = content["folded"]
+        return cls(
+            source=content["source"],
+            folding=content["folding"],
+            lost=content["lost"],
+            tally=Tally.decode(content["tally"]),
+            partitions={
+                key: PartitionTally.decode(row) for key, row in content["partitions"].items()
+            },
+            folded=None if folded is None else PartitionTally.decode(folded),
+            accessed=content["accessed"],
+            throttled=content["throttled"],
+            course=Course.decode(content["course"]),
+            errors=content["errors"],
+            errors_dropped=content["errors_dropped"],
+        )
 
 
 class Ledger:
@@ -77,6 +138,15 @@ class Ledger:
         """The first attempt of an operation leaves."""
         self._tally.counts.sent += 1
 
+    def note_taken_back(self) -> None:
+        """An operation that was due and sent did not leave after all, and never will."""
+        self._tally.counts.due -= 1
+        self._tally.counts.sent -= 1
+
+    def note_wait_cut(self) -> None:
+        """The service asked for a longer wait before a retry than is honoured."""
+        self._tally.counts.waits_cut += 1
+
     def note_dropped(self, now_s: float) -> None:
         """An operation that was due is given up unsent at ``now_s``, UTC."""
         self._tally.counts.dropped += 1
@@ -90,8 +160,18 @@ class Ledger:
             self._tally.series["waiting"].add(second, count)
         self._waiting_noted = now
 
+    def add_attempt(self, operation: Operation, attempt: Attempt) -> None:
+        """Count an attempt after which its operation goes on: it may end late, or never."""
+        moment = int(attempt.sent_s + attempt.latency_s)
+        seen = (attempt.status, attempt.error_code, attempt.scope)
+        row = self._row(operation.partition, moment)
+        row.attempts[seen] = row.attempts.get(seen, 0) + 1
+        if attempt.status >= 300 or attempt.error_code:
+            self._count_refused(operation, attempt, moment)
+        self._tally.add_attempts({moment: 1})
+
     def add(self, result: Result) -> None:
-        """Count one result. Every attempt in it is counted with its status.
+        """Count one result, and the attempts in it that `add_attempt` did not count.
 
         It is counted together with those that come after it, and before anybody looks: one after
         the other takes a fifth more of the time of a whole operation, because the processor finds
@@ -141,23 +221,29 @@ class Ledger:
                 row.latencies.record((service_s,), responses_s)
             accessed[key] = accessed.get(key, 0) + entities
             course.add(key, second, entities)
-            for attempt in result.attempts:
+            untold = result.attempts if not result.told else result.attempts[result.told :]
+            for attempt in untold:
                 moment = int(attempt.sent_s + attempt.latency_s)
                 attempts[moment] = attempts.get(moment, 0) + 1
                 seen = (attempt.status, attempt.error_code, attempt.scope)
                 row.attempts[seen] = row.attempts.get(seen, 0) + 1
-                if attempt.status >= 300 and attempt.throttled:
-                    tally.add_throttled(attempt.status, moment)
-                    course.add_throttled(key, moment)
-                    self._weights.throttle(key)
-                if attempt.error_code:
-                    self._failed.note(operation, attempt)
+                if attempt.status >= 300 or attempt.error_code:
+                    self._count_refused(operation, attempt, moment)
         for (label, second, in_window), alike in by_label.items():
             tally.add(label, second, alike, in_window=in_window)
             course.add_latencies(second, alike.service_s, alike.response_s)
         tally.add_attempts(attempts)
         for key, entities in accessed.items():
             self._weights.access(key, entities)
+
+    def _count_refused(self, operation: Operation, attempt: Attempt, second: int) -> None:
+        """Count the throttling that an attempt met, and keep its error."""
+        if attempt.throttled:
+            key = operation.partition
+            self._tally.add_throttled(attempt.status, second)
+            self._course.add_throttled(key, second)
+            self._weights.throttle(key)
+        self._failed.note(operation, attempt)
 
     def drain(self) -> Delta:
         """What was counted since the last drain; the ledger starts again from nothing."""
@@ -216,21 +302,21 @@ class Ledger:
         self._count_added()
         exact = not self._folding or len(self._sources) <= 1
         partitions = [
-            partition_view(
+            partition_part(
                 key,
                 row,
                 start=start,
                 end=end,
                 exact=exact and row.since_s is None and key not in self._partial,
-                hitter=self._hitter(key),
+                estimate=self._estimate(key),
                 latencies=latencies,
             )
             for key, row in self._rows.items()
         ]
         folded = None
         if self._folded is not None:
-            folded = partition_view(
-                "(other)", self._folded, start=start, end=end, exact=True, latencies=latencies
+            folded = partition_part(
+                FOLDED, self._folded, start=start, end=end, exact=True, latencies=latencies
             )
         return snapshot_of(
             self._tally,
@@ -296,9 +382,9 @@ class Ledger:
             self._folded = PartitionTally()
         return self._folded
 
-    def _hitter(self, key: str) -> HeavyHitter:
+    def _estimate(self, key: str) -> EstimatePart:
         at_least, at_most = self._weights.bounds(key)
-        return HeavyHitter(at_least=at_least, at_most=at_most)
+        return EstimatePart(at_least=at_least, at_most=at_most)
 
     def _promote(self, tally: Tally) -> None:
         """Give the places of light keys to keys that turned out heavy with ``tally``."""

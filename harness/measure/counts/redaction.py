@@ -11,8 +11,8 @@ import hashlib
 import hmac
 from typing import Any
 
-from harness.measure.heatmap import HeatView
-from harness.measure.snapshot import PartitionView, Snapshot
+from harness.measure.counts.heatmap import HeatView
+from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import over_partitions
 
 _HEX_DIGITS = 12
@@ -41,7 +41,9 @@ class Aliases:
         """``snapshot`` with aliases for keys."""
         return dataclasses.replace(
             snapshot,
-            partitions=tuple(self._view(view) for view in snapshot.partitions),
+            partitions=tuple(
+                part.model_copy(update={"key": self(part.key)}) for part in snapshot.partitions
+            ),
             course=dataclasses.replace(
                 snapshot.course,
                 heat=None if (heat := snapshot.heat) is None else self._heat(heat),
@@ -55,9 +57,6 @@ class Aliases:
         """
         keys = ("partition_key", "row_key")
         return {**error, **{name: self(error[name]) for name in keys if error[name]}, "message": ""}
-
-    def _view(self, view: PartitionView) -> PartitionView:
-        return dataclasses.replace(view, key=self(view.key))
 
     def _heat(self, heat: HeatView) -> HeatView:
         return dataclasses.replace(

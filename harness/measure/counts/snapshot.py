@@ -1,113 +1,59 @@
-"""Snapshots: what a ledger knew at one moment. Terminal, metrics, pages and records read these."""
+"""Snapshots: what a ledger knew at one moment. Terminal, metrics, pages and records read these.
+
+Partitions and operations have the shapes that they have in a record, with full precision.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 
-from harness.measure.course import CourseView
-from harness.measure.heatmap import HeatView
-from harness.measure.latency import Latencies, LatencyHistogram, LatencyView
-from harness.measure.seconds import PerSecond
-from harness.measure.tally import (
+from harness.measure.counts.heatmap import HeatView
+from harness.measure.counts.latency import Latencies, LatencyHistogram
+from harness.measure.counts.per_second import PerSecond
+from harness.measure.counts.tally import (
     KIND_DIGITS,
-    AttemptKey,
     Counts,
     KindTally,
     PartitionTally,
     Tally,
 )
-from harness.model.operation import Kind, over_partitions
-from harness.model.outcome import Outcome, Scope, is_throttling
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Entities a second over the measured window: mean, best second, best ten seconds in a row."""
-
-    mean: float = 0.0
-    best_1s: float = 0.0
-    best_10s: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HeavyHitter:
-    """Bounds of an estimate: what a key counts for in the whole run."""
-
-    at_least: int
-    at_most: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionView:
-    """One partition, or all folded ones.
-
-    Attributes:
-        exact: True where every operation of the key was counted in this row.
-        since_s: From when on the key was told apart, UTC; None is from the start.
-        estimate: For a key that is not exact, bounds of its entities.
-    """
-
-    key: str
-    exact: bool
-    since_s: float | None
-    estimate: HeavyHitter | None
-    entities: int
-    entities_by_operation: Mapping[str, int]
-    entities_per_s: Rates
-    attempts: Mapping[AttemptKey, int]
-    service: LatencyView | None
-    response: LatencyView | None
-
-    @property
-    def throttled(self) -> int:
-        """Throttled attempts."""
-        return throttled_of(self.attempts)
-
-    @property
-    def throttled_ratio(self) -> float:
-        """Throttled attempts among all attempts."""
-        return _ratio(self.throttled, sum(self.attempts.values()))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class KindView:
-    """The operations of one name.
-
-    Attributes:
-        label: Their name.
-        returned: Entities that came back.
-        estimated: Of ``entities``, what is the least it can be.
-        uncertain: Of ``operations``, those for which it is.
-    """
-
-    label: str
-    kind: Kind
-    operations: int
-    entities: int
-    returned: int
-    estimated: int
-    uncertain: int
-    outcomes: Mapping[Outcome, int]
-    entities_per_s: Rates
-    service: LatencyView | None
-    response: LatencyView | None
+from harness.measure.counts.time_course import CourseView
+from harness.measure.record.record import (
+    EstimatePart,
+    LatencyPart,
+    OperationPart,
+    PartitionPart,
+    RatesPart,
+)
+from harness.model.operation import over_partitions
+from harness.model.outcome import AttemptKey, Outcome, throttled_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPoint:
-    """Sums of one UTC second; ``waiting`` is how many operations were due and not sent in it."""
+    """Sums of one UTC second.
+
+    Attributes:
+        unsuccessful: Operations that did not succeed. Some of them are no failures: see
+            `Outcome.failed`.
+        throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`.
+        waiting: Operations that were due and not sent.
+    """
 
     second: int
     entities: int
     operations: int
-    failed: int
+    unsuccessful: int
     attempts: int
-    throttled_503: int
-    throttled_500: int
-    throttled_429: int
+    throttled_by_status: Mapping[int, int]
     waiting: int = 0
     dropped: int = 0
+
+    @property
+    def throttled(self) -> int:
+        """Throttled attempts."""
+        return sum(self.throttled_by_status.values())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +69,14 @@ class Snapshot:
     counts: Counts
     outcomes: Mapping[Outcome, int]
     attempts: Mapping[AttemptKey, int]
-    entities_per_s: Rates
+    entities_per_s: RatesPart
     reads_per_s: float
     writes_per_s: float
-    service: LatencyView | None
-    response: LatencyView | None
-    kinds: tuple[KindView, ...]
-    partitions: tuple[PartitionView, ...]
-    folded: PartitionView | None
+    service_ms: LatencyPart | None
+    response_ms: LatencyPart | None
+    operations: tuple[OperationPart, ...]
+    partitions: tuple[PartitionPart, ...]
+    folded: PartitionPart | None
     series: tuple[SeriesPoint, ...]
     course: CourseView
 
@@ -150,62 +96,68 @@ class Snapshot:
         return _ratio(self.throttled, self.counts.attempts)
 
     @property
-    def hottest(self) -> PartitionView | None:
+    def hottest(self) -> PartitionPart | None:
         """The partition with the highest mean rate; queries over the whole table are none."""
         partitions = (view for view in self.partitions if not over_partitions(view.key))
         return max(partitions, key=lambda view: view.entities_per_s.mean, default=None)
 
 
-def throttled_of(attempts: Mapping[AttemptKey, int], scope: Scope | None = None) -> int:
-    """Throttled ones among ``attempts``; with ``scope``, those of that scope."""
-    return sum(
-        count
-        for (status, code, of), count in attempts.items()
-        if is_throttling(status, code) and scope in (None, of)
-    )
+def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:
+    """Attempts by what answered: ``204``, ``503 ServerBusy partition``, ``connection_reset``."""
+    named: dict[str, int] = {}
+    for (status, code, scope), count in sorted(attempts.items()):
+        parts = [str(status) if status else "", code, str(scope)]
+        name = " ".join(part for part in parts if part)
+        named[name] = named.get(name, 0) + count
+    return named
 
 
-def rates_of(seconds: PerSecond, start: int, end: int) -> Rates:
+def rates_of(seconds: PerSecond, start: int, end: int) -> RatesPart:
     """Rates over the UTC seconds from ``start`` up to, not including, ``end``."""
     if end <= start:
-        return Rates()
-    return Rates(
+        return RatesPart()
+    return RatesPart(
         mean=seconds.total(start, end) / (end - start),
         best_1s=seconds.best(1, start, end),
         best_10s=seconds.best(10, start, end),
     )
 
 
-def partition_view(
+def partition_part(
     key: str,
     row: PartitionTally,
     *,
     start: int,
     end: int,
     exact: bool,
-    hitter: HeavyHitter | None = None,
+    estimate: EstimatePart | None = None,
     latencies: bool = True,
-) -> PartitionView:
-    """The view of one row."""
+) -> PartitionPart:
+    """One row as of now, without a target."""
     service, response = _views(row.latencies) if latencies else (None, None)
-    return PartitionView(
+    sent = sum(row.attempts.values())
+    return PartitionPart(
         key=key,
         exact=exact,
-        since_s=row.since_s,
-        estimate=None if exact else hitter,
+        since=row.since_s,
+        estimate=None if exact else estimate,
         entities=sum(row.entities.values()),
-        entities_by_operation=dict(row.entities),
+        entities_by_kind=dict(sorted(row.entities.items())),
         entities_per_s=rates_of(row.seconds, start, end),
-        attempts=dict(row.attempts),
-        service=service,
-        response=response,
+        target=None,
+        ratio=None,
+        attempts_by_status=attempts_by_status(row.attempts),
+        throttled_ratio=_ratio(throttled_of(row.attempts), sent),
+        service_ms=service,
+        response_ms=response,
+        attempts=row.attempts,
     )
 
 
 def snapshot_of(
     tally: Tally,
-    partitions: list[PartitionView],
-    folded: PartitionView | None,
+    partitions: list[PartitionPart],
+    folded: PartitionPart | None,
     *,
     start: int,
     end: int,
@@ -243,10 +195,11 @@ def snapshot_of(
         entities_per_s=rates_of(entities, start, end),
         reads_per_s=_ratio(reads, end - start),
         writes_per_s=_ratio(writes, end - start),
-        service=service,
-        response=response,
-        kinds=tuple(
-            _kind_view(label, counted, start, end) for label, counted in sorted(tally.kinds.items())
+        service_ms=service,
+        response_ms=response,
+        operations=tuple(
+            _operation_part(label, counted, start, end)
+            for label, counted in sorted(tally.kinds.items())
         ),
         partitions=tuple(
             sorted(
@@ -259,27 +212,31 @@ def snapshot_of(
     )
 
 
-def _kind_view(label: str, counted: KindTally, start: int, end: int) -> KindView:
+def _operation_part(label: str, counted: KindTally, start: int, end: int) -> OperationPart:
     service, response = _views(counted.latencies)
-    return KindView(
-        label=label,
-        kind=counted.kind,
-        operations=counted.operations,
+    return OperationPart(
+        kind=label,
+        type=counted.kind.value,
+        count=counted.operations,
         entities=counted.entities,
-        returned=counted.returned,
-        estimated=counted.estimated,
+        entities_returned=counted.returned,
+        entities_estimated=counted.estimated,
         uncertain=counted.uncertain,
-        outcomes=dict(counted.outcomes),
         entities_per_s=rates_of(counted.seconds, start, end),
-        service=service,
-        response=response,
+        outcomes={outcome.value: count for outcome, count in sorted(counted.outcomes.items())},
+        service_ms=service,
+        response_ms=response,
     )
 
 
 def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, ...]:
     """Every second from the first with anything in it to the last, or to the window's end."""
     known = sorted(
-        {second for line in (entities, *tally.series.values()) for second, _ in line.items()}
+        {
+            second
+            for line in (entities, *tally.series.values(), *tally.throttled.values())
+            for second, _ in line.items()
+        }
     )
     if not known:
         return ()
@@ -287,17 +244,18 @@ def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, .
         SeriesPoint(
             second=second,
             entities=entities.at(second),
+            throttled_by_status={s: line.at(second) for s, line in tally.throttled.items()},
             **{name: line.at(second) for name, line in tally.series.items()},
         )
         for second in range(known[0], max(known[-1] + 1, end))
     )
 
 
-def _views(latencies: Latencies) -> tuple[LatencyView | None, LatencyView | None]:
+def _views(latencies: Latencies) -> tuple[LatencyPart | None, LatencyPart | None]:
     return _view(latencies.service), _view(latencies.response)
 
 
-def _view(histogram: LatencyHistogram | None) -> LatencyView | None:
+def _view(histogram: LatencyHistogram | None) -> LatencyPart | None:
     return None if histogram is None else histogram.view()
 
 

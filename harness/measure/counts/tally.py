@@ -6,18 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from harness.measure.latency import Latencies, Wire
-from harness.measure.seconds import PerSecond
-from harness.model.operation import Kind, Operation
-from harness.model.outcome import SUCCESS, Outcome, Result, Scope
-
-AttemptKey = tuple[int, str, Scope]
-"""Status, error code and scope of an attempt; the status is 0 where no whole answer came."""
+from harness.measure.counts.latency import Latencies, Wire
+from harness.measure.counts.per_second import PerSecond
+from harness.model.operation import FOLDED, Kind, Operation
+from harness.model.outcome import SUCCESS, THROTTLING_STATUSES, AttemptKey, Outcome, Result, Scope
 
 MOST_LABELS = 60
-"""So many names of operations are told apart."""
-OTHER_LABELS = "(other)"
-"""What a partition's entities are counted under beyond them."""
+"""Names of operations that are counted apart; a partition counts the others as `FOLDED`."""
 KIND_DIGITS = 3
 PARTITION_DIGITS = 2
 
@@ -28,13 +23,21 @@ _K = TypeVar("_K")
 
 @dataclasses.dataclass(slots=True)
 class Counts:
-    """Operations by where they are, and what they moved. Whole run, loading not included."""
+    """Operations by where they are, and what they moved. Whole run, loading not included.
+
+    Attributes:
+        attempts: Counted one by one, as soon as their answers were there.
+        attempts_ended: Attempts of the operations that have ended.
+        waits_cut: How often the service asked for a longer wait than is honoured.
+    """
 
     due: int = 0
     sent: int = 0
     dropped: int = 0
     operations: int = 0
     attempts: int = 0
+    attempts_ended: int = 0
+    waits_cut: int = 0
     transactions: int = 0
     entities: int = 0
     entities_returned: int = 0
@@ -66,7 +69,7 @@ class PartitionTally:
             self.since_s = other.since_s
         for label, count in other.entities.items():
             if label not in self.entities and len(self.entities) >= MOST_LABELS:
-                label = OTHER_LABELS
+                label = FOLDED
             self.entities[label] = self.entities.get(label, 0) + count
         _merge_sums(self.attempts, other.attempts)
         self.seconds.merge(other.seconds)
@@ -159,17 +162,8 @@ class KindTally:
         return made
 
 
-SERIES = (
-    "operations",
-    "failed",
-    "attempts",
-    "throttled_503",
-    "throttled_500",
-    "throttled_429",
-    "waiting",
-    "dropped",
-)
-"""What is counted for every second, beside the entities of each kind."""
+SERIES = ("operations", "unsuccessful", "attempts", "waiting", "dropped")
+"""What is counted for every second, beside the entities of each kind and the throttled attempts."""
 
 
 class Alike:
@@ -197,12 +191,15 @@ class Tally:
     name the second one has its kind behind it, so that reads and writes stay apart.
     """
 
-    __slots__ = ("counts", "kinds", "series")
+    __slots__ = ("counts", "kinds", "series", "throttled")
 
     def __init__(self) -> None:
         self.counts = Counts()
         self.kinds: dict[str, KindTally] = {}
         self.series: dict[str, PerSecond] = {name: PerSecond() for name in SERIES}
+        self.throttled: dict[int, PerSecond] = {
+            status: PerSecond() for status in THROTTLING_STATUSES
+        }
 
     def label_of(self, operation: Operation) -> str:
         """What ``operation`` is counted under, from now on."""
@@ -235,6 +232,7 @@ class Tally:
         returned = sum([result.entities_returned for result in results])
         counts, series = self.counts, self.series
         counts.operations += number
+        counts.attempts_ended += sum([len(result.attempts) for result in results])
         counts.entities += entities
         counts.entities_returned += returned
         counts.bytes_sent += sum([result.bytes_sent for result in results])
@@ -248,18 +246,18 @@ class Tally:
         if in_window:
             kind.latencies.record(alike.service_s, alike.response_s)
         series["operations"].add(second, number)
-        outcomes, failed = kind.outcomes, 0
+        outcomes, unsuccessful = kind.outcomes, 0
         for result in results:
             outcome = result.outcome
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
             if outcome is not SUCCESS and not outcome.succeeded:
-                failed += 1
+                unsuccessful += 1
             if result.estimated:
                 counts.entities_estimated += result.entities
                 kind.estimated += result.entities
                 kind.uncertain += 1
-        if failed:
-            series["failed"].add(second, failed)
+        if unsuccessful:
+            series["unsuccessful"].add(second, unsuccessful)
 
     def add_attempts(self, attempts: Mapping[int, int]) -> None:
         """Count so many attempts by the UTC second in which they ended."""
@@ -269,7 +267,7 @@ class Tally:
 
     def add_throttled(self, status: int, second: int) -> None:
         """Count one throttled attempt, which `add_attempts` counts too."""
-        self.series[f"throttled_{status}"].add(second, 1)
+        self.throttled[status].add(second, 1)
 
     def merge(self, other: Tally) -> None:
         """Add every count of ``other``."""
@@ -279,6 +277,8 @@ class Tally:
             self.kinds.setdefault(place, KindTally(tally.kind)).merge(tally)
         for name, seconds in other.series.items():
             self.series[name].merge(seconds)
+        for status, seconds in other.throttled.items():
+            self.throttled[status].merge(seconds)
 
     def encode(self) -> Wire:
         """Its content for the wire."""
@@ -286,6 +286,7 @@ class Tally:
             "counts": dataclasses.asdict(self.counts),
             "kinds": {label: tally.encode() for label, tally in self.kinds.items()},
             "series": {name: seconds.encode() for name, seconds in self.series.items()},
+            "throttled": [seconds.encode() for seconds in self.throttled.values()],
         }
 
     @classmethod
@@ -296,6 +297,8 @@ class Tally:
         made.kinds = {name: KindTally.decode(kind) for name, kind in content["kinds"].items()}
         for name, seconds in content["series"].items():
             made.series[name] = PerSecond.decode(seconds)
+        for status, seconds in zip(THROTTLING_STATUSES, content["throttled"], strict=True):
+            made.throttled[status] = PerSecond.decode(seconds)
         return made
 
 

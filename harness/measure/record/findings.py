@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import pydantic
 
 
@@ -127,6 +129,12 @@ class PredictionPart(RecordPart):
     hottest_range: int | None
     hottest_range_share: float
     over_partitions_share: float
+
+    @pydantic.model_validator(mode="after")
+    def _names_a_range(self) -> Self:
+        if self.hottest_range is not None and not 0 <= self.hottest_range < len(self.ranges):
+            raise ValueError("hottest_range is not the number of a range")
+        return self
 
 
 class ConditionPart(RecordPart):

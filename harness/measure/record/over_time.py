@@ -7,17 +7,27 @@ that a record stays small and readable: ``"12 0 7"``. `counts_of` reads it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Annotated, Any, Self
 
 import pydantic
 
-from harness.measure.findings import RecordPart
+from harness.measure.record.findings import RecordPart
+from harness.model.outcome import THROTTLING_STATUSES
+
+_MOST_DIGITS = 18
+_Columns = Annotated[int, pydantic.Field(ge=0, le=100_000)]
+_Width = Annotated[int, pydantic.Field(ge=1)]
+_Bound = Annotated[float, pydantic.Field(ge=1e-6)]
 
 
 class SeriesPart(RecordPart):
     """Means a second over ``width_s`` seconds from ``t``, UTC.
 
     Attributes:
+        failed: Operations that did not succeed. Not found, conflict and precondition are among
+            them, which `Outcome.failed` does not count.
+        throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`. In
+            JSON each is a field of its own, such as ``throttled_503``.
         waiting: Operations that were due and not sent, on average. 0 in a closed loop.
         dropped: Operations that were given up unsent, a second.
         offered: Entities a second that the load asked for; None where it takes what comes.
@@ -25,19 +35,38 @@ class SeriesPart(RecordPart):
     """
 
     t: int
-    width_s: int
+    width_s: _Width
     entities: float
     operations: float
     failed: float
     attempts: float
     throttled: float
-    throttled_503: float
-    throttled_500: float
-    throttled_429: float
+    throttled_by_status: dict[int, float]
     waiting: float = 0.0
     dropped: float = 0.0
     offered: float | None = None
     cpu_percent: float | None = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _gather_statuses(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or "throttled_by_status" in content:
+            return content
+        by_status = {status: content.get(name, 0.0) for name, status in _FIELDS.items()}
+        return {**content, "throttled_by_status": by_status}
+
+    @pydantic.model_serializer(mode="wrap")
+    def _spread_statuses(self, to_dict: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = {}
+        for name, value in to_dict(self).items():
+            if name == "throttled_by_status":
+                fields.update({f"throttled_{status}": rate for status, rate in value.items()})
+            else:
+                fields[name] = value
+        return fields
+
+
+_FIELDS = {f"throttled_{status}": status for status in THROTTLING_STATUSES}
 
 
 class KeyRangePart(RecordPart):
@@ -64,8 +93,8 @@ class HeatPart(RecordPart):
     """
 
     start: int
-    width_s: int
-    columns: int
+    width_s: _Width
+    columns: _Columns
     ranges: tuple[KeyRangePart, ...]
 
     @pydantic.model_validator(mode="after")
@@ -89,9 +118,9 @@ class LatencyCoursePart(RecordPart):
     """
 
     start: int
-    width_s: int
-    columns: int
-    bounds_ms: tuple[float, ...]
+    width_s: _Width
+    columns: _Columns
+    bounds_ms: tuple[_Bound, ...]
     rows: tuple[str, ...]
 
     @pydantic.model_validator(mode="after")
@@ -115,7 +144,9 @@ def _require_counts(row: str, columns: int) -> None:
         ValueError: it has not.
     """
     counts = row.split()
-    if len(counts) != columns or not all(count.isdecimal() for count in counts):
+    if len(counts) != columns or not all(
+        count.isdecimal() and len(count) <= _MOST_DIGITS for count in counts
+    ):
         raise ValueError(f"a row of {columns} counts cannot be read")
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from harness.measure.bottleneck import connections_used_up
-from harness.measure.evidence import Evidence
+from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.figures import agreed, counted, percent
-from harness.measure.latency import BUCKETS_S
-from harness.measure.seen import SHOWN_GAP_S, named
-from harness.measure.throttling import Throttling
+from harness.measure.verdict.bottleneck import connections_used_up
+from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.observations import SHOWN_GAP_S, named
+from harness.measure.verdict.throttling import Throttling
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind
 
@@ -36,8 +36,8 @@ SPARSE_BELOW = 0.5
 FAR_S = 0.025
 """Where nothing is answered sooner, the client is likely not in the account's region."""
 _RETRY_FAULTS = {
-    "none": "gives up what was refused",
-    "fixed": "sends what was refused together again and again",
+    "none": "gives up refused requests",
+    "fixed": "sends all refused requests again at the same time",
 }
 
 
@@ -78,7 +78,7 @@ def on_throttling(
     fault = None if evidence.searched else _RETRY_FAULTS.get(evidence.retry)
     if fault is not None:
         yield Advice(
-            text=f"retry with an exponential back-off: strategy {evidence.retry!r} {fault}",
+            text=f"use exponential back-off: strategy {evidence.retry!r} {fault}",
             document=STRATEGY,
             section="Retry strategy",
         )
@@ -87,16 +87,16 @@ def on_throttling(
     unexpected = not evidence.searched and not evidence.kind.emulated
     if early and unexpected and _under_targets(evidence):
         yield Advice(
-            text=f"raise the load more slowly: throttling began {throttling.first_s} s into it "
-            "at rates below the targets, before the service had time to balance the table",
+            text=f"raise the load more slowly: throttling began {throttling.first_s} s into the "
+            "load, at rates below the targets, before the service could balance the table",
             document=CHECKLIST,
             section="Targets for data operations",
         )
     gap = throttling.longest_gap
     if not cosmos and gap is not None and gap.length_s >= SHOWN_GAP_S:
         yield Advice(
-            text=f"let retries outlast {gap.length_s} s: a partition is away for some seconds "
-            "while it is moved to another server",
+            text=f"let retries continue for more than {gap.length_s} s: a partition is "
+            "unavailable for some seconds while it moves to another server",
             document=STRATEGY,
             section="Load balancing",
         )
@@ -107,15 +107,15 @@ def on_keys(evidence: Evidence) -> Iterator[Advice]:
     yield from _on_queries(evidence)
     if evidence.growing_keys and not evidence.queries_are_most:
         yield Advice(
-            text="put a hash of the key before it: keys that grow or shrink send every new entity "
-            "to the same end of the table, which one server serves",
+            text="prefix the key with a hash: with ascending or descending keys all inserts go to "
+            "one end of the table, which one server serves",
             document=STORES,
             section="Partitioning Azure Table storage",
         )
         return
     yield Advice(
-        text="use a finer PartitionKey, so that more servers can share the load: one partition is "
-        "always served by one",
+        text="use a finer PartitionKey so that more servers share the load: one server serves a "
+        "partition",
         document=STRATEGY,
         section="Table partition stress testing",
     )
@@ -125,8 +125,8 @@ def on_keys(evidence: Evidence) -> Iterator[Advice]:
     share = hottest.entities_per_s.mean / evidence.achieved_per_s
     if len(partitions) > 1 and share * len(partitions) >= UNEVEN_FROM:
         yield Advice(
-            text=f"divide what is used most: {named(hottest)} took {percent(share)} of the load of "
-            f"at least {len(partitions):,} partitions",
+            text=f"split the busiest partition: {named(hottest)} took {percent(share)} of the load "
+            f"of at least {len(partitions):,} partitions",
             document=CHECKLIST,
             section="High-traffic data",
         )
@@ -135,7 +135,7 @@ def on_keys(evidence: Evidence) -> Iterator[Advice]:
 def on_account(evidence: Evidence) -> Iterator[Advice]:
     """What helps where the account takes more than it can or should."""
     yield from _on_queries(evidence)
-    less = "" if evidence.queries_are_most else "do with fewer requests, or "
+    less = "" if evidence.queries_are_most else "send fewer requests, or "
     yield Advice(
         text=f"{less}spread the data over several storage accounts",
         document=CHECKLIST,
@@ -147,15 +147,15 @@ def on_generator(evidence: Evidence) -> Iterator[Advice]:
     """What helps where the generator was the limit."""
     if connections_used_up(evidence):
         yield Advice(
-            text=f"raise session.connections from {evidence.connections:,}: all were in use, and "
-            f"{evidence.users:,} users wanted one",
+            text=f"raise session.connections from {evidence.connections:,}: all were in use by "
+            f"{evidence.users:,} users",
             document=CHECKLIST,
             section="Increase default connection limit",
         )
         return
     yield Advice(
-        text="use more worker processes (--processes) or machines, or a smaller load: a client "
-        "beyond its capabilities measures itself",
+        text="use more worker processes (--processes) or machines, or a smaller load: an "
+        "overloaded client measures its own limit",
         document=CHECKLIST,
         section="Unbounded parallelism",
     )
@@ -173,8 +173,8 @@ def on_users(evidence: Evidence) -> Iterator[Advice]:
         return
     needed = evidence.on_the_way * evidence.wanted_per_s / evidence.achieved_per_s
     yield Advice(
-        text=f"raise load.users from {evidence.users:,} to more than {needed:,.0f}: so many wait "
-        "for answers at the wanted rate, by Little's law",
+        text=f"raise load.users from {evidence.users:,} to more than {needed:,.0f}: by "
+        "Little's law, that many wait for answers at the wanted rate",
         document=README,
         section="Profiles",
     )
@@ -182,16 +182,17 @@ def on_users(evidence: Evidence) -> Iterator[Advice]:
 
 def on_endpoint(evidence: Evidence) -> Iterator[Advice]:
     """What helps where the endpoint answered too slowly."""
-    service = evidence.snapshot.service
+    service = evidence.snapshot.service_ms
     if evidence.kind.emulated:
         yield Advice(
-            text="take the rate to an account: what limits here is the capacity of an emulator",
+            text="repeat the run against an account: the limit here is the capacity of an emulator",
             document=README,
             section="Against your own account",
         )
     elif service is not None and not service.buckets[BUCKETS_S.index(FAR_S)]:
         yield Advice(
-            text=f"send from the account's region: no answer came within {FAR_S * 1000:.0f} ms",
+            text="run the generator in the account's region: no answer came within "
+            f"{FAR_S * 1000:.0f} ms",
             document=CHECKLIST,
             section="Location",
         )
@@ -206,34 +207,34 @@ def _on_queries(evidence: Evidence) -> Iterator[Advice]:
     figures = f"{counted(walked.entities, 'entity', 'entities')} and returned {walked.returned:,}"
     if walked.returned < SPARSE_BELOW * walked.entities:
         yield Advice(
-            text=f"let queries walk less: they walked {figures}, and what they walk is what counts",
+            text=f"let queries scan less: they scanned {figures}, and every scanned entity counts",
             document=CHECKLIST,
             section="Query density",
         )
         return
     yield Advice(
-        text=f"ask for less at once: {counted(walked.operations, 'query', 'queries')} walked "
-        f"{figures}, and each of them counts",
+        text=f"ask for less at once: {counted(walked.operations, 'query', 'queries')} scanned "
+        f"{figures}, and every scanned entity counts",
         document=CHECKLIST,
         section="Query scope",
     )
 
 
 def _on_single_writes(evidence: Evidence) -> Iterator[Advice]:
-    writes = [view for view in evidence.snapshot.kinds if not view.kind.reads]
-    total = sum(view.operations for view in writes)
-    single = sum(view.operations for view in writes if view.kind is not Kind.TRANSACTION)
+    writes = [view for view in evidence.snapshot.operations if not Kind(view.type).reads]
+    total = sum(view.count for view in writes)
+    single = sum(view.count for view in writes if view.type != Kind.TRANSACTION)
     if evidence.kind is EndpointKind.COSMOS or evidence.snapshot.folded is not None:
         # Cosmos DB bills by work done; folded partitions have few writes each to gather.
         return
-    operations = sum(view.operations for view in evidence.snapshot.kinds)
+    operations = sum(view.count for view in evidence.snapshot.operations)
     if evidence.queries_are_most or total < WRITES_FROM * operations:
         # Other writes would hardly change the load.
         return
     if total and single >= SINGLE_FROM * total:
         yield Advice(
-            text=f"gather writes of one partition into transactions, up to 100 in one request: "
-            f"{single:,} of {counted(total, 'writing operation')} {agreed(single, 'was', 'were')} "
+            text=f"batch the writes to a partition in transactions of up to 100: "
+            f"{single:,} of {counted(total, 'write operation')} {agreed(single, 'was', 'were')} "
             "single",
             document=CHECKLIST,
             section="Batching",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.measure.evidence import Evidence
-from harness.measure.generator import BUSY_PERCENT, GeneratorView
+from harness.measure.counts.generator import BUSY_PERCENT, GeneratorView
+from harness.measure.verdict.evidence import Evidence
 from harness.model.target import EndpointKind
 
 REACHED_FROM = 0.95
@@ -75,20 +75,20 @@ def limit_of(generator: GeneratorView, kind: EndpointKind, *, held: bool) -> str
         held: Whether the wanted rate was held all the same.
     """
     if generator.cpu_percent_mean >= _SATURATED_PERCENT:
-        return f"a worker used {generator.cpu_percent_mean:.0f}% of its core throughout"
+        return f"a worker used {generator.cpu_percent_mean:.0f}% of a core on average"
     if held:
         return None
     if generator.busy_share >= _BUSY_SHARE:
         return (
-            f"a worker used over {BUSY_PERCENT:.0f}% of its core in {generator.busy_share:.0%} of "
+            f"a worker used over {BUSY_PERCENT:.0f}% of a core in {generator.busy_share:.0%} of "
             "the seconds"
         )
     if generator.machine_busy_share >= _BUSY_SHARE:
-        shares = ", which runs the emulator too," if kind is EndpointKind.AZURITE else ""
+        shares = ", which also runs the emulator," if kind is EndpointKind.AZURITE else ""
         return (
-            f"its machine{shares} had no time left in {generator.machine_busy_share:.0%} of the "
+            f"the machine{shares} was saturated in {generator.machine_busy_share:.0%} of the "
             "seconds"
         )
     if generator.lag_s_max >= _LATE_S:
-        return f"operations left up to {generator.lag_s_max:.1f} s late"
+        return f"operations were sent up to {generator.lag_s_max:.1f} s late"
     return None

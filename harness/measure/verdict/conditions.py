@@ -1,4 +1,4 @@
-"""Pass conditions: text that is parsed before anything is sent, and evaluated at the end.
+"""Pass conditions: parsed before anything is sent, evaluated at the end of a run.
 
 entities_per_s(partition="p0") > 1500
 metric        (of, by="name")  compare  number, unit
@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Final
 
-from harness.measure.quantities import (
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.verdict.quantities import (
     FORMS,
     NO_FACTS,
     PERCENTILES,
@@ -23,8 +24,8 @@ from harness.measure.quantities import (
     Unit,
     measured,
 )
-from harness.measure.reachable import Extent, reachable
-from harness.measure.snapshot import Snapshot
+from harness.measure.verdict.reachable import Extent, reachable
+from harness.model.errors import cut, echoed
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -33,6 +34,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "==": operator.eq,
 }
+_FEWEST_ATTEMPTS = 20
+"""The share of fewer attempts is certain of nothing."""
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
 _SIGN: Final = re.compile(r"<=|>=|==|<|>")
@@ -77,15 +80,24 @@ class Condition:
         return dataclasses.replace(self, name=name, text=text)
 
     def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionResult:
-        """Whether the condition holds. Without a value it holds neither way."""
+        """Whether the condition holds. Without a value it holds neither way.
+
+        A service that throttled more than was allowed does not throttle less at a higher rate:
+        such a failure is certain, whoever limited the rate and however few operations ended.
+        """
         found = measured(self.form, self.name, snapshot, facts)
         value = found.value
+        passed = None if value is None else _COMPARE[self.compare](value, self.bound)
+        bounds_throttling = self.form.metric == "throttled_ratio" and self.compare in ("<", "<=")
         return ConditionResult(
             text=self.text,
             value=value,
-            passed=None if value is None else _COMPARE[self.compare](value, self.bound),
+            passed=passed,
             note=found.note,
             depends=self.form.metric != "lost_writes",
+            certain=passed is False
+            and bounds_throttling
+            and snapshot.counts.attempts >= _FEWEST_ATTEMPTS,
         )
 
     def cannot_hold_any_more(self, snapshot: Snapshot, facts: Facts, extent: Extent) -> bool:
@@ -117,6 +129,7 @@ class ConditionResult:
         value: In the unit of what is compared.
         note: Why it is unknown, or what the value leaves out.
         depends: False where it says the same whoever limited the rate: a lost write is lost.
+        certain: True where it failed and a longer or a faster run could not change that.
     """
 
     text: str
@@ -124,6 +137,7 @@ class ConditionResult:
     passed: bool | None
     note: str = ""
     depends: bool = True
+    certain: bool = False
 
 
 def parse_condition(text: str) -> Condition:
@@ -133,24 +147,28 @@ def parse_condition(text: str) -> Condition:
         ValueError: it says none; the message names the mistake and what can be said.
     """
     reader = _Reader(text)
-    metric = reader.take(_WORD, "it begins with what is compared")
+    metric = reader.take(_WORD, "expected a metric")
     words, names = _arguments(reader)
-    sign = reader.take(_SIGN, f"after what is compared comes one of {', '.join(_COMPARE)}")
-    number = reader.take(_NUMBER, f"after {sign} comes a number, such as 1500, 1% or 50ms")
+    sign = reader.take(_SIGN, f"expected one of {', '.join(_COMPARE)}")
+    number = reader.take(_NUMBER, f"expected a number after {sign}, such as 1500, 1% or 50ms")
     unit = reader.look(_UNIT)
-    reader.end("a condition is one comparison, and its number has digits and at most one point")
+    reader.end("expected the end: a condition is one comparison with a decimal number")
     form = Form(metric, "".join(words), "".join(by for by, _ in names))
     if len(words) > 1 or len(names) > 1 or form not in FORMS:
         arguments = [*words, *(f'{by}="..."' for by, _ in names)]
-        raise ValueError(f"{text!r} compares something unknown; {_known(metric, arguments)}")
+        raise ValueError(
+            f"{echoed(text)} compares an unknown quantity; {_known(metric, arguments)}"
+        )
     suffixes = form.unit.suffixes
     if unit not in suffixes:
         takes = " or ".join(suffix or "no unit" for suffix in suffixes)
-        raise ValueError(f"{text!r} has unit {unit!r}; {metric} takes {takes}")
+        raise ValueError(f"{echoed(text)} has unit {echoed(unit)}; {metric} takes {takes}")
     # 57% is the 0.57 that 57 of 100 are: rounded once.
     bound = float(Decimal(number) * suffixes[unit])
     if metric.endswith("_ratio") and bound > 1:
-        raise ValueError(f"{text!r} compares with {bound:.0%}; {metric} is 100% (or 1) at most")
+        raise ValueError(
+            f"{echoed(text)} compares with {cut(f'{bound:.0%}')}; {metric} is 100% (or 1) at most"
+        )
     return Condition(
         text=text.strip(),
         form=form,
@@ -203,11 +221,11 @@ class _Reader:
     def mistake(self, what: str) -> ValueError:
         """The text is no condition, because of what is at this place."""
         if not self._text.strip():
-            return ValueError(f"{self._text!r} is no condition; write for example {_EXAMPLES}")
+            return ValueError(f"{self._text!r} is not a condition; examples are {_EXAMPLES}")
         rest = self._text[self._at :].strip()
-        place = f"at {rest!r}" if rest else "at its end"
+        place = f"at {echoed(rest)}" if rest else "at its end"
         return ValueError(
-            f"{self._text!r} is no condition, {place}: {what}; write for example {_EXAMPLES}"
+            f"{echoed(self._text)} is not a condition, {place}: {what}; examples are {_EXAMPLES}"
         )
 
 
@@ -218,20 +236,21 @@ def _arguments(reader: _Reader) -> tuple[list[str], list[tuple[str, str]]]:
     if not reader.skip("("):
         return words, names
     while True:
-        word = reader.take(_WORD, 'in parentheses stand words, and names as in partition="p0"')
+        word = reader.take(_WORD, 'expected a word, or a name as in partition="p0"')
         if reader.skip("="):
-            quoted = reader.take(_QUOTED, f'a name stands in quotes, as in {word}="..."')
+            quoted = reader.take(_QUOTED, f'expected a name in quotes, as in {word}="..."')
             names.append((word, re.sub(r"\\(.)", r"\1", quoted[1:-1])))
         else:
             words.append(word)
         if reader.skip(")"):
             return words, names
         if not reader.skip(","):
-            raise reader.mistake("after an argument comes a comma or the closing parenthesis")
+            raise reader.mistake("expected a comma or the closing parenthesis")
 
 
 def _known(metric: str, arguments: Iterable[str]) -> str:
     """What can be compared, and what may have been meant."""
+    metric = cut(metric)
     same = [form for form in FORMS if form.metric == metric]
     if same:
         can_be = f"{metric} is written {_list(same)}"
@@ -239,7 +258,7 @@ def _known(metric: str, arguments: Iterable[str]) -> str:
         first, *others = (f"p{percentile}" for percentile in reversed(PERCENTILES))
         shown = [form for form in FORMS if form.metric not in others]
         can_be = f"known are {_list(shown)}; {' and '.join(others)} are written like {first}"
-    listed = ", ".join(arguments)
+    listed = cut(", ".join(arguments))
     written = f"{metric}({listed})" if listed else metric
     near = difflib.get_close_matches(written, [form.written() for form in FORMS], n=1)
     return can_be + (f"; did you mean {near[0]}?" if near else "")

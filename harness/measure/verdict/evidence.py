@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from harness.measure.counts.generator import GeneratorView
+from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted
-from harness.measure.generator import GeneratorView
-from harness.measure.quantities import FAILURES
-from harness.measure.snapshot import PartitionView, Snapshot
+from harness.measure.record.record import PartitionPart
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome
 from harness.model.target import EndpointKind, Targets
@@ -41,7 +41,8 @@ class Evidence:
         wanted_per_s: Entities a second that the profile's load allows, over the measured window;
             None is as many as come.
         entity_bytes: Stored size of the written entities.
-        complete: False where a worker's last report did not come.
+        all_reported: False where a worker's last report did not come.
+        cut_short_by: What ended the run where that was not the run's own end; else empty.
         scheduled: True where operations were due at instants that no answer changes.
         waiting: Operations that were due at the end and neither sent nor dropped.
         connections: So many there could be; None is not known.
@@ -62,7 +63,8 @@ class Evidence:
     wanted_per_s: float | None
     users: int
     entity_bytes: int
-    complete: bool
+    all_reported: bool
+    cut_short_by: str = ""
     scheduled: bool = False
     waiting: int = 0
     connections: int | None = None
@@ -93,19 +95,19 @@ class Evidence:
     @property
     def measured_operations(self) -> int:
         """Operations that were done in the measured window."""
-        service = self.snapshot.service
+        service = self.snapshot.service_ms
         return 0 if service is None else service.count
 
     @property
     def latency_s(self) -> float | None:
         """Mean service latency; None where nothing was measured."""
-        service = self.snapshot.service
-        return None if service is None else service.total_s / service.count
+        service = self.snapshot.service_ms
+        return None if service is None else service.mean / 1000
 
     @property
     def on_the_way(self) -> float:
         """Operations that wait for their answer on average, by Little's law: rate x latency."""
-        service = self.snapshot.service
+        service = self.snapshot.service_ms
         return 0.0 if service is None or self.length_s <= 0 else service.total_s / self.length_s
 
     @property
@@ -122,11 +124,11 @@ class Evidence:
     @property
     def walked(self) -> Walked:
         """What queries walked."""
-        queries = [view for view in self.snapshot.kinds if view.kind is Kind.QUERY]
+        queries = [view for view in self.snapshot.operations if view.type == Kind.QUERY]
         return Walked(
-            operations=sum(view.operations for view in queries),
+            operations=sum(view.count for view in queries),
             entities=sum(view.entities for view in queries),
-            returned=sum(view.returned for view in queries),
+            returned=sum(view.entities_returned for view in queries),
             uncertain=sum(view.uncertain for view in queries),
         )
 
@@ -136,15 +138,17 @@ class Evidence:
         return self.walked.entities * 2 > self.snapshot.counts.entities
 
     @property
-    def most_throttled(self) -> PartitionView | None:
+    def most_throttled(self) -> PartitionPart | None:
         """The partition with the most throttled attempts."""
         return max(self.snapshot.partitions, key=lambda view: view.throttled, default=None)
 
 
 def shortcoming(evidence: Evidence) -> str | None:
     """Why the run is too little to judge, or None where it is enough."""
-    if not evidence.complete:
+    if not evidence.all_reported:
         return "a worker's last report is missing"
+    if evidence.cut_short_by:
+        return f"the run was cut short by {evidence.cut_short_by}"
     if evidence.length_s < SHORTEST_S:
         return f"the measured window of {evidence.length_s} s is shorter than {SHORTEST_S} s"
     operations = evidence.measured_operations
@@ -159,5 +163,5 @@ def service_failures(snapshot: Snapshot) -> dict[Outcome, int]:
     return {
         outcome: count
         for outcome, count in snapshot.outcomes.items()
-        if outcome in FAILURES and outcome is not Outcome.THROTTLED
+        if outcome.failed and outcome is not Outcome.THROTTLED
     }

@@ -1,23 +1,24 @@
-"""What was seen in a run, in short sentences with figures, which conclude nothing."""
+"""The evidence of a verdict: short sentences with figures and no conclusions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.measure.evidence import Evidence, service_failures
+from harness.measure.counts.generator import BUSY_PERCENT
+from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
-from harness.measure.generator import BUSY_PERCENT
-from harness.measure.snapshot import PartitionView, Snapshot, throttled_of
-from harness.measure.throttling import Gap, Throttling
+from harness.measure.record.record import PartitionPart
+from harness.measure.verdict.evidence import Evidence, service_failures
+from harness.measure.verdict.throttling import Gap, Throttling
 from harness.model.operation import over_partitions
-from harness.model.outcome import Scope
+from harness.model.outcome import Scope, throttled_of
 
 SHOWN_GAP_S = 2
 """A gap of one second may be one operation that failed."""
 _MOST_SHOWN = 3
 
 
-def named(view: PartitionView) -> str:
+def named(view: PartitionPart) -> str:
     """How a sentence names a partition."""
     if over_partitions(view.key):
         return "queries over several partitions"
@@ -26,10 +27,10 @@ def named(view: PartitionView) -> str:
 
 def gap_words(gap: Gap) -> str:
     """A gap as a part of a sentence."""
-    words = f"nothing succeeded for {gap.length_s} s from second {gap.start_s} on"
+    words = f"no operation succeeded for {gap.length_s} s, from second {gap.start_s} of the load"
     if gap.recovered_s is None:
-        return words + ", and the rate before it was not reached again"
-    return words + f", and 90% of the rate before it was back after {gap.recovered_s} s"
+        return words + ", and the earlier rate was not reached again"
+    return words + f", and 90% of the earlier rate was back after {gap.recovered_s} s"
 
 
 def throttled_words(snapshot: Snapshot) -> str:
@@ -41,9 +42,22 @@ def throttled_words(snapshot: Snapshot) -> str:
     return f"{throttled} {was} throttled ({percent(snapshot.throttled_ratio)})"
 
 
+def throttling_words(throttling: Throttling) -> str:
+    """When and for how long requests were throttled, as a part of a sentence."""
+    if throttling.stretches == 1:
+        return (
+            f"requests were throttled for {throttling.longest_s} s, from second "
+            f"{throttling.first_s} of the load"
+        )
+    return (
+        f"requests were throttled in {throttling.stretches:,} periods of up to "
+        f"{throttling.longest_s} s, the first from second {throttling.first_s} of the load"
+    )
+
+
 def all_wait(users: int) -> str:
-    """That all users wait, as a part of a sentence."""
-    return "the only user waits" if users == 1 else f"all of {users:,} users wait"
+    """As a part of a sentence: ``all 20 users were waiting``."""
+    return "the only user was waiting" if users == 1 else f"all {users:,} users were waiting"
 
 
 def _refused(snapshot: Snapshot) -> str:
@@ -68,57 +82,56 @@ def sentences(evidence: Evidence, throttling: Throttling) -> tuple[str, ...]:
 def _rates(evidence: Evidence) -> Iterator[str]:
     snapshot = evidence.snapshot
     if evidence.length_s > 0:
-        yield _came_through(evidence)
+        yield _rate(evidence)
     else:
-        yield "no rate was measured, for the measured window did not open"
+        yield "no rate was measured because the measured window did not open"
     hottest, targets = snapshot.hottest, evidence.targets
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = hottest.entities_per_s.mean
         yield (
-            f"{named(hottest)} took the most, {number(rate)} entities/s, "
+            f"{named(hottest)} was the busiest: {number(rate)} entities/s, "
             f"{percent(rate / targets.partition)} of its target"
         )
     if evidence.scheduled:
         due, dropped = snapshot.counts.due, snapshot.counts.dropped
         yield (
-            f"of {counted(due, 'due operation')} {dropped:,} {agreed(dropped, 'was', 'were')} "
-            f"dropped and {evidence.waiting:,} still waited at the end"
+            f"{dropped:,} of {counted(due, 'due operation')} {agreed(dropped, 'was', 'were')} "
+            f"dropped; {evidence.waiting:,} {agreed(evidence.waiting, 'was', 'were')} still "
+            "waiting at the end"
         )
 
 
-def _came_through(evidence: Evidence) -> str:
-    """The rate, beside what was wanted of it."""
+def _rate(evidence: Evidence) -> str:
+    """The mean rate, beside the wanted rate."""
     achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
-    rate = f"{number(achieved)} entities/s came through"
+    rate = f"the mean rate was {number(achieved)} entities/s"
     if evidence.searched:
-        return f"{rate} on average over the whole search, its failed steps included"
+        return f"{rate} over the whole search, failed steps included"
     if wanted is not None:
         held = percent(achieved / wanted)
-        return f"{number(achieved)} of the wanted {number(wanted)} entities/s came through ({held})"
-    return rate if evidence.scheduled else f"{rate}, as fast as answers came"
+        return f"{rate}, {held} of the wanted {number(wanted)}"
+    return rate if evidence.scheduled else f"{rate}, limited only by how fast answers came"
 
 
 def _queries(evidence: Evidence) -> Iterator[str]:
-    """What queries walked: it is not what they returned, nor always of one partition."""
+    """Scanned entities. They can be more than returned, and of several partitions."""
     walked = evidence.walked
     if not walked.entities:
         return
     share = walked.entities / evidence.snapshot.counts.entities
     sentence = (
-        f"queries walked {counted(walked.entities, 'entity', 'entities')}, {percent(share)} of all "
-        f"that counted, and returned {walked.returned:,}"
+        f"queries scanned {counted(walked.entities, 'entity', 'entities')}, {percent(share)} of "
+        f"all counted entities, and returned {walked.returned:,}"
     )
     if walked.uncertain:
-        sentence += (
-            f"; of {walked.uncertain:,} of {counted(walked.operations, 'query', 'queries')} only "
-            "the least they can have walked is known"
-        )
+        queries = counted(walked.operations, "query", "queries")
+        sentence += f"; for {walked.uncertain:,} of {queries} this is a lower bound"
     yield sentence
     over = [view for view in evidence.snapshot.partitions if over_partitions(view.key)]
     if rate := sum(view.entities_per_s.mean for view in over):
         yield (
-            f"queries over several partitions took {number(rate)} entities/s, which count for the "
-            "account; how much of them each partition served is not known"
+            f"queries over several partitions scanned {number(rate)} entities/s, which count for "
+            "the account; the share of each partition is unknown"
         )
 
 
@@ -126,27 +139,28 @@ def _throttled(evidence: Evidence, throttling: Throttling) -> Iterator[str]:
     snapshot = evidence.snapshot
     attempts = snapshot.counts.attempts
     if not snapshot.throttled:
-        yield f"nothing was throttled in {counted(attempts, 'attempt')}"
+        yield f"none of {counted(attempts, 'attempt')} was throttled"
     else:
         yield (
             f"{_refused(snapshot)} throttled ({percent(snapshot.throttled_ratio)}): "
-            f"{throttled_of(snapshot.attempts, Scope.PARTITION):,} for a partition, "
-            f"{throttled_of(snapshot.attempts, Scope.ACCOUNT):,} for the account"
+            f"{throttled_of(snapshot.attempts, Scope.PARTITION):,} by a partition's limit, "
+            f"{throttled_of(snapshot.attempts, Scope.ACCOUNT):,} by the account's"
         )
     most = evidence.most_throttled
     if most is not None and most.throttled:
-        yield f"{named(most)} was refused {percent(most.throttled_ratio)} of its attempts"
-    if throttling.first_s is not None:
-        times = "once" if throttling.stretches == 1 else f"{throttling.stretches:,} times"
+        yield f"{named(most)}: {percent(most.throttled_ratio)} of the attempts were throttled"
+    if cut := snapshot.counts.waits_cut:
         yield (
-            f"throttling first came {throttling.first_s} s into the load, began {times}, and "
-            f"lasted {throttling.longest_s} s in a row at most"
+            f"the service asked {counted(cut, 'time')} for a longer wait than retry.maximum_s "
+            "(Retry-After); each of these waits was cut to retry.maximum_s"
         )
+    if throttling.first_s is not None:
+        yield throttling_words(throttling)
     shown = [gap for gap in throttling.gaps if gap.length_s >= SHOWN_GAP_S]
     for gap in shown[:_MOST_SHOWN]:
         yield gap_words(gap)
     if len(shown) > _MOST_SHOWN:
-        yield f"there were {throttling.gap_count:,} such gaps"
+        yield f"there were {throttling.gap_count:,} such interruptions"
 
 
 def _failed(snapshot: Snapshot) -> Iterator[str]:
@@ -160,28 +174,28 @@ def _failed(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _latencies(evidence: Evidence) -> Iterator[str]:
-    service, response = evidence.snapshot.service, evidence.snapshot.response
+    service, response = evidence.snapshot.service_ms, evidence.snapshot.response_ms
     latency_s = evidence.latency_s
     if service is None or latency_s is None or evidence.length_s <= 0:
         return
-    words = f"service latency was {_ms(service.p50_s)} at the median, {_ms(service.p99_s)} at p99"
+    words = f"service latency was {_ms(service.p50)} at the median, {_ms(service.p99)} at p99"
     if response is not None:
-        words += f"; response latency {_ms(response.p99_s)} at p99"
+        words += f"; response latency {_ms(response.p99)} at p99"
     yield words
     if evidence.light_latency_s is not None and evidence.growth is not None:
         yield (
-            f"its mean of {_ms(latency_s)} is {evidence.growth:,.1f} times the "
-            f"{_ms(evidence.light_latency_s)} under little load"
+            f"its mean of {_ms(latency_s * 1000)} was {evidence.growth:,.1f} times the "
+            f"{_ms(evidence.light_latency_s * 1000)} under light load"
         )
     rate = service.count / evidence.length_s
     yield (
-        f"{number(rate)} operations/s x {_ms(latency_s)} = {evidence.on_the_way:,.1f} of "
-        f"{counted(evidence.users, 'user')} waiting for an answer (Little's law)"
+        f"on average {evidence.on_the_way:,.1f} of {counted(evidence.users, 'user')} waited for an "
+        f"answer: {number(rate)} operations/s x {_ms(latency_s * 1000)} (Little's law)"
     )
 
 
-def _ms(seconds: float) -> str:
-    return f"{milliseconds(seconds * 1000)} ms"
+def _ms(value: float) -> str:
+    return f"{milliseconds(value)} ms"
 
 
 def _generator(evidence: Evidence) -> Iterator[str]:
@@ -193,17 +207,18 @@ def _generator(evidence: Evidence) -> Iterator[str]:
             f"{agreed(most, 'was', 'were')} in use"
         )
     if not generator.cpu_percents:
-        yield "the generator's CPU is not known"
+        yield "the CPU use of the generator is unknown"
         return
     each = ", ".join(f"{mean:.0f}%" for mean in generator.cpu_percents[:_MOST_SHOWN])
     if len(generator.cpu_percents) > _MOST_SHOWN:
-        each += f" and at most {generator.cpu_percents[_MOST_SHOWN]:.0f}% each by the others"
+        each += f", others up to {generator.cpu_percents[_MOST_SHOWN]:.0f}%"
     yield (
-        f"CPU of a core by worker: {each} on average, {generator.cpu_percent_max:.0f}% at most, "
-        f"{BUSY_PERCENT:.0f}% or more in {generator.busy_share:.0%} of the seconds"
+        f"CPU of the workers, each on one core: {each} on average, "
+        f"{generator.cpu_percent_max:.0f}% at most, {BUSY_PERCENT:.0f}% or more in "
+        f"{generator.busy_share:.0%} of the seconds"
     )
     yield (
-        f"the machine was {generator.machine_percent_max:.0f}% busy at most, without time left in "
-        f"{generator.machine_busy_share:.0%} of the seconds"
+        f"the machine's CPU was {generator.machine_percent_max:.0f}% busy at most, and saturated "
+        f"in {generator.machine_busy_share:.0%} of the seconds"
     )
-    yield f"operations left at most {generator.lag_s_max * 1000:,.0f} ms after their turn"
+    yield f"operations were sent at most {generator.lag_s_max * 1000:,.0f} ms late"

@@ -1,7 +1,7 @@
-"""What pass conditions compare: how it is written, in which unit, and its value in a run.
+"""The quantities that pass conditions compare: notation, unit and value in a run.
 
-A quantity without a value says why: a condition that names what there was not must be told from
-one that nothing was measured for.
+A quantity without a value gives the reason, so that a condition on a name that does not exist
+can be told from one without measurements.
 """
 
 from __future__ import annotations
@@ -12,25 +12,12 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
-from harness.measure.latency import LatencyView
-from harness.measure.snapshot import KindView, PartitionView, Rates, Snapshot, throttled_of
-from harness.model.outcome import Outcome, Scope
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import LatencyPart, OperationPart, PartitionPart, RatesPart
+from harness.model.outcome import Outcome, Scope, throttled_of
 
 PERCENTILES = (50, 90, 99)
 LATENCIES = ("service", "response")
-FAILURES = frozenset(
-    (
-        Outcome.THROTTLED,
-        Outcome.SERVER_ERROR,
-        Outcome.TIMEOUT,
-        Outcome.CONNECTION,
-        Outcome.FORBIDDEN,
-        Outcome.REJECTED,
-        Outcome.UNDECIDED,
-        Outcome.DEFECT,
-    )
-)
-"""How an operation fails; what an application expects, as not found or a conflict, is none."""
 _MOST_NAMED = 5
 
 
@@ -133,8 +120,8 @@ def near_first(name: str, known: Sequence[str]) -> str:
 
 
 def failed_operations(snapshot: Snapshot) -> int:
-    """Operations that ended in one of `FAILURES`."""
-    return sum(count for outcome, count in snapshot.outcomes.items() if outcome in FAILURES)
+    """Operations that failed."""
+    return sum(count for outcome, count in snapshot.outcomes.items() if outcome.failed)
 
 
 _Read = Callable[[Snapshot, Facts, str], Measured]
@@ -159,7 +146,7 @@ def _throttled_of_partition(snapshot: Snapshot, facts: Facts, name: str) -> Meas
     return dataclasses.replace(share, note=share.note or _since(view))
 
 
-def _rate(rates: Rates, snapshot: Snapshot, note: str = "") -> Measured:
+def _rate(rates: RatesPart, snapshot: Snapshot, note: str = "") -> Measured:
     if snapshot.end <= snapshot.start or not snapshot.outcomes:
         return Measured(None, "nothing was measured")
     return Measured(rates.mean, note)
@@ -172,7 +159,7 @@ def _account_rate(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
 def _hottest_rate(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
     view = snapshot.hottest
     if view is None:
-        return Measured(None, "no partition was touched")
+        return Measured(None, "no partition was used")
     return _rate(view.entities_per_s, snapshot, _since(view))
 
 
@@ -190,18 +177,18 @@ def _operation_rate(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
 
 def _percentile(percentile: int, latency: str, by: str) -> _Read:
     def read(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
-        of: Snapshot | PartitionView | KindView | Measured = snapshot
+        of: Snapshot | PartitionPart | OperationPart | Measured = snapshot
         if by:
             of = _partition(snapshot, name) if by == "partition" else _operation(snapshot, name)
         if isinstance(of, Measured):
             return of
-        view: LatencyView | None = getattr(of, latency)
+        view: LatencyPart | None = getattr(of, f"{latency}_ms")
         if view is not None:
-            note = _since(of) if isinstance(of, PartitionView) else ""
-            return Measured(float(getattr(view, f"p{percentile}_s")) * 1000.0, note)
-        if latency == "response" and of.service is not None:
-            return Measured(None, "nothing was due at an instant: a closed loop has no schedule")
-        return Measured(None, "no operation was done in the measured window")
+            note = _since(of) if isinstance(of, PartitionPart) else ""
+            return Measured(float(getattr(view, f"p{percentile}")), note)
+        if latency == "response" and of.service_ms is not None:
+            return Measured(None, "response latency needs a schedule, and a closed loop has none")
+        return Measured(None, "no operation ended in the measured window")
 
     return read
 
@@ -214,7 +201,7 @@ def _lost_writes(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
 
 def _held_rate(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
     if facts.held_ratio is None:
-        return Measured(None, "no rate was wanted: the load was a closed loop without a cap")
+        return Measured(None, "the load has no wanted rate: it is a closed loop without a cap")
     return Measured(facts.held_ratio)
 
 
@@ -222,37 +209,49 @@ def _failed(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
     return _share(failed_operations(snapshot), sum(snapshot.outcomes.values()), "operations")
 
 
+def ambiguous_operations(snapshot: Snapshot) -> int:
+    """Writes that may or may not have been done: nothing could tell."""
+    return snapshot.outcomes.get(Outcome.AMBIGUOUS, 0)
+
+
+def _ambiguous(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
+    return _share(ambiguous_operations(snapshot), sum(snapshot.outcomes.values()), "operations")
+
+
 def _dropped(snapshot: Snapshot, facts: Facts, name: str) -> Measured:
     return _share(snapshot.counts.dropped, snapshot.counts.due, "operations")
 
 
-def _since(view: PartitionView) -> str:
+def _since(view: PartitionPart) -> str:
     if view.exact:
         return ""
-    return f"partition {view.key!r} was not told apart all the time: a part of it is missing"
+    return f"partition {view.key!r} was not counted separately for the whole run: a part is missing"
 
 
-def _partition(snapshot: Snapshot, name: str) -> PartitionView | Measured:
+def _partition(snapshot: Snapshot, name: str) -> PartitionPart | Measured:
     """The partition called ``name``, or why there is none."""
     for view in snapshot.partitions:
         if view.key == name:
             return view
     if not snapshot.partitions:
-        return Measured(None, "no partition was touched")
+        return Measured(None, "no partition was used")
     known = near_first(name, [view.key for view in snapshot.partitions])
     if snapshot.folded is not None:
-        return Measured(None, f"partition {name!r} is not among those told apart: {known}")
+        return Measured(
+            None,
+            f"partition {name!r} is not one of those counted separately: {known}",
+        )
     return Measured(None, f"there was no partition {name!r}, but {known}")
 
 
-def _operation(snapshot: Snapshot, name: str) -> KindView | Measured:
+def _operation(snapshot: Snapshot, name: str) -> OperationPart | Measured:
     """The operations called ``name``, or why there are none."""
-    for view in snapshot.kinds:
-        if view.label == name:
+    for view in snapshot.operations:
+        if view.kind == name:
             return view
-    if not snapshot.kinds:
+    if not snapshot.operations:
         return Measured(None, "no operation was done")
-    known = near_first(name, [view.label for view in snapshot.kinds])
+    known = near_first(name, [view.kind for view in snapshot.operations])
     return Measured(None, f"there was no operation {name!r}, but {known}")
 
 
@@ -275,6 +274,7 @@ FORMS: dict[Form, _Read] = {
     **dict(_percentile_forms()),
     Form("held_rate"): _held_rate,
     Form("failed_ratio"): _failed,
+    Form("ambiguous_ratio"): _ambiguous,
     Form("dropped_ratio"): _dropped,
     Form("lost_writes"): _lost_writes,
 }
@@ -286,6 +286,7 @@ _UNITS = {
     **{f"p{percentile}": Unit.LATENCY for percentile in PERCENTILES},
     "held_rate": Unit.SHARE,
     "failed_ratio": Unit.SHARE,
+    "ambiguous_ratio": Unit.SHARE,
     "dropped_ratio": Unit.SHARE,
     "lost_writes": Unit.COUNT,
 }

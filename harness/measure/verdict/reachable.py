@@ -11,10 +11,17 @@ from __future__ import annotations
 import dataclasses
 from math import inf, nextafter
 
-from harness.measure.latency import BUCKETS_S, LatencyView
-from harness.measure.quantities import Facts, Form, failed_operations
-from harness.measure.snapshot import Rates, Snapshot, throttled_of
-from harness.model.outcome import Scope
+from harness.measure.counts.latency import BUCKETS_S
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import LatencyPart, RatesPart
+from harness.measure.verdict.quantities import (
+    PERCENTILES,
+    Facts,
+    Form,
+    ambiguous_operations,
+    failed_operations,
+)
+from harness.model.outcome import Scope, throttled_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +60,9 @@ def reachable(
     if form.metric == "dropped_ratio":
         counts = snapshot.counts
         return _share(counts.dropped, counts.sent, extent.operations)
-    if form.metric == "failed_ratio":
-        failed = failed_operations(snapshot)
+    if form.metric in ("failed_ratio", "ambiguous_ratio"):
+        ambiguous = form.metric == "ambiguous_ratio"
+        failed = ambiguous_operations(snapshot) if ambiguous else failed_operations(snapshot)
         done = sum(snapshot.outcomes.values())
         return _share(failed, done - failed, extent.operations)
     if form.by == "partition":
@@ -62,15 +70,17 @@ def reachable(
     if form.metric == "throttled_ratio":
         throttled = throttled_of(snapshot.attempts, Scope(form.of) if form.of else None)
         return _share(throttled, snapshot.counts.attempts - throttled, extent.attempts)
-    holders = [view for view in snapshot.kinds if view.label == name] if form.by else [snapshot]
-    if not holders or form.metric == "held_rate":
+    holders = [view for view in snapshot.operations if view.kind == name] if form.by else [snapshot]
+    if not holders:
         return _ANYTHING
     [holder] = holders
     if form.metric == "entities_per_s":
         rates = holder.entities_per_s
         return _ANYTHING if form.of == "partition" else _rate(rates, snapshot, extent)
-    view: LatencyView | None = getattr(holder, form.of)
-    return _percentile(int(form.metric[1:]), view, snapshot, extent)
+    for percentile in PERCENTILES:
+        if form.metric == f"p{percentile}":
+            return _percentile(percentile, getattr(holder, f"{form.of}_ms"), snapshot, extent)
+    return _ANYTHING
 
 
 def _share(part: int, never: int, most: int | None) -> tuple[float, float]:
@@ -88,7 +98,7 @@ def _share(part: int, never: int, most: int | None) -> tuple[float, float]:
     return part / most, (most - never) / most
 
 
-def _rate(rates: Rates, snapshot: Snapshot, extent: Extent) -> tuple[float, float]:
+def _rate(rates: RatesPart, snapshot: Snapshot, extent: Extent) -> tuple[float, float]:
     """Mean entities a second: what was counted in the window remains, and the window ends."""
     so_far_s = max(0, snapshot.end - snapshot.start)
     entities = round(rates.mean * so_far_s)
@@ -96,7 +106,7 @@ def _rate(rates: Rates, snapshot: Snapshot, extent: Extent) -> tuple[float, floa
 
 
 def _percentile(
-    percentile: int, view: LatencyView | None, snapshot: Snapshot, extent: Extent
+    percentile: int, view: LatencyPart | None, snapshot: Snapshot, extent: Extent
 ) -> tuple[float, float]:
     """A percentile in milliseconds: it stays above a bound that too many were above already."""
     if view is None or extent.operations is None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.measure.advice import Advice, on_endpoint, on_generator, on_keys, on_throttling
-from harness.measure.evidence import Evidence
-from harness.measure.findings import SearchPart
-from harness.measure.snapshot import throttled_of
-from harness.measure.verdict import Verdict, VerdictResult
-from harness.model.outcome import Scope
+from harness.measure.record.findings import SearchPart
+from harness.measure.verdict.advice import Advice, on_endpoint, on_generator, on_keys, on_throttling
+from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.verdict import Verdict, VerdictResult
+from harness.model.outcome import Scope, throttled_of
 
 _LIMITS = {
     "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),

@@ -10,7 +10,7 @@ import dataclasses
 import heapq
 from collections.abc import Sequence
 
-from harness.measure.snapshot import SeriesPoint
+from harness.measure.counts.snapshot import SeriesPoint
 
 RECOVERED_FROM = 0.9
 """Share of the rate before a gap from which it counts as reached again."""
@@ -77,7 +77,7 @@ def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> T
     loaded = [point for point in points if end is None or point.second < end]
     if not loaded:
         return Throttling()
-    throttled = [_throttled(point) for point in loaded]
+    throttled = [point.throttled > 0 for point in loaded]
     stretches = _runs(throttled, ends=[bool(point.attempts) for point in loaded])
     succeeded = [_succeeded(point) for point in loaded]
     failing = [
@@ -99,14 +99,10 @@ def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> T
     )
 
 
-def _throttled(point: SeriesPoint) -> bool:
-    return point.throttled_503 + point.throttled_500 + point.throttled_429 > 0
-
-
 def _succeeded(point: SeriesPoint) -> bool:
     # A query that finds nothing succeeds without an entity; a look-up that finds nothing counts
     # an entity without success. Either was served.
-    return point.entities > 0 or point.operations > point.failed
+    return point.entities > 0 or point.operations > point.unsuccessful
 
 
 def _runs(held: Sequence[bool], *, ends: Sequence[bool]) -> list[tuple[int, int, int | None]]:

@@ -6,7 +6,9 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from harness.measure.advice import (
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.measure.verdict.advice import (
     Advice,
     on_account,
     on_endpoint,
@@ -15,7 +17,7 @@ from harness.measure.advice import (
     on_throttling,
     on_users,
 )
-from harness.measure.bottleneck import (
+from harness.measure.verdict.bottleneck import (
     behind,
     generator_limit,
     latency_grew,
@@ -23,20 +25,19 @@ from harness.measure.bottleneck import (
     reached,
     users_are_busy,
 )
-from harness.measure.conditions import ConditionResult
-from harness.measure.evidence import Evidence, service_failures, shortcoming
-from harness.measure.figures import agreed, counted, milliseconds, number, percent
-from harness.measure.seen import (
+from harness.measure.verdict.conditions import ConditionResult
+from harness.measure.verdict.evidence import Evidence, service_failures, shortcoming
+from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
     gap_words,
     named,
     sentences,
     throttled_words,
+    throttling_words,
 )
-from harness.measure.snapshot import Snapshot, throttled_of
-from harness.measure.throttling import Throttling, throttling_of
-from harness.model.outcome import Scope
+from harness.measure.verdict.throttling import Throttling, throttling_of
+from harness.model.outcome import Scope, throttled_of
 from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind
 
 THROTTLED_FROM = 0.001
@@ -112,8 +113,8 @@ def _finding(evidence: Evidence, throttling: Throttling) -> Verdict:
             return _missed_by_idle_users(evidence)
         if evidence.scheduled and grown is False:
             why = (
-                f"{all_wait(evidence.users)} for answers that take no longer than under little "
-                "load: more users are needed"
+                f"{all_wait(evidence.users)} for answers, which took no longer than under light "
+                "load, so that more users are needed"
             )
             return _client_limited(evidence, "users", why)
         return _endpoint_limited(evidence, grown)
@@ -142,8 +143,8 @@ def _failing(snapshot: Snapshot) -> str | None:
     most = max(failed, key=lambda outcome: failed[outcome])
     return (
         f"Inconclusive: {total:,} of {counted(operations, 'operation')} failed "
-        f"({percent(total / operations)}), most with {most}; errors.jsonl names them. "
-        "Rates and latencies of such a run say nothing about the endpoint's capacity."
+        f"({percent(total / operations)}), most of them with {most}; see errors.jsonl. "
+        "The rates and latencies of this run say nothing about the capacity of the endpoint."
     )
 
 
@@ -155,12 +156,7 @@ def _throttled(evidence: Evidence, throttling: Throttling) -> Verdict:
     where = "the account"
     if not by_account and most is not None:
         where = f"{named(most)} ({number(most.entities_per_s.mean)} entities/s)"
-    course = ""
-    if throttling.first_s is not None:
-        course = (
-            f", from {throttling.first_s} s into the load on and for up to "
-            f"{throttling.longest_s} s in a row"
-        )
+    course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
@@ -169,7 +165,7 @@ def _throttled(evidence: Evidence, throttling: Throttling) -> Verdict:
         "account" if by_account else "partition",
         f"Throttled: {snapshot.throttled:,} of {counted(snapshot.counts.attempts, 'attempt')} "
         f"({percent(snapshot.throttled_ratio)}) {agreed(snapshot.throttled, 'was', 'were')} "
-        f"refused, most for {where}{course}"
+        f"throttled, most of them for {where}{course}"
         f"{_origin(evidence.kind)}.",
         on_throttling(evidence, throttling, by_account=by_account),
     )
@@ -180,8 +176,8 @@ def _client_limited(evidence: Evidence, limited_by: str, why: str) -> Verdict:
     return _verdict(
         VerdictResult.CLIENT_LIMITED,
         limited_by,
-        f"Client-limited: {why}, so {number(evidence.achieved_per_s)} entities/s is what the "
-        "generator made, not what the endpoint can serve.",
+        f"Client-limited: {why}. {number(evidence.achieved_per_s)} entities/s is the limit of the "
+        "generator, not of the endpoint.",
         advice,
     )
 
@@ -190,21 +186,21 @@ def _endpoint_limited(evidence: Evidence, grown: bool | None) -> Verdict:
     """Users could send no more, for they waited; ``grown`` says whether ever longer, if known."""
     achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
     of = "" if wanted is None else f" of the wanted {number(wanted)}"
-    service = evidence.snapshot.service
+    service = evidence.snapshot.service_ms
     latency = ""
     if service is not None:
-        latency = f", {milliseconds(service.p50_s * 1000)} ms at the median"
-    why = "The endpoint answers too slowly for so few users."
+        latency = f" ({milliseconds(service.p50)} ms at the median)"
+    why = "The endpoint answers too slowly for this number of users."
     if grown and evidence.growth is not None:
         why = (
-            f"Latency is {evidence.growth:,.1f} times that under little load: the endpoint is at "
+            f"Latency is {evidence.growth:,.1f} times that under light load: the endpoint is at "
             "its capacity."
         )
     return _verdict(
         VerdictResult.ENDPOINT_LIMITED,
         "endpoint",
-        f"Endpoint-limited: {number(achieved)}{of} entities/s came through, "
-        "nothing was throttled and the generator had time: "
+        f"Endpoint-limited: {number(achieved)}{of} entities/s were served. Nothing was throttled "
+        "and the generator was not busy, but "
         f"{all_wait(evidence.users)} for answers{latency}. {why}",
         on_users(evidence) if grown is False else on_endpoint(evidence),
     )
@@ -233,16 +229,17 @@ def _against_targets(evidence: Evidence, limited_by: str) -> Verdict:
         return _verdict(
             VerdictResult.INCONCLUSIVE,
             limited_by,
-            f"No entities/s target holds for {evidence.kind.described}, which counts "
+            f"No entities/s target applies to {evidence.kind.described}, which counts "
             f"request units; it served {number(account)} entities/s without throttling.",
         )
     hottest = snapshot.hottest
     partition = 0.0 if hottest is None else hottest.entities_per_s.mean
     name = "no partition" if hottest is None else named(hottest)
     figures = (
-        f"{name} took {number(partition)} entities/s, {percent(partition / targets.partition)} of "
-        f"the target of {targets.partition:,.0f}, the account {number(account)}, "
-        f"{percent(account / targets.account)} of {targets.account:,.0f}"
+        f"{name} served {number(partition)} entities/s "
+        f"({percent(partition / targets.partition)} of the target of {targets.partition:,.0f}), "
+        f"the account {number(account)} ({percent(account / targets.account)} of "
+        f"{targets.account:,.0f})"
     )
     notes = _notes(evidence)
     advice: list[Advice] = []
@@ -270,9 +267,9 @@ def _danger(evidence: Evidence, partition: bool) -> str:
     where = "the server might run too hot" if partition else "the account might throttle"
     cause = ""
     if evidence.queries_are_most:
-        cause = ", queries may walk too many entities"
+        cause = "; queries may scan too many entities"
     elif partition:
-        cause = ", the partition keys may be too coarse"
+        cause = "; the partition keys may be too coarse"
     return f"{where} in production{cause}"
 
 
@@ -281,9 +278,7 @@ def _notes(evidence: Evidence) -> str:
     counts = evidence.snapshot.counts
     if counts.entities_estimated:
         share = percent(counts.entities_estimated / counts.entities)
-        notes += (
-            f" (at least: for {share} of what counts only the least that queries walked is known)"
-        )
+        notes += f" (at least: {share} of the entities are a lower bound of what queries scanned)"
     if indicative(evidence.entity_bytes):
         size = f"{evidence.entity_bytes:,} B"
         notes += f" (indicative: targets hold for 1 KiB entities, these have {size})"
@@ -304,9 +299,14 @@ def exit_code(
     verdict: Verdict,
     conditions: tuple[ConditionResult, ...],
 ) -> int:
-    """The exit code of a run that was sent: 4, 3, 1 or 0, the first that matches."""
+    """The exit code of a run that was sent: 4, 3, 1 or 0, the first that matches.
+
+    A condition that failed for certain leaves nothing to doubt: 1, however short the run was.
+    """
     if not invariants_hold:
         return 4
+    if any(condition.certain and condition.passed is False for condition in conditions):
+        return 1
     if not enough or any(condition.passed is None for condition in conditions):
         return 3
     doubtful = verdict.result in (VerdictResult.CLIENT_LIMITED, VerdictResult.INCONCLUSIVE)

@@ -6,10 +6,10 @@ import math
 import random
 
 from harness.model.target import PUBLISHED, EndpointKind
-from harness.profile.schema import Profile
-from harness.workload.pacing import ClosedLoop, OpenLoop, Pacer
-from harness.workload.schedule import Schedule, Stage
-from harness.workload.steps import SearchBounds
+from harness.profile.settings.schema import Profile
+from harness.workload.load.pacing import ClosedLoop, OpenLoop, Pacer
+from harness.workload.load.schedule import RateStage, Schedule
+from harness.workload.load.search import SearchBounds
 
 _SHORTEST_RAMP_S = 0.1
 
@@ -42,7 +42,7 @@ def schedule_of(profile: Profile) -> Schedule | None:
         return Schedule.constant(profile.search.start_per_s)
     if staged(profile):
         return Schedule.of(
-            Stage(
+            RateStage(
                 for_s=stage.for_s,
                 to_per_s=stage.to,
                 from_per_s=stage.to if stage.jump else None,
@@ -53,7 +53,7 @@ def schedule_of(profile: Profile) -> Schedule | None:
     if rate is None:
         return None
     ramp_s = max(load.users / load.spawn_rate_per_s, _SHORTEST_RAMP_S)
-    return Schedule.of([Stage(for_s=ramp_s, to_per_s=rate)])
+    return Schedule.of([RateStage(for_s=ramp_s, to_per_s=rate)])
 
 
 def pacer_of(profile: Profile, kind: EndpointKind, arrivals: random.Random) -> Pacer:

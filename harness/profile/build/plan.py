@@ -11,18 +11,18 @@ import math
 
 from harness.model.operation import Kind
 from harness.model.target import PUBLISHED, EndpointKind
-from harness.profile.build import entity_sizes, loading_transactions, most_transactions
-from harness.profile.fitting import EXAMPLE_RUN_ID
-from harness.profile.observed import observe
-from harness.profile.pace import (
+from harness.profile.build.pace import (
     capped_rate,
     counts_operations,
     schedule_of,
     staged,
     window_s,
 )
-from harness.profile.schema import Profile
-from harness.profile.sent import Sent
+from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
+from harness.profile.checks.observed import observe
+from harness.profile.checks.observed_operations import Sent
+from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.settings.schema import Profile
 from harness.workload.prediction import SAMPLE
 
 _REQUEST_BYTES = 460

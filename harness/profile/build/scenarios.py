@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.entity import entity_problems, key_problem
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, echoed
 from harness.model.operation import Operation, over_partitions
-from harness.workload.entities import EntityFactory
-from harness.workload.imagined import operations
-from harness.workload.pickers import Picker, new_picker
-from harness.workload.scenario import Scenario, Setting
-from harness.workload.scenarios import SCENARIOS
-from harness.workload.source import Source
+from harness.workload.dry_run import operations_by_task
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import Picker, new_picker
+from harness.workload.operation_source import OperationSource
+from harness.workload.scenarios.registry import SCENARIOS
+from harness.workload.scenarios.scenario import Scenario, Setting
 
 if TYPE_CHECKING:
-    from harness.profile.schema import Profile
+    from harness.profile.settings.schema import Profile
 
 TRIED_OPERATIONS = 300
 """So many operations are made, and none of them sent, before a run is taken to be possible."""
@@ -91,8 +91,8 @@ def scenario_class(name: str) -> type[Scenario]:
     path, colon, wanted = name.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise SetupError(
-            f"there is no scenario {name!r}; there are: {', '.join(sorted(SCENARIOS))}. One of "
-            "your own is named file.py:Class"
+            f"there is no scenario {echoed(name)}; there are: {', '.join(sorted(SCENARIOS))}. One "
+            "of your own is named file.py:Class"
         )
     module = _module(Path(path))
     found = vars(module).get(wanted)
@@ -113,7 +113,7 @@ def fingerprint(name: str | None) -> str:
     return hashlib.sha256(_text(Path(name.rpartition(":")[0]))).hexdigest()[:16]
 
 
-def try_out(source: Source, profile: Profile) -> None:
+def try_out(source: OperationSource, profile: Profile) -> None:
     """Make the first operations of a source, and send none.
 
     Raises:
@@ -121,28 +121,30 @@ def try_out(source: Source, profile: Profile) -> None:
     """
     with _own_mistakes(profile.scenario or ""):
         loading = itertools.islice(source.loading(), TRIED_OPERATIONS)
-        sent = itertools.islice(drawn(source, profile), TRIED_OPERATIONS)
+        tasks = itertools.islice(dry_run(source, profile), TRIED_OPERATIONS)
+        sent = (operation for _, operation in tasks)
         for operation in itertools.chain(loading, sent):
             if not isinstance(operation, Operation):
                 raise SetupError(
-                    f"scenario {profile.scenario} makes {operation!r} where an operation is due"
+                    f"scenario {profile.scenario}: loading yields {operation!r} instead of an "
+                    "operation"
                 )
             if (problem := _problem(operation, source.tables)) is not None:
                 raise SetupError(f"scenario {profile.scenario}: {problem}")
 
 
-def drawn(source: Source, profile: Profile) -> Iterator[Operation]:
-    """What a source sends, without end, and none of it sent.
+def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Operation]]:
+    """The operations of a source without end, each with the number of its task; none is sent.
 
     Raises:
         SetupError: a scenario's code raises; file and line are named.
     """
-    made = operations(source, random.Random(profile.seed))
+    tasks = operations_by_task(source, random.Random(profile.seed))
     if profile.scenario is None:
-        yield from made
+        yield from tasks
         return
     with _own_mistakes(profile.scenario):
-        yield from made
+        yield from tasks
 
 
 def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
@@ -197,7 +199,7 @@ def _scenarios_of(module: object) -> Iterator[str]:
 
 def _checked(found: object, path: str, name: str) -> type[Scenario]:
     if not (isinstance(found, type) and issubclass(found, Scenario)):
-        raise SetupError(f"{path}: {name} is no subclass of harness.workload.scenario.Scenario")
+        raise SetupError(f"{path}: {name} is no subclass of harness.workload.scenarios.Scenario")
     line = inspect.getsourcelines(found)[1]
     where = f"{path}:{line}: {name}"
     try:
@@ -243,10 +245,13 @@ def _own_mistakes(name: str) -> Iterator[None]:
 
 
 def mistake_of(error: BaseException) -> str:
-    """What a workload raised, with the file and line.
+    """The exception of a workload as one sentence with file and line.
 
-    A call of a user's code may raise in the harness: the line that is named is the last of theirs.
+    If the user's code calls the harness and the exception is raised there, the sentence names the
+    last line of the user's code.
     """
+    if isinstance(error, SetupError):
+        return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if _HARNESS not in Path(frame.filename).parents]
     frame = (theirs or frames)[-1]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 
-from harness.measure.conditions import Condition, parse_condition
+from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind
-from harness.profile.fitting import EXAMPLE_RUN_ID
-from harness.profile.pace import most_units
-from harness.profile.scenarios import picker_of, scenario_of
-from harness.profile.schema import Profile
-from harness.workload.entities import EntityFactory, wire_bytes
-from harness.workload.making import PART_OVERHEAD_BYTES
-from harness.workload.mix import Mix
+from harness.profile.build.pace import most_units
+from harness.profile.build.scenarios import picker_of, scenario_of
+from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.settings.schema import Profile
+from harness.workload.entity_factory import EntityFactory, wire_bytes
+from harness.workload.mix import ActionMix
+from harness.workload.operation_factory import PART_OVERHEAD_BYTES
+from harness.workload.operation_source import OperationSource
 from harness.workload.queries import QueryShape
 from harness.workload.retry import (
     ExponentialBackoff,
@@ -23,14 +24,13 @@ from harness.workload.retry import (
     RetryPolicy,
     ScheduledBackoff,
 )
-from harness.workload.source import Source
 from harness.workload.workload import Workload
 
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
 """Loading is no part of the test: it is patient, whatever the load retries."""
 
 
-def source_of(profile: Profile, *, run_id: str, worker: int) -> Source:
+def source_of(profile: Profile, *, run_id: str, worker: int) -> OperationSource:
     """What worker number ``worker`` of a run sends.
 
     Raises:
@@ -42,7 +42,7 @@ def source_of(profile: Profile, *, run_id: str, worker: int) -> Source:
     return Workload(
         scheme=profile.keys.made(),
         picker=picker_of(profile, worker),
-        mix=Mix(profile.mix.weights()),
+        mix=ActionMix(profile.mix.weights()),
         entities=entities,
         transaction_size=profile.transaction.operations,
         transaction_kinds=tuple(Kind(name) for name in profile.transaction.kinds),

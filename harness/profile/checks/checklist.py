@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from harness.profile.checks import growth, keys, queries, writes
+from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Look, Practice, Severity
-from harness.profile.observed import Observed
 
 PRACTICES: tuple[Practice, ...] = (
     *growth.PRACTICES,

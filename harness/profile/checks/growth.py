@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.model.target import PUBLISHED
+from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Document, Look, consider, fine, offends, practice
-from harness.profile.observed import Observed
 
 _SCHEME = "keys.scheme"
 _OF_TABLES = "Partitioning Azure Table storage"

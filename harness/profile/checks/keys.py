@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.model.entity import characters
 from harness.model.target import PUBLISHED
+from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Document, Look, consider, fine, offends, practice
-from harness.profile.observed import Observed
 
 LONG_KEY = 100
 """Characters. The documents name no bound; the longest key in their examples has 33."""

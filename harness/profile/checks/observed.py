@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind
-from harness.profile.build import source_of
-from harness.profile.fitting import EXAMPLE_RUN_ID
-from harness.profile.keys_seen import TableKeys
-from harness.profile.pace import capped_rate, counts_operations, staged
-from harness.profile.scenarios import drawn, try_out
-from harness.profile.schema import Profile
-from harness.profile.sent import Sent, WritesSeen
-from harness.workload.entities import NUMBER_PROPERTY
+from harness.profile.build.pace import capped_rate, counts_operations, staged
+from harness.profile.build.scenarios import dry_run, try_out
+from harness.profile.build.workload import source_of
+from harness.profile.checks.observed_keys import TableKeys
+from harness.profile.checks.observed_operations import Sent, WritesSeen
+from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.settings.schema import Profile
+from harness.workload.entity_factory import NUMBER_PROPERTY
 from harness.workload.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
 
 _LOADING = 3
@@ -136,13 +136,13 @@ def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
     sent: dict[tuple[str, bool], Sent] = {}
     writes = WritesSeen()
     parts = 0
-    for operation in itertools.islice(drawn(source, profile), sample):
+    for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
         if alike not in sent:
             sent[alike] = Sent(operation)
         sent[alike].add(operation)
         shares.add(operation)
-        writes.add(operation)
+        writes.add(task, operation)
         keys.setdefault(operation.table, TableKeys()).add(operation)
         parts += len(operation.parts) or 1
         if parts > _MOST_PARTS:

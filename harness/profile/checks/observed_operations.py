@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from harness.model.operation import Kind, Operation, over_partitions
-from harness.workload.entities import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
+from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
 
 PAGE_ENTITIES = 1000
 """Most entities in one answer to a query. Source: "Query timeout and pagination"."""
@@ -54,7 +54,7 @@ class Sent:
             self.requests += 1
             self.returned += operation.kind is Kind.POINT_QUERY
             return
-        self.walked += 0 if operation.walks is None else operation.walks.entities
+        self.walked += operation.key_range.entities or 0
         matching = matching_of(operation)
         if matching is None or self.matching is None:
             self.matching = None
@@ -93,8 +93,8 @@ class Sent:
     @property
     def bounded(self) -> bool:
         """Whether a query names a range of keys, and not all of them."""
-        query = self.example
-        ends = (query.row_from, query.row_before, query.partition_from, query.partition_before)
+        keys = self.example.key_range
+        ends = (keys.row_from, keys.row_before, keys.partition_from, keys.partition_before)
         return any(end is not None for end in ends)
 
     @property
@@ -128,10 +128,10 @@ class WritesSeen:
     mixed_transactions: set[str] = dataclasses.field(default_factory=set)
     read_first: int = 0
     _place: str | None = None
-    _read: tuple[str, str] | None = None
+    _read: tuple[int, tuple[str, str]] | None = None
 
-    def add(self, operation: Operation) -> None:
-        """Look at the next operation."""
+    def add(self, task: int, operation: Operation) -> None:
+        """Count the next operation; ``task`` is the number of its task."""
         key = (operation.partition, operation.row_key)
         if operation.kind is Kind.TRANSACTION:
             self.transactions += 1
@@ -145,15 +145,14 @@ class WritesSeen:
             self.together += operation.partition == self._place
             self._place = operation.partition
             chosen = operation.kind is not Kind.DELETE and operation.etag is None
-            self.read_first += chosen and key == self._read
-        # What follows a read that leads to nothing is another task's.
-        leads = operation.kind is Kind.POINT_QUERY and operation.then is not None
-        self._read = key if leads else None
+            self.read_first += chosen and (task, key) == self._read
+        self._read = (task, key) if operation.kind is Kind.POINT_QUERY else None
 
 
 def matching_of(query: Operation) -> int | None:
     """Entities of a query's key range that its filter lets through, where that is known."""
-    if query.walks is None:
+    entities = query.key_range.entities
+    if entities is None:
         return None
     share, low, high = 1.0, 0, None
     for term in filter(None, (query.filter or "").split(" and ")):
@@ -167,5 +166,5 @@ def matching_of(query: Operation) -> int | None:
             low = value
         else:
             high = value
-    wanted = query.walks.entities if high is None else min(query.walks.entities, high - low)
+    wanted = entities if high is None else min(entities, high - low)
     return round(wanted * share)

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from collections.abc import Callable
 
-from harness.profile.observed import Observed
+from harness.profile.checks.observed import Observed
 
 
 class Severity(enum.StrEnum):

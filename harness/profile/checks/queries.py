@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.model.entity import MAX_PROPERTIES
 from harness.model.operation import Kind
+from harness.profile.checks.observed import Observed
+from harness.profile.checks.observed_operations import PAGE_ENTITIES, Sent
 from harness.profile.checks.practice import Document, Look, consider, fine, offends, practice
-from harness.profile.observed import Observed
-from harness.profile.sent import PAGE_ENTITIES, Sent
 
 LOW_DENSITY = 0.5
 VERY_LOW_DENSITY = 0.1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.measure.verdict import indicative
+from harness.measure.verdict.verdict import indicative
 from harness.model.target import PUBLISHED
+from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Document, Look, consider, fine, offends, practice
-from harness.profile.observed import Observed
 
 MANY_USERS = 50
 """Without a cap on the rate these many that wait for answers are no bound any more."""

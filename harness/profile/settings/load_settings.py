@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, Self
 
 import pydantic
 from pydantic import Field
 
-from harness.profile.part import Part
+from harness.profile.settings.part import Part
 
 _Seconds = Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)]
-_Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
-_StageRate = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+_MOST_RATE = 10_000_000
+_LEAST_RATE = 0.001
+"""One in 1,000 s; what is slower never comes in the time that a run takes."""
+_Rate = Annotated[float, Field(ge=_LEAST_RATE, le=_MOST_RATE, allow_inf_nan=False)]
+
+
+def _no_cap_or_a_rate(cap: float) -> float:
+    if _MOST_RATE < cap < math.inf:
+        raise ValueError(f"a cap is at most {_MOST_RATE:,}, or inf, which is no cap")
+    return cap
+
+
+_Cap = Annotated[float, Field(ge=_LEAST_RATE), pydantic.AfterValidator(_no_cap_or_a_rate)]
+_StageRate = Annotated[float, Field(ge=0, le=_MOST_RATE, allow_inf_nan=False)]
 _StageUsers = Annotated[int, Field(ge=0, le=100_000)]
 
 
@@ -27,7 +40,7 @@ class Load(Part):
     users: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=20, description="how many send at once; each waits for its answer"
     )
-    spawn_rate_per_s: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = Field(
+    spawn_rate_per_s: Annotated[float, Field(ge=_LEAST_RATE, le=1000, allow_inf_nan=False)] = Field(
         default=10.0, description="users started a second; an open load ramps up in the same time"
     )
     settle_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = Field(
@@ -49,10 +62,10 @@ class Load(Part):
     give_up_after_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = Field(
         default=30.0, description="open load: what is later than this is dropped, and counted"
     )
-    max_entities_per_s: Annotated[float, Field(gt=0)] | None = Field(
+    max_entities_per_s: _Cap | None = Field(
         default=None, description="closed load: at most so many entities a second; inf is no cap"
     )
-    emulator_max_entities_per_s: Annotated[float, Field(gt=0)] = Field(
+    emulator_max_entities_per_s: _Cap = Field(
         default=500.0, description="closed load: the same on an emulator, which shares the machine"
     )
 
@@ -184,7 +197,10 @@ class Retry(Part):
         default=0.5, description="the fixed wait; z of the exponential formula"
     )
     minimum_s: _Seconds = Field(default=0.1, description="exponential: added to every wait")
-    maximum_s: _Seconds = Field(default=8.0, description="exponential: no wait is longer")
+    maximum_s: _Seconds = Field(
+        default=8.0,
+        description="no wait of exponential is longer, nor one that the service asks for",
+    )
     delays_s: tuple[_Seconds, ...] = Field(
         default=(2.0, 4.0, 10.0, 30.0), description="schedule: the waits, one a retry"
     )

@@ -10,11 +10,20 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import Field
 
-from harness.measure.conditions import parse_condition
-from harness.profile.how import Audit, Limits, Load, Loading, Retry, Search, Session, Stage
-from harness.profile.part import Part
-from harness.profile.what import Entity, Keys, Mix, Query, Transaction, Weight
-from harness.workload.schemes import SCHEMES
+from harness.measure.verdict.conditions import parse_condition
+from harness.profile.settings.load_settings import (
+    Audit,
+    Limits,
+    Load,
+    Loading,
+    Retry,
+    Search,
+    Session,
+    Stage,
+)
+from harness.profile.settings.part import Part
+from harness.profile.settings.workload_settings import Entity, Keys, Mix, Query, Transaction, Weight
+from harness.workload.keys.schemes.registry import SCHEMES
 
 
 def _condition(text: str) -> str:
@@ -32,7 +41,8 @@ def _default_mix(parts: dict[str, Any]) -> Mix:
 class Profile(Part):
     """One question, and the load that answers it.
 
-    Whether its parts go together is not told here: `harness.profile.load.parse` looks at it.
+    Whether its parts go together is not told here: `harness.profile.profile_loader`
+    looks at it.
     """
 
     question: Annotated[str, Field(min_length=1)] = Field(

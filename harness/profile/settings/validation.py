@@ -1,37 +1,35 @@
-"""What no part of a profile can tell alone: do its keys, its mix and its sizes go together?"""
+"""Rules that span several settings of a profile: keys, mix, sizes, rates and conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from harness.measure.conditions import parse_condition
+from harness.measure.verdict.conditions import parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES
-from harness.workload.entities import EntityFactory, wire_bytes
-from harness.workload.making import PART_OVERHEAD_BYTES
-from harness.workload.schemes import SCHEMES
+from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.workload.entity_factory import EntityFactory, wire_bytes
+from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
-    from harness.profile.schema import Profile
-
-EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
-"""As long as any run's."""
+    from harness.profile.settings.schema import Profile
 
 
 def misfits(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]:
-    """Every reason why the parts of ``profile`` do not fit together, as sentences.
+    """Every rule that ``profile`` breaks, as sentences.
 
     Args:
-        profile: What is wrong in itself is left out of it.
-        wrong: Names of the parts that are: what depends on them cannot be known.
+        profile: The profile, with defaults in place of invalid parts.
+        wrong: Names of the invalid parts; rules that depend on them are not checked.
     """
-    for parts, look in _LOOKS:
+    for parts, rule in _RULES:
         if not parts.intersection(wrong):
-            yield from look(profile)
+            yield from rule(profile)
 
 
 def _rated(profile: Profile) -> bool:
-    """Whether the load has a rate, and not stages of rates or a search."""
+    """Whether the load has one rate, and neither stages nor a search."""
     return profile.load.entities_per_s is not None or profile.load.operations_per_s is not None
 
 
@@ -67,7 +65,7 @@ def _conditions(profile: Profile) -> Iterator[str]:
 
 
 def _cap(profile: Profile) -> Iterator[str]:
-    """A cap holds for a closed load alone; who gives one does not want an open load above it."""
+    """A cap applies to closed loads only; an open load above it is surely a mistake."""
     cap = profile.load.max_entities_per_s
     if cap is None or "max_entities_per_s" not in profile.load.model_fields_set:
         return
@@ -154,7 +152,7 @@ def _transaction_size(profile: Profile) -> Iterator[str]:
         )
 
 
-_LOOKS: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = (
+_RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = (
     (frozenset({"stage"}), _stages),
     (frozenset({"load", "stage", "search"}), _rates),
     (frozenset({"conditions", "audit", "load", "stage", "search"}), _conditions),
@@ -163,4 +161,4 @@ _LOOKS: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = 
     (frozenset({"scenario", "keys", "mix", "transaction"}), _keys_and_mix),
     (frozenset({"scenario", "keys", "mix", "transaction", "entity"}), _transaction_size),
 )
-"""What is looked at, each with the parts of a profile that it depends on."""
+"""The rules, each with the parts of a profile that it depends on."""

@@ -9,14 +9,13 @@ import pydantic
 from pydantic import Field
 
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
-from harness.profile.fitting import EXAMPLE_RUN_ID
-from harness.profile.part import Part
-from harness.workload.entities import EntityFactory
-from harness.workload.keys import KeyScheme, Rows
+from harness.profile.settings.part import EXAMPLE_RUN_ID, Part
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import PICKERS
+from harness.workload.keys.row_keys import ROW_KEYS, RowKeys, row_keys_of
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
 from harness.workload.mix import Action
-from harness.workload.pickers import PICKERS
-from harness.workload.rowkeys import ROW_KEYS, RowKeys, row_keys_of
-from harness.workload.schemes import SCHEMES, scheme_of
 
 
 def _one_of(names: Iterable[str]) -> pydantic.WithJsonSchema:
@@ -107,7 +106,7 @@ class Keys(Part):
 
     def problems(self) -> Iterator[str]:
         """Every reason why there are no such keys, as sentences; with none they can be `made`."""
-        rows, of_each = Rows(self.partitions, 1), self.rows_per_partition
+        rows, of_each = RowCounts(self.partitions, 1), self.rows_per_partition
         if isinstance(of_each, tuple) and len(of_each) != self.partitions:
             yield (
                 f"rows_per_partition lists {len(of_each)} partitions, keys.partitions is "
@@ -119,13 +118,13 @@ class Keys(Part):
             rows, periods=self.periods, row_keys=self._row_keys(rows)
         )
 
-    def _row_keys(self, rows: Rows) -> RowKeys | None:
-        return None if self.row_keys == "default" else row_keys_of(self.row_keys, rows)
+    def _row_keys(self, rows: RowCounts) -> RowKeys | None:
+        return None if self.row_keys == "default" else row_keys_of(self.row_keys, rows.partitions)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RowCounts:
         """How many rows each partition is loaded with."""
-        return Rows(self.partitions, self.rows_per_partition)
+        return RowCounts(self.partitions, self.rows_per_partition)
 
     def made(self) -> KeyScheme:
         """The scheme."""

@@ -1,6 +1,6 @@
-"""Runs side by side: which is better on what, and what forbids to hold them side by side.
+"""The comparison of runs: which is better in what, and why runs may not be comparable.
 
-The first of the compared is what the others are held against.
+The first run is the reference.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record import RunRecord
-from harness.measure.verdict import VerdictResult, indicative
-from harness.report.comparable import (
+from harness.measure.figures import counted, listed, percent
+from harness.measure.record.record import RunRecord
+from harness.measure.verdict.verdict import VerdictResult, indicative
+from harness.report.compare.quantities import (
     MEASURES,
     NEVER_WITHIN,
     SAME_WITHIN,
@@ -20,8 +21,7 @@ from harness.report.comparable import (
     differ,
     values_of,
 )
-from harness.report.regression import Judged, Regression
-from harness.report.words import counted, listed, percent
+from harness.report.compare.regression import Judged, Regression
 
 _FEW_REPEATS = 3
 _OTHER_DURATION = 2.0
@@ -49,16 +49,16 @@ class Subject:
         return values_of(measure, self.records)
 
     def doubts(self) -> list[str]:
-        """Why its figures should not be relied on, a sentence each."""
+        """Why its figures are unreliable, a sentence each."""
         reasons: list[tuple[str, Callable[[RunRecord], bool]]] = [
-            ("broke the harness's own laws of counting", lambda run: bool(run.invariants)),
+            ("is not valid: its counts contradict each other", lambda run: bool(run.invariants)),
             (
-                "had operations that ended in a way the harness does not know",
+                "had operations that failed because of a defect in the harness or its user class",
                 lambda run: run.outcomes.get("defect", 0) > 0,
             ),
             ("is incomplete: its counts are too low", lambda run: not run.complete),
             (
-                "was client-limited: its rates are the generator's, not the endpoint's",
+                "was client-limited: its rates are those of the generator, not of the endpoint",
                 lambda run: run.verdict.result == VerdictResult.CLIENT_LIMITED,
             ),
             (
@@ -77,14 +77,14 @@ class Subject:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What there is to say about runs side by side.
+    """The comparison of two or more runs.
 
     Attributes:
         subjects: At least two; the first is the reference.
-        warnings: Why the figures cannot simply be held beside each other.
-        findings: Which is better on what.
+        warnings: Why the figures may not be comparable.
+        findings: Which run is better in what.
         rule: When a difference counts as one.
-        regressions: What was asked of the last against the first.
+        regressions: The judged regressions of the last run against the first.
     """
 
     subjects: tuple[Subject, ...]
@@ -95,16 +95,16 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """3 where a regression cannot be told, 1 where one holds, 0 otherwise."""
+        """3 where a regression cannot be judged, 1 where one holds, 0 otherwise."""
         if any(judged.holds is None for judged in self.regressions):
             return _INCONCLUSIVE
         return _REGRESSED if any(judged.holds for judged in self.regressions) else 0
 
 
 def compare(subjects: Sequence[Subject], regressions: Sequence[Regression]) -> Comparison:
-    """Hold ``subjects`` side by side, and the last against the first.
+    """Compare ``subjects``; judge the regressions of the last against the first.
 
-    Where either of these two cannot be relied on, no regression can be told.
+    No regression can be judged where one of these two is unreliable.
     """
     first, last = subjects[0], subjects[-1]
     doubts = [*first.doubts(), *last.doubts()]
@@ -127,24 +127,24 @@ def compare(subjects: Sequence[Subject], regressions: Sequence[Regression]) -> C
 
 
 def rule_of_difference(subjects: Sequence[Subject]) -> str:
-    """How `differ` judges these, in words."""
+    """The rule of `differ` for these runs, as text."""
     counts = [len(subject.records) for subject in subjects]
-    single = f"differences up to {percent(SAME_WITHIN)} count as none."
+    single = f"differences up to {percent(SAME_WITHIN)} are ignored."
     if max(counts) == 1:
-        return f"There are no repeats, so no spread to judge by: {single}"
+        return f"No run was repeated, so the spread is unknown: {single}"
     rule = (
-        "A difference counts where it is larger than the widest spread of the repeats (most - "
-        f"least), and than {percent(NEVER_WITHIN)}."
+        "A difference counts if it exceeds both the widest spread of the repeats (most - least) "
+        f"and {percent(NEVER_WITHIN)}."
     )
     if counts.count(1) > 1:
         rule += f" Between single runs {single}"
     if max(counts) < _FEW_REPEATS:
-        rule += f" {max(counts)} repeats say little about a spread; make {_FEW_REPEATS} or more."
+        rule += f" {max(counts)} repeats give a rough spread; run {_FEW_REPEATS} or more."
     return rule
 
 
 def findings(subjects: Sequence[Subject]) -> list[str]:
-    """Which is better on what, a sentence each; last, on what there is no difference."""
+    """Which run is better in what, a sentence each; the last names what does not differ."""
     sentences, same = [], []
     for measure in MEASURES:
         if measure.more_is_better is None:
@@ -175,7 +175,7 @@ def _better(measure: Measure, known: dict[str, Values], behind: list[str]) -> st
     shown = listed([f"{name} ({measure.show(known[name].mean)}{unit})" for name in first])
     leading = f"{shown} {'is' if len(first) == 1 else 'are'} {word}"
     if len(first) > 1:
-        leading += ", without a difference"
+        leading += " and do not differ"
     reference = known[first[0]].mean
     others = [
         f"{name} has {measure.show(known[name].mean)}{unit}"
@@ -186,7 +186,7 @@ def _better(measure: Measure, known: dict[str, Values], behind: list[str]) -> st
 
 
 def _beside(measure: Measure, value: float, reference: float) -> str:
-    """How much a value is above or below another; a share of a share would mislead."""
+    """The relative difference; empty for shares, where a share of a share would mislead."""
     change = change_of(value, reference)
     if measure.unit == "%" or change is None:
         return ""
@@ -194,7 +194,7 @@ def _beside(measure: Measure, value: float, reference: float) -> str:
 
 
 def warnings(subjects: Sequence[Subject]) -> list[str]:
-    """Why the figures cannot simply be held beside each other, a sentence each."""
+    """Why the figures may not be comparable, a sentence each."""
     first = subjects[0]
     sentences = [doubt for subject in subjects for doubt in subject.doubts()]
     for subject in subjects[1:]:
@@ -202,14 +202,13 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
         names = first.letter, subject.letter
         if a.endpoint.kind != b.endpoint.kind:
             sentences.append(
-                f"{names[0]} was answered by {a.endpoint.described}, {names[1]} by "
-                f"{b.endpoint.described}."
+                f"{names[0]} ran on {a.endpoint.described}, {names[1]} on {b.endpoint.described}."
             )
         sizes = a.entity.stored_bytes, b.entity.stored_bytes
         if _apart(*sizes, _OTHER_SIZE):
             sentences.append(
-                f"Written entities have {sizes[0]:,} B in {names[0]}, {sizes[1]:,} B in "
-                f"{names[1]}; rates count entities, not bytes."
+                f"Entities have {sizes[0]:,} B in {names[0]} and {sizes[1]:,} B in {names[1]}; "
+                "rates count entities, not bytes."
             )
         if _apart(a.measured_s, b.measured_s, _OTHER_DURATION):
             sentences.append(
@@ -219,8 +218,8 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
     off_size = [one.letter for one in subjects if indicative(one.records[0].entity.stored_bytes)]
     if off_size:
         sentences.append(
-            f"Indicative only: targets hold for 1 KiB entities, which {listed(off_size)} "
-            f"{'does' if len(off_size) == 1 else 'do'} not have."
+            f"Indicative only: targets hold for 1 KiB entities, and entities of {listed(off_size)} "
+            "have another size."
         )
     return sentences
 

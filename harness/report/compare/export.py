@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.report.comparable import MEASURES, Measure, Values
-from harness.report.compare import Comparison, Subject
-from harness.report.compare_page import (
+from harness.measure.figures import listed
+from harness.report.compare.comparison import Comparison, Subject
+from harness.report.compare.page import (
     HOLDS,
     SAID,
     changed,
@@ -19,8 +19,8 @@ from harness.report.compare_page import (
     regression_title,
     said,
 )
-from harness.report.gfm import code, table, text
-from harness.report.words import listed
+from harness.report.compare.quantities import MEASURES, Measure, Values
+from harness.report.export.gfm import code, table, text
 
 SCHEMA_VERSION = 1
 _SIGNS = {True: "❌", False: "✅", None: "❔"}

@@ -1,4 +1,4 @@
-"""Runs side by side, as a terminal shows them."""
+"""The comparison of runs for a terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.record import RunRecord
-from harness.report.comparable import MEASURES, Measure, Values, change_of, differ
-from harness.report.compare import Comparison, Subject
-from harness.report.page import Cell, Page, grid, table_of
-from harness.report.reading import result_words
-from harness.report.words import counted, listed
+from harness.measure.figures import counted, listed
+from harness.measure.record.record import RunRecord
+from harness.report.compare.comparison import Comparison, Subject
+from harness.report.compare.quantities import MEASURES, Measure, Values, change_of, differ
+from harness.report.sentences import result_words
+from harness.report.terminal.page import Cell, Page, grid, table_of
 
 HOLDS = {True: "REGRESSION", False: "no regression", None: "not known"}
 _COLOURS = {True: "bold red", False: "green", None: "yellow"}
@@ -49,7 +49,7 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
 
 
 def described(subject: Subject) -> str:
-    """What was stressed, how, and by which runs; of repeats, what the first says."""
+    """Profile, endpoint, load and run ids of a subject; of repeats, those of the first."""
     first = subject.records[0]
     runs = counted(len(subject.records), "run")
     return (
@@ -61,14 +61,14 @@ def described(subject: Subject) -> str:
 
 
 def regression_title(comparison: Comparison) -> str:
-    """What the regressions are about."""
+    """The title of the regressions."""
     return (
         f"regressions of {comparison.subjects[-1].letter} against {comparison.subjects[0].letter}"
     )
 
 
 def said(subject: Subject, say: Callable[[RunRecord], str]) -> list[str]:
-    """What every run says, or how many of them say what."""
+    """The text of all runs, or each text with the number of runs that have it."""
     words = Counter(say(record) for record in subject.records)
     if len(words) == 1:
         return list(words)
@@ -79,7 +79,7 @@ SAID: dict[str, Callable[[RunRecord], str]] = {
     "verdict": result_words,
     "limited by": lambda record: record.verdict.limited_by,
 }
-"""What is compared, but has no value."""
+"""Texts that are compared."""
 
 
 def changed(value: float, reference: float) -> str:

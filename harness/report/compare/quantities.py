@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record import RunRecord
-from harness.measure.verdict import THROTTLED_FROM
-from harness.report.reading import hottest, hottest_share
-from harness.report.words import milliseconds, number, percent
+from harness.measure.figures import milliseconds, number, percent
+from harness.measure.record.record import RunRecord
+from harness.measure.verdict.verdict import THROTTLED_FROM
+from harness.report.sentences import hottest, hottest_share
 
 SAME_WITHIN = 0.05
 """Without repeats, a difference below this share of the larger value counts as none."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from harness.report.comparable import MEASURES, Measure, Values, differ
+from harness.model.errors import echoed
+from harness.report.compare.quantities import MEASURES, Measure, Values, differ
 
 _PATTERN = re.compile(
     r"\s*(?P<name>[a-z0-9_]+(?:\(\s*[a-z0-9_]+\s*\))?)\s*(?P<side>[<>])\s*"
@@ -67,10 +68,10 @@ class Regression:
         passed = last.mean < bound if self.below else last.mean > bound
         unit = " ms" if self.measure.unit == "ms" else ""
         shown = [f"{self.measure.show(value)}{unit}" for value in (last.mean, first.mean, bound)]
-        figures = f"{shown[0]} against {shown[1]}, the bound is {shown[2]}"
+        figures = f"{shown[0]} against {shown[1]}; the bound is {shown[2]}"
         repeated = max(first.count, last.count) > 1
         if passed and repeated and not differ(self.measure, first, last):
-            return self._judged(False, f"{figures}; the difference is inside the spread of repeats")
+            return self._judged(False, f"{figures}; the difference is within the spread of repeats")
         return self._judged(passed, figures)
 
     def _judged(self, holds: bool | None, sentence: str) -> Judged:
@@ -85,24 +86,24 @@ def parse_regression(text: str) -> Regression:
     """
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no regression; write for example {_EXAMPLES}")
+        raise ValueError(f"{echoed(text)} cannot be read as a regression. Examples: {_EXAMPLES}")
     name = "".join(match["name"].split())
     measure = next((known for known in MEASURES if known.name == name), None)
     if measure is None:
         known = ", ".join(one.name for one in MEASURES)
-        raise ValueError(f"{text!r} compares something unknown; known are {known}")
+        raise ValueError(f"{echoed(text)} names an unknown metric. Known metrics: {known}")
     below = match["side"] == "<"
     if measure.more_is_better is not None and below != measure.more_is_better:
         worse = "less" if measure.more_is_better else "more"
         raise ValueError(
-            f"{text!r} would fail the better run: of {name} {worse} is worse, "
+            f"{echoed(text)} would fail the better run: for {name}, {worse} is worse, "
             f"so write {'<' if measure.more_is_better else '>'}"
         )
     if match["percent"] is not None:
         if measure.unit == "%":
             raise ValueError(
-                f"{text!r} takes a percentage of a share; write '{name} {match['side']} first "
-                f"{'-' if below else '+'} {match['percent']}%' for percentage points"
+                f"{echoed(text)} takes a percentage of a share; write '{name} {match['side']} "
+                f"first {'-' if below else '+'} {match['percent']}%' for percentage points"
             )
         return Regression(
             text=text.strip(),
@@ -114,7 +115,7 @@ def parse_regression(text: str) -> Regression:
     units = _UNITS[measure.unit]
     if match["unit"] not in units:
         takes = " or ".join(unit or "no unit" for unit in units)
-        raise ValueError(f"{text!r} has unit {match['unit']!r}; {name} takes {takes}")
+        raise ValueError(f"{echoed(text)} has unit {echoed(match['unit'])}; {name} takes {takes}")
     sign = -1.0 if match["sign"] == "-" else 1.0
     return Regression(
         text=text.strip(),

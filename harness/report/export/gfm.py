@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.report.words import printable
+from harness.report.names import printable
 
 _ACTING = re.compile(r"[\\`*_\[\]<>|~&$]")
 _BEGINNING = re.compile(r"^([0-9]*)([-+=#]|[.)](?!\S))")

@@ -11,8 +11,8 @@ import datetime as dt
 import re
 from collections.abc import Iterable
 
-from harness.measure.latency import LatencyHistogram
-from harness.report.words import printable
+from harness.measure.counts.latency import LatencyHistogram
+from harness.report.names import printable
 
 _FORMAT_VERSION = "1.3"
 
@@ -39,7 +39,7 @@ def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHi
             continue
         _, encoded = histogram.encode()
         lines.append(
-            f"Tag={_tag(tag)},{start_s:.3f},{end_s - start_s:.3f},{view.max_s * 1000:.3f},"
+            f"Tag={_tag(tag)},{start_s:.3f},{end_s - start_s:.3f},{view.max:.3f},"
             f"{encoded.decode('ascii')}"
         )
     return "\n".join(lines) + "\n"

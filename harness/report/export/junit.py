@@ -12,10 +12,10 @@ from __future__ import annotations
 import datetime as dt
 from xml.etree import ElementTree as ET
 
-from harness.measure.findings import ConditionPart
-from harness.measure.record import RunRecord
-from harness.report.reading import alarms, measured
-from harness.report.words import printable
+from harness.measure.record.findings import ConditionPart
+from harness.measure.record.record import RunRecord
+from harness.report.names import printable
+from harness.report.sentences import alarms, measured
 
 _INCONCLUSIVE = 3
 

@@ -1,7 +1,4 @@
-"""What is said before a run: the practices a profile offends, and where its load will fall.
-
-After the run the shares that were predicted stand beside those that were measured.
-"""
+"""The checklist of a profile: violated practices, and the predicted distribution of the load."""
 
 from __future__ import annotations
 
@@ -14,40 +11,29 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.measure.record import RunRecord
+from harness.measure.figures import counted, number, percent
 from harness.model.target import PUBLISHED
-from harness.profile.checklist import Finding, of_severity
+from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity, Source
-from harness.report.page import Page, grid
-from harness.report.words import number, partition_name, percent, shortened
-from harness.workload.prediction import KeyRanges, Prediction
+from harness.report.names import partition_name, shortened
+from harness.report.predicted_shares import range_words
+from harness.report.terminal.page import Page, grid
+from harness.workload.prediction import Prediction
 
+_TITLES = {
+    Severity.OFFENDS: "violated",
+    Severity.CONSIDER: "to consider",
+    Severity.FINE: "followed",
+}
 _COLOURS = {Severity.OFFENDS: "red", Severity.CONSIDER: "yellow", Severity.FINE: "green"}
-_MOST_NAMED = 4
 _NAME_WIDTH = 40
 _MUCH = 0.5
-
-
-def opening_line(name: str, findings: Sequence[Finding]) -> str:
-    """What a run says of its profile at its start, in one line."""
-    offended = of_severity(findings, Severity.OFFENDS)
-    considered = len(of_severity(findings, Severity.CONSIDER))
-    if offended:
-        names = [finding.practice.name for finding in offended]
-        named = ", ".join(names[:_MOST_NAMED])
-        if (more := len(names) - _MOST_NAMED) > 0:
-            named += f" and {more} more"
-        verb = "is" if len(offended) == 1 else "are"
-        what = f"{len(offended)} of {len(findings)} practices {verb} offended: {named}"
-    else:
-        what = f"none of {len(findings)} practices is offended"
-    return f"check: {what}; {considered} to consider; harness check {name} tells more"
 
 
 def check_text(
     name: str, question: str, prediction: Prediction, findings: Sequence[Finding], page: Page
 ) -> str:
-    """The findings, worst first, each with its reason and its sources."""
+    """The findings, worst first, each with its reason, its remedy and its sources."""
     parts: list[RenderableType] = [
         Text(page.show(name), style="bold"),
         Text(page.show(question), style="italic"),
@@ -55,10 +41,10 @@ def check_text(
     ]
     for severity in (Severity.OFFENDS, Severity.CONSIDER):
         if found := of_severity(findings, severity):
-            parts.append(page.section(severity.value, *_found(found, page)))
+            parts.append(page.section(_TITLES[severity], *_found(found, page)))
     if followed := of_severity(findings, Severity.FINE):
         rows = [(finding.practice.name, page.show(finding.look.why)) for finding in followed]
-        parts.append(page.section("fine", grid(rows)))
+        parts.append(page.section(_TITLES[Severity.FINE], grid(rows)))
     parts += [Text(), Text(_count(findings), style="bold")]
     return page.render(Group(*parts))
 
@@ -66,7 +52,7 @@ def check_text(
 def check_json(
     name: str, question: str, prediction: Prediction, findings: Sequence[Finding]
 ) -> str:
-    """The same for a program."""
+    """The findings as JSON."""
     content = {
         "profile": name,
         "question": question,
@@ -81,61 +67,6 @@ def check_json(
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """A predicted share beside the measured one.
-
-    Attributes:
-        what: Whose share.
-        predicted: From 0 to 1.
-        measured: From 0 to 1; None where the record cannot tell.
-    """
-
-    what: str
-    predicted: float
-    measured: float | None
-
-    @property
-    def sentence(self) -> str:
-        """Both in a sentence."""
-        measured = "not known" if self.measured is None else percent(self.measured)
-        return f"{self.what}: {percent(self.predicted)} predicted, {measured} measured"
-
-
-def beside(prediction: Prediction, record: RunRecord) -> tuple[Beside, ...]:
-    """The shares that were predicted beside those of a run.
-
-    Measured is the share of what was predicted to be the hottest, over the measured window. A
-    range can be told only where the record tells all partitions apart.
-    """
-    everything = record.account.entities_per_s.mean
-    if everything <= 0:
-        return ()
-    rates = {part.key: part.entities_per_s.mean for part in record.partitions}
-    shares = []
-    if prediction.hottest:
-        rate = rates.get(prediction.hottest)
-        shares.append(
-            Beside(
-                what=f"partition {partition_name(prediction.hottest)}",
-                predicted=prediction.hottest_share,
-                measured=None if rate is None else rate / everything,
-            )
-        )
-    place = prediction.hottest_range
-    if place is not None and prediction.range_count > 1:
-        ranges = KeyRanges(prediction.ranges)
-        inside = sum(rate for key, rate in rates.items() if ranges.of(key) == place)
-        shares.append(
-            Beside(
-                what=f"keys {_range(prediction, place)}",
-                predicted=prediction.hottest_range_share,
-                measured=inside / everything if record.partitions_folded is None else None,
-            )
-        )
-    return tuple(shares)
-
-
 def _prediction(prediction: Prediction, page: Page) -> RenderableType:
     rows: list[tuple[Text, str]] = []
     if prediction.hottest:
@@ -147,18 +78,14 @@ def _prediction(prediction: Prediction, page: Page) -> RenderableType:
         )
     place = prediction.hottest_range
     if place is not None and prediction.range_count > 1:
-        share = percent(prediction.hottest_range_share)
-        rows.append(
-            (
-                Text("hottest range", style="dim"),
-                f"{page.show(_range(prediction, place))}, one of {prediction.range_count}: {share}",
-            )
-        )
+        keys = page.show(range_words(prediction, place))
+        share = f"1 of {prediction.range_count}: {percent(prediction.hottest_range_share)}"
+        rows.append((Text("hottest range", style="dim"), f"{keys}, {share}"))
     if prediction.over_partitions_share:
         rows.append(
             (
-                Text("over partitions", style="dim"),
-                f"{percent(prediction.over_partitions_share)}, of queries that belong to none",
+                Text("no single partition", style="dim"),
+                f"{percent(prediction.over_partitions_share)}, queries over several partitions",
             )
         )
     rows.append((Text("first limit", style="dim"), _first_limit(prediction)))
@@ -169,13 +96,13 @@ def _first_limit(prediction: Prediction) -> str:
     reached = _reached(prediction)
     account = number(PUBLISHED.account)
     if reached is None or reached >= PUBLISHED.account:
-        limit = f"the account, at {account} entities/s; no partition reaches its target before"
+        limit = f"the account, at {account} entities/s, before any partition reaches its target"
         if prediction.hottest_range_share < _MUCH:
             return limit
-        return f"{limit}. But most of the load is for one range of keys, and maybe for one server"
+        return f"{limit}. Most of the load is in one range of keys, which one server may hold"
     return (
-        f"that partition, which reaches {number(PUBLISHED.partition)} entities/s at "
-        f"{number(reached)} in all; the account's target is {account}"
+        f"this partition: it reaches its target of {number(PUBLISHED.partition)} entities/s at "
+        f"{number(reached)} entities/s in total; the account's target is {account}"
     )
 
 
@@ -185,18 +112,13 @@ def _reached(prediction: Prediction) -> float | None:
     return prediction.account_rate_at(PUBLISHED.partition)
 
 
-def _range(prediction: Prediction, place: int) -> str:
-    first, last = prediction.ranges[place]
-    return first if first == last else f"{first} to {last}"
-
-
 def _found(findings: Sequence[Finding], page: Page) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for finding in findings:
         look, practice = finding.look, finding.practice
         sign = page.glyphs.no if look.severity is Severity.OFFENDS else "?"
         heading = Text(f"{sign} {practice.name}", style=f"bold {_COLOURS[look.severity]}")
-        heading.append(f"  wanted: {practice.title}", style="default").append(
+        heading.append(f"  {practice.title}", style="default").append(
             f"  [{page.show(look.setting)}]", style="dim"
         )
         lines = [
@@ -211,17 +133,15 @@ def _found(findings: Sequence[Finding], page: Page) -> list[RenderableType]:
 
 
 def _cited(source: Source) -> str:
-    otherwise = "But: " if source.otherwise else ""
+    otherwise = "Contradicting: " if source.otherwise else ""
     return f'{otherwise}{source.document.value}, "{source.section}": {source.says}'
 
 
 def _count(findings: Sequence[Finding]) -> str:
-    counts = [f"{len(of_severity(findings, severity))} {word}" for severity, word in (
-        (Severity.OFFENDS, "offended"),
-        (Severity.CONSIDER, "to consider"),
-        (Severity.FINE, "fine"),
-    )]  # fmt: skip
-    return f"{len(findings)} practices apply: {', '.join(counts)}"
+    counts = [
+        f"{len(of_severity(findings, severity))} {word}" for severity, word in _TITLES.items()
+    ]
+    return f"{counted(len(findings), 'applicable practice')}: {', '.join(counts)}"
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from harness.report.drawing import FULL, PLAIN, Glyphs, bar
-from harness.report.words import percent, printable
+from harness.measure.figures import percent
+from harness.report.names import printable
+from harness.report.terminal.drawing import FULL, PLAIN, Glyphs, bar
 
 Cell = str | Text
 

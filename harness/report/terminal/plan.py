@@ -1,4 +1,4 @@
-"""What a run would do and cost, for a terminal."""
+"""The plan of a run for a terminal: what the run would do and cost."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from harness.profile.planning import Cost, Phase, Plan
-from harness.report.page import Cell, Page, grid, table_of
-from harness.report.words import counted, data_size, duration, number, percent
+from harness.measure.figures import counted, data_size, duration, number, percent
+from harness.profile.build.plan import Cost, Phase, Plan
+from harness.report.terminal.page import Cell, Page, grid, table_of
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
-_NO_RATE = "as many as are answered: no rate is wanted"
+_NO_RATE = "unknown: the closed loop has no target rate"
 
 
 def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
@@ -20,7 +20,7 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
     return page.render(
         Group(
             Text(page.show(name), style="bold").append(
-                f" against {plan.endpoint.described}; nothing is sent", style="default"
+                f" on {plan.endpoint.described}; no request is sent", style="default"
             ),
             Text(page.show(question), style="italic"),
             page.section("tables", grid(_tables(plan))),
@@ -28,7 +28,10 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
             page.section("operations under load", *_operations(plan)),
             page.section("billable transactions", grid(_transactions(plan))),
             Text(),
-            Text("No price: prices differ by region and redundancy, and change.", style="dim"),
+            Text(
+                "No price is shown: prices differ by region and redundancy, and change.",
+                style="dim",
+            ),
         )
     )
 
@@ -37,7 +40,7 @@ def _tables(plan: Plan) -> list[tuple[Cell, ...]]:
     names = [f"...{ending}" for ending in plan.tables if ending]
     named = f"{_TABLE_NAME}{', ending in ' + ', '.join(names) if names else ''}"
     return [
-        (Text("made", style="dim"), f"{counted(len(plan.tables), 'table')}: {named}"),
+        (Text("created", style="dim"), f"{counted(len(plan.tables), 'table')}: {named}"),
         (
             Text("loaded", style="dim"),
             f"{counted(plan.loaded_entities, 'entity', 'entities')} by "
@@ -52,9 +55,9 @@ def _time(plan: Plan) -> list[tuple[Cell, ...]]:
         (Text(phase.name, style="dim"), _length(phase)) for phase in plan.phases
     ]
     known = sum(phase.seconds or 0.0 for phase in plan.phases)
-    more = "" if all(phase.seconds is not None for phase in plan.phases) else ", and the loading"
+    more = "" if all(phase.seconds is not None for phase in plan.phases) else ", plus loading"
     bound = "at most" if any(phase.at_most for phase in plan.phases) else "at least"
-    rows.append((Text("together", style="dim"), f"{duration(math.ceil(known))} {bound}{more}"))
+    rows.append((Text("total", style="dim"), f"{duration(math.ceil(known))} {bound}{more}"))
     return rows
 
 
@@ -64,7 +67,7 @@ def _early_end(plan: Plan) -> list[RenderableType]:
 
 def _length(phase: Phase) -> str:
     if phase.seconds is None:
-        return "as fast as it goes"
+        return "as fast as possible"
     return f"{duration(math.ceil(phase.seconds))}{' at most' if phase.at_most else ''}"
 
 
@@ -92,7 +95,7 @@ def _operations(plan: Plan) -> list[RenderableType]:
             [_cost("GET (reads)", reads), _cost("PUT (writes)", writes)],
         ),
         Text(
-            "Expected if the wanted rate is held and nothing is sent again; bytes are rough.",
+            "Expected at the wanted rate without retries; bytes are estimates.",
             style="dim",
         ),
     ]
@@ -119,11 +122,11 @@ def _transactions(plan: Plan) -> list[tuple[Cell, ...]]:
             f"{number(writes.requests)} writes, {plan.loading_requests:,} to load, "
             f"{plan.table_requests:,} for the tables"
         )
-    most = "any number: neither the rate nor the cost is limited"
+    most = "unlimited: the plan has neither a rate nor a budget"
     if not math.isinf(plan.most_transactions):
-        most = f"{number(plan.most_transactions)}, every retry included"
+        most = f"{number(plan.most_transactions)}, with every possible retry"
         if plan.budget == plan.most_transactions:
-            most = f"{plan.budget:,}, which is limits.billable_transactions and ends the run"
+            most = f"{plan.budget:,} (limits.billable_transactions), where the run ends"
     return [
         (Text("expected", style="dim"), expected),
         (Text("at most", style="dim"), most),

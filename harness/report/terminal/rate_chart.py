@@ -1,4 +1,4 @@
-"""The course of a run: entities a second as a chart, what was throttled, and what was gone."""
+"""Entities/s over time as a chart of characters, with throttling and outages below it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.measure.over_time import SeriesPart
-from harness.measure.record import RunRecord
-from harness.report.drawing import chart, columns
-from harness.report.page import Page, grid
-from harness.report.reading import shown_gaps, throttling
-from harness.report.words import counted, duration, number
+from harness.measure.figures import counted, duration, number
+from harness.measure.record.over_time import SeriesPart
+from harness.measure.record.record import RunRecord
+from harness.report.sentences import shown_gaps
+from harness.report.terminal.drawing import chart, columns
+from harness.report.terminal.page import Page
 
 _HEIGHT = 3
 _THROTTLED = "throttled"
-_GONE = "gone"
+_OUTAGE = "outage"
 
 
-def course(record: RunRecord, page: Page) -> RenderableType:
-    """Entities a second over the whole time under load, the measured window marked."""
+def rate_chart(record: RunRecord, page: Page) -> RenderableType:
+    """Entities/s over the time under load; a heavy axis marks the measured window."""
     series = record.series
     top = number(max(point.entities for point in series))
     margin = max(len(top), len(_THROTTLED)) + 1
@@ -47,7 +47,7 @@ def course(record: RunRecord, page: Page) -> RenderableType:
         spans = [range(began + gap.start_s, began + gap.start_s + gap.length_s) for gap in gaps]
         inside = [any(_meets(series[place], spans) for place in group) for group in groups]
         drawn = "".join(page.glyphs.levels[-1] if gone else " " for gone in inside)
-        lines.append(_line(_GONE, margin, Text(drawn, style="yellow")))
+        lines.append(_line(_OUTAGE, margin, Text(drawn, style="yellow")))
     length = sum(point.width_s for point in series)
     ends = duration(length)
     middle = f"{page.glyphs.inside * 2} measured {counted(record.measured_s, 'second')}"
@@ -57,14 +57,8 @@ def course(record: RunRecord, page: Page) -> RenderableType:
     return page.section("entities/s over time", *lines)
 
 
-def throttled(record: RunRecord, page: Page) -> list[RenderableType]:
-    """When throttling came and how long it lasted; nothing where it did not."""
-    rows = [(Text(name, style="dim"), text) for name, text in throttling(record)]
-    return [page.section("throttling", grid(rows))] if rows else []
-
-
 def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
-    """Whether a point's seconds meet one of ``spans``, UTC."""
+    """True where the seconds of a point overlap one of ``spans``, UTC."""
     return any(point.t < span.stop and span.start < point.t + point.width_s for span in spans)
 
 

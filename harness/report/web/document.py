@@ -1,4 +1,4 @@
-"""The pages: a report that is one file and opens offline, and the shell of the live page."""
+"""The pages: the report, which is one file and opens offline, and the shell of the live page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import hashlib
 import json
 from typing import Any
 
-from harness.measure.record import RunRecord
+from harness.measure.record.record import RunRecord
+from harness.report.names import printable
+from harness.report.web.charts import charts
 from harness.report.web.layout import SECTIONS
+from harness.report.web.parts import parts
 from harness.report.web.rendering import page_css, page_js, plotly_js, render
-from harness.report.web.update import update
-from harness.report.words import printable
 
 _STYLE = "style-src 'unsafe-inline'"
 """Bars have their widths, and charts their style, in attributes."""
@@ -19,15 +20,27 @@ _IMAGES = "img-src data: blob:"
 """A chart that is saved as a picture."""
 
 
-def document(record: RunRecord) -> str:
-    """``report.html`` of ``record``: everything is in it, and it asks nobody for anything.
+def update(record: RunRecord, *, live: bool) -> dict[str, dict[str, Any]]:
+    """What a page shows now: HTML of the parts and figures of the charts, by id of the element.
 
-    Without scripts the verdict and the tables are there; only the charts are not.
+    The content is JSON and bounded in size. Elements without content are left out.
+
+    Args:
+        record: The run so far.
+        live: Whether the run is in progress.
+    """
+    return {"parts": dict(parts(record, live=live)), "charts": charts(record)}
+
+
+def document(record: RunRecord) -> str:
+    """``report.html`` of ``record``: one file that loads nothing else.
+
+    Without scripts it still shows the verdict and the tables, but no charts.
     """
     shown = update(record, live=False)
-    charts = shown["charts"]
-    scripts = [plotly_js(), page_js()] if charts else []
-    known = {*shown["parts"], *charts}
+    figures = shown["charts"]
+    scripts = [plotly_js(), page_js()] if figures else []
+    known = {*shown["parts"], *figures}
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
     return render(
         "document.html",
@@ -36,7 +49,7 @@ def document(record: RunRecord) -> str:
         "base-uri 'none'; form-action 'none'",
         css=page_css(),
         scripts=scripts,
-        charts=embedded(charts),
+        charts=embedded(figures),
         sections=SECTIONS,
         known=known,
         parts=shown["parts"],
@@ -54,15 +67,14 @@ def live_page(
     style: str = "page.css",
     back: str = "../",
 ) -> str:
-    """The shell of the live page: it asks for ``data`` and shows it.
+    """The shell of the live page, which polls ``data`` and shows it.
 
     Args:
-        data: Where an `update` is, with ``state``, ``sentence`` and ``run_id`` beside it. This and
-            the others are relative addresses.
-        plotly: Where `plotly_js` is.
-        script: Where `page_js` is.
-        style: Where `page_css` is.
-        back: Where Locust's own page is.
+        data: Relative address of an `update` with ``state``, ``sentence`` and ``run_id``.
+        plotly: Relative address of `plotly_js`.
+        script: Relative address of `page_js`.
+        style: Relative address of `page_css`.
+        back: Relative address of Locust's own page.
     """
     return render(
         "live.html",
@@ -79,7 +91,7 @@ def live_page(
 
 
 def embedded(content: Any) -> str:
-    """``content`` as JSON inside a page: no sign in it can end its element or a line."""
+    """``content`` as JSON for a script element, which no character of it can end."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

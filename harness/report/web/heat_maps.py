@@ -1,14 +1,14 @@
-"""Charts with time across and a colour for how much: keys, and latencies."""
+"""Heat maps over time: entities and throttling by key range, operations by latency."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
-from harness.measure.over_time import HeatPart, KeyRangePart, LatencyCoursePart, counts_of
-from harness.measure.record import RunRecord
-from harness.report.web.cell import short
-from harness.report.web.percentiles import percentiles
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart, counts_of
+from harness.measure.record.record import RunRecord
+from harness.report.names import partition_name
 from harness.report.web.plotting import (
     AMBER,
     RED,
@@ -20,7 +20,7 @@ from harness.report.web.plotting import (
     moment,
     plain,
 )
-from harness.report.words import partition_name
+from harness.report.web.tables import short
 
 _NAME_WIDTH = 18
 _ROW_PX = 14
@@ -126,6 +126,29 @@ def _heat(
     height = min(max(len(rows) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
     keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
     return figure(record, title, [trace], "key range", yaxis=keys, shaded=False, height=height)
+
+
+def percentiles(part: LatencyCoursePart, q: float) -> list[float | None]:
+    """The ``q``-th percentile of each column in milliseconds; None where a column is empty.
+
+    A percentile is the upper bound of the row that it falls into: it exceeds the true one by less
+    than the height of a row.
+
+    Args:
+        part: Operations by latency and time.
+        q: From 0 to 100.
+    """
+    by_column = zip(*(counts_of(row) for row in part.rows), strict=True)
+    return [_percentile(column, part.bounds_ms, q) for column in by_column]
+
+
+def _percentile(counts: tuple[int, ...], bounds_ms: tuple[float, ...], q: float) -> float | None:
+    total = sum(counts)
+    if not total:
+        return None
+    rank = max(1, math.ceil(q / 100 * total))
+    upto = itertools.accumulate(counts)
+    return next(bound for bound, count in zip(bounds_ms, upto, strict=True) if count >= rank)
 
 
 def _covered(record: RunRecord, part: HeatPart | LatencyCoursePart) -> list[int]:

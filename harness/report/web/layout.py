@@ -1,4 +1,4 @@
-"""Which parts and charts stand where: the same on the live page and in a report."""
+"""The order of parts and charts, the same on the live page and in a report."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Block:
     Attributes:
         id: As `parts` and `charts` name it.
         title: Above it; empty where it has its own.
-        reads: How it is to be read, in a line.
-        half: Whether two of them stand side by side where there is room.
-        folded: Whether it is opened by the reader.
+        reads: How to read it, in a line.
+        half: Whether two of them share a row where there is room.
+        folded: Whether it is collapsed at first.
     """
 
     id: str
@@ -58,29 +58,30 @@ SECTIONS = (
             Block(id="chart-rate"),
             Block(
                 id="chart-heat",
-                reads="A line is a hot key, a diagonal an append-only key, an even field a good "
-                "spread.",
+                reads="A horizontal line is a hot key, a diagonal is an append-only key, an even "
+                "area is an even spread.",
             ),
             Block(id="chart-throttling"),
             Block(
                 id="chart-refused",
-                reads="Where throttling fell: compare with the map of entities above.",
+                reads="The key ranges that were throttled. Compare with the map of entities above.",
             ),
             Block(id="course", title="Throttling"),
             Block(
                 id="chart-service",
-                reads="From the first attempt's leaving to the whole answer, retries included. The "
-                "colour is how many operations took so long; its steps are powers of ten.",
+                reads="From the first attempt to the complete answer, retries included. The colour "
+                "shows the number of operations on a logarithmic scale.",
                 half=True,
             ),
             Block(
                 id="chart-response",
-                reads="From the moment an operation was due: what the application would have felt.",
+                reads="From the moment an operation was due to its complete answer: what an "
+                "application would see.",
                 half=True,
             ),
             Block(
                 id="chart-backlog",
-                reads="A backlog that grows: more is due than is sent.",
+                reads="A growing backlog: operations become due faster than they are sent.",
                 half=True,
             ),
             Block(id="chart-generator", half=True),
@@ -107,7 +108,7 @@ SECTIONS = (
             Block(id="audit", title="Audit", half=True),
             Block(id="generator", title="Generator and cost", half=True),
             Block(id="machine", title="Machine and versions", half=True),
-            Block(id="profile", title="Profile, as it was resolved", folded=True),
+            Block(id="profile", title="Resolved profile", folded=True),
         ),
     ),
 )

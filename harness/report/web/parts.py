@@ -1,45 +1,69 @@
-"""The parts of a page about a run, as HTML by the id of their element; none is empty."""
+"""The parts of a page about a run as HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from harness.measure.record import RunRecord
+from harness.measure.figures import counted, percent
+from harness.measure.record.record import RunRecord
 from harness.model.target import EndpointKind
-from harness.report.rates import predicted_shares
-from harness.report.reading import (
+from harness.report.columns import (
+    POINTER_COLUMNS,
+    RESPONSE_COLUMNS,
+    SCAN_COLUMNS,
+    STEP_COLUMNS,
+    referred,
+    response_counts,
+    scanning,
+)
+from harness.report.names import printable
+from harness.report.predicted_shares import predicted_shares
+from harness.report.sentences import (
     RELY_NOT,
+    WHOLE_SEARCH,
     advised,
     alarms,
-    attempts_shares,
     attempts_words,
+    audit_examples,
+    audited,
     cost,
+    found,
     limited_by,
     measured,
     result_words,
-    scans,
+    setup,
+    step_result,
     throttling,
 )
-from harness.report.search import figures, found, step_result
-from harness.report.stored import MOST_EXAMPLES, audited, names_of
-from harness.report.stressed import stressed
-from harness.report.web.account import account, key_figures, operations
-from harness.report.web.cell import Cell, cells, named
-from harness.report.web.partitions import most_throttled, partitions
+from harness.report.web.key_figures import key_figures
 from harness.report.web.rendering import render
-from harness.report.web.settings import settings
-from harness.report.words import counted, percent, printable
+from harness.report.web.tables import (
+    Cell,
+    account,
+    cells,
+    figure_cell,
+    most_throttled,
+    named,
+    operations,
+    partitions,
+    table_html,
+)
 
+_OWN_TEXTS = ("name", "question")
 _TONES = {"within_target": "good", "throttled": "bad"}
 _HOLDS = {True: ("✓ holds", "good"), False: ("✗ fails", "bad"), None: ("? not known", "warn")}
 
 
 def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
-    """The HTML of every part that ``record`` has something to show in.
+    """The HTML of every part by the id of its element; empty parts are left out.
 
     Args:
-        record: The run, or what is known of it so far.
-        live: Whether the run goes on.
+        record: The run so far.
+        live: Whether the run is in progress.
     """
     makers: dict[str, Callable[[], str]] = {
         "head": lambda: _head(record),
@@ -73,7 +97,7 @@ def _head(record: RunRecord) -> str:
         "head.html",
         name=printable(str(profile.get("name", "run"))),
         question=printable(str(profile.get("question", ""))),
-        facts=_shown(stressed(record)),
+        facts=_shown(setup(record)),
     )
 
 
@@ -124,26 +148,20 @@ def _search(record: RunRecord, *, live: bool) -> str:
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows = []
     for place, step in enumerate(part.steps, 1):
-        wanted, achieved, *others = figures(step)
-        result = step_result(step.failed, confirming=step.confirming)
-        passed = step.failed is None
+        result = printable(step_result(step.failed, confirming=step.confirming))
+        wanted, achieved, *others = (figure_cell(column, step) for column in STEP_COLUMNS)
         rows.append(
             [
                 Cell(text=str(place), tone="faint"),
-                Cell(text=printable(result), tone="good" if passed else "bad"),
-                Cell(text=wanted),
-                Cell(text=achieved, share=step.achieved_per_s / highest),
-                *cells(others),
+                Cell(text=result, tone="good" if step.failed is None else "bad"),
+                wanted,
+                dataclasses.replace(achieved, share=step.achieved_per_s / highest),
+                *others,
             ]
         )
-    headers = [
-        "step", "result", "wanted entities/s", "achieved", "throttled", "p99 ms", "held",
-        "billable",
-    ]  # fmt: skip
-    note = "All other sections are about the whole search, its failed steps included."
-    # What was found is not told before all is.
-    notes = [note] if live else [printable(found(part)), note]
-    return render("table.html", headers=headers, rows=rows, left=2, notes=notes)
+    # The result is known only at the end of the search.
+    notes = [WHOLE_SEARCH] if live else [printable(found(part)), WHOLE_SEARCH]
+    return table_html(["step", "result"], STEP_COLUMNS, rows, notes)
 
 
 def _predicted(record: RunRecord) -> str:
@@ -164,43 +182,41 @@ def _predicted(record: RunRecord) -> str:
 
 
 def _scans(record: RunRecord) -> str:
-    rows = [[named(name), *cells(texts)] for name, *texts in scans(record)]
-    headers = ["query", "entities scanned", "returned", "of the scanned", "count"]
-    return render("table.html", headers=headers, rows=rows, left=1) if rows else ""
+    rows = [
+        [named(part.kind), *(figure_cell(column, part) for column in SCAN_COLUMNS)]
+        for part in scanning(record)
+    ]
+    return table_html(["query"], SCAN_COLUMNS, rows)
 
 
 def _attempts(record: RunRecord) -> str:
     rows = [
-        [named(name), Cell(text=f"{count:,}"), Cell(text=percent(share), share=share)]
-        for name, count, share in attempts_shares(record)
+        [named(row.name), *(figure_cell(column, row) for column in RESPONSE_COLUMNS)]
+        for row in response_counts(record)
     ]
-    headers = ["answered by", "attempts", "share"]
     notes = [printable(sentence) for sentence in attempts_words(record)]
-    return render("table.html", headers=headers, rows=rows, left=1, notes=notes)
+    return table_html(["response"], RESPONSE_COLUMNS, rows, notes)
 
 
 def _pointers(record: RunRecord) -> str:
     rows = [
         [
             named(part.table),
-            named(names_of(part)),
-            *cells([f"{part.rows:,}", f"{part.dangling:,}", f"{part.unnamed:,}"]),
+            named(referred(part)),
+            *(figure_cell(column, part) for column in POINTER_COLUMNS),
         ]
         for part in record.pointers
     ]
-    headers = ["index table", "names rows of", "rows", "naming none", "unnamed there"]
-    return render("table.html", headers=headers, rows=rows, left=2) if rows else ""
+    return table_html(["index table", "refers to"], POINTER_COLUMNS, rows)
 
 
 def _audit(record: RunRecord) -> str:
-    if (part := record.audit) is None:
-        return ""
-    examples = [("such as", example) for example in part.examples[:MOST_EXAMPLES]]
-    return _facts([*audited(part), *examples])
+    part = record.audit
+    return "" if part is None else _facts([*audited(part), *audit_examples(part)])
 
 
 def _profile(record: RunRecord) -> str:
-    return "\n".join(map(printable, settings(record.profile).splitlines()))
+    return "\n".join(map(printable, profile_text(record.profile).splitlines()))
 
 
 def _machine(record: RunRecord) -> list[tuple[str, str]]:
@@ -218,3 +234,41 @@ def _facts(rows: Sequence[tuple[str, str]]) -> str:
 
 def _shown(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(printable(name), printable(text)) for name, text in rows]
+
+
+def profile_text(profile: Mapping[str, Any]) -> str:
+    """The settings of a resolved profile that have a value, in the form of TOML.
+
+    Args:
+        profile: As records hold it.
+    """
+    return "\n".join(_lines({k: v for k, v in profile.items() if k not in _OWN_TEXTS}, ""))
+
+
+def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
+    own, tables = [], []
+    for name, value in table.items():
+        whole = f"{path}.{name}" if path else name
+        if isinstance(value, Mapping):
+            tables.append((f"[{whole}]", whole, value))
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            tables += [(f"[[{whole}]]", whole, one) for one in value]
+        elif value is not None:
+            own.append(f"{name} = {_value(value)}")
+    yield from own
+    for heading, whole, inner in tables:
+        lines = list(_lines(inner, whole))
+        if lines and lines[0]:
+            yield from ("", heading)
+        yield from lines
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        pairs = (f"{name} = {_value(inner)}" for name, inner in value.items() if inner is not None)
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""What all charts share: plain dicts as plotly.js reads them, times, colours, and safe texts.
+"""What all charts share: figures as plotly.js reads them, times, colours, and safe texts.
 
-Colours of lines are seen on light and on dark. Those of texts, grids and heat maps are put in by
-the page, by the reader's colour scheme: a heat map names its scale in ``meta``.
+Colours of lines are visible on light and dark pages. The page sets the colours of texts, grids and
+heat maps by the reader's colour scheme: a heat map names its scale in ``meta``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from harness.measure.record import RunRecord
-from harness.report.reading import shown_gaps
+from harness.measure.record.record import RunRecord
+from harness.report.sentences import shown_gaps
 
 Figure = dict[str, Any]
 """``data`` and ``layout`` of plotly.js."""
@@ -27,17 +27,17 @@ _MARGIN = {"l": 64, "r": 24, "t": 56, "b": 44}
 
 
 def plain(text: str) -> str:
-    """``text`` as plotly.js shows it literally; it would take ``<b>`` and the like as marks."""
+    """``text`` escaped for plotly.js, which would interpret ``<b>`` and other tags."""
     return html.escape(text, quote=False)
 
 
 def moment(utc_s: float) -> int:
-    """UTC seconds as a time axis has them."""
+    """UTC seconds in the unit of a time axis."""
     return round(utc_s * 1000)
 
 
 def hover(value: str, extra: str = "") -> str:
-    """What is shown beside the pointer: the time, and a value with its unit."""
+    """The text beside the pointer: the time, and a value with its unit."""
     return f"{_AT}<br>{value}<extra>{extra}</extra>"
 
 
@@ -162,7 +162,7 @@ def _shades(record: RunRecord) -> list[dict[str, Any]]:
         began = record.series[0].t
         shades += [
             _shade(began + gap.start_s, began + gap.start_s + gap.length_s,
-                   "rgba(217,144,26,0.25)", "gone", "top left")
+                   "rgba(217,144,26,0.25)", "outage", "top left")
             for gap in shown_gaps(record)
         ]  # fmt: skip
     return shades

@@ -1,6 +1,6 @@
-"""What a run without -H stresses: an Azurite of its own, and on demand a gateway before it.
+"""The servers that a run without ``-H`` starts: Azurite and, with ``--throttling``, a gateway.
 
-Both run in sessions of their own, die with the harness, and are stopped last.
+Both run in sessions of their own, end with the harness, and are stopped last.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import atexit
 
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
-from harness.endpoint.connection import Endpoint, behind_gateway, emulator_endpoint
+from harness.endpoint.endpoint import Endpoint, behind_gateway, emulator_endpoint
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 
 
 class Children:
-    """The processes that the harness started for itself.
+    """The embedded servers.
 
     Attributes:
-        gateway: The gateway before Azurite, where there is one.
+        gateway: The gateway before Azurite; None without one.
     """
 
     def __init__(self) -> None:
@@ -26,21 +26,21 @@ class Children:
 
     @property
     def started(self) -> bool:
-        """True where there is something to be stopped."""
+        """True if Azurite was started."""
         return self._azurite is not None
 
     def start(self, throttling: str | None) -> Endpoint:
-        """Start them, and give the endpoint that they are.
+        """Start the servers, and return the endpoint of a run.
 
         Args:
-            throttling: Name or file of the limits that a gateway shall hold; None is no gateway.
+            throttling: Name or file of the gateway's limits; None starts no gateway.
 
         Raises:
-            SetupError: one of them does not start, or the limits are wrong.
+            SetupError: a server does not start, or the limits are invalid.
         """
         limits = None if throttling is None else limits_path(throttling)
         if limits is not None:
-            # Before anything is started, whatever is wrong with them is said.
+            # Checks the limits before anything is started.
             load_limits(limits)
         atexit.register(self.stop)
         self._azurite = start_azurite()
@@ -52,7 +52,7 @@ class Children:
         return behind_gateway(emulator_endpoint(self.gateway.url))
 
     def stop(self) -> None:
-        """Stop them, the gateway first. A second call does nothing."""
+        """Stop the servers, the gateway first. A second call does nothing."""
         if self.gateway is not None:
             self.gateway.stop()
             self.gateway = None

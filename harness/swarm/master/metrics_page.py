@@ -1,34 +1,34 @@
-"""What the metrics page shows of the conductor's current or last run."""
+"""The current or last run as the metrics page exposes it."""
 
 from __future__ import annotations
 
 import datetime as dt
 
 from harness import __version__
-from harness.measure.record import RunRecord
+from harness.measure.record.record import RunRecord
 from harness.metrics.course import LoadState, RunCourse
 from harness.metrics.exposition import Exposed
 from harness.model.target import targets_for
-from harness.profile.pace import scheduled
-from harness.swarm.conductor import Conductor
-from harness.swarm.run import Phase, Run
+from harness.profile.build.pace import scheduled
+from harness.swarm.master.conductor import Conductor
+from harness.swarm.master.master_run import MasterRun, Phase
 
 _PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
 def exposed(conductor: Conductor) -> Exposed | None:
-    """The current or last run, or None before the first."""
+    """Return the current or last run; None before the first."""
     run = conductor.run
     if run is None:
         return None
     plan = run.plan
     record = conductor.record
-    # No rate is exported but those of key ranges, so that no window is needed.
-    snapshot = run.shown(run.ledger.snapshot(start=0, end=0, latencies=False))
+    # Only the rates of key ranges are exposed, and these need no window.
+    snapshot = run.redacted(run.ledger.snapshot(start=0, end=0, latencies=False))
     return Exposed(
         run_id=plan.run_id,
         snapshot=snapshot,
-        # Reports come every second: of the last one only a part is known.
+        # Reports come every second, so the counts of the last second are incomplete.
         counted_until_s=int(conductor.clock()) - 1,
         course=_course(run, record if record and record.run_id == plan.run_id else None),
         load=LoadState(
@@ -57,8 +57,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
     )
 
 
-def _course(run: Run, record: RunRecord | None) -> RunCourse:
-    """How far ``run`` has come; ``record`` is its own, once it is judged."""
+def _course(run: MasterRun, record: RunRecord | None) -> RunCourse:
     phase = run.phase.name.lower()
     if record is None:
         return RunCourse(phases=_PHASES, phase=phase, started_s=run.started_s, window=run.window)

@@ -1,7 +1,7 @@
-"""Leads the search for the highest sustainable rate: the one way back from what was measured.
+"""Runs the search for the highest sustainable rate under load.
 
-Every step is a rate that all workers hold from an agreed instant on. It is looked at over whole
-UTC seconds, when the reports of all workers about them have come.
+In every step all workers hold one rate from an agreed time on. The step is judged by whole UTC
+seconds, when the reports of all workers about these seconds have come.
 """
 
 from __future__ import annotations
@@ -10,35 +10,42 @@ import dataclasses
 import math
 from typing import Self
 
-from harness.measure.bottleneck import GROWN_FROM, limit_of
-from harness.measure.findings import SearchPart, StepPart
-from harness.measure.latency import LatencyHistogram, LatencyView
-from harness.swarm.narrator import Narrator
-from harness.swarm.run import Run
-from harness.swarm.sharing import NOTICE_S, Sharing
-from harness.workload.search import Found, Search
-from harness.workload.steps import Limit, SearchBounds, Step, StepOutcome, TakenStep
+from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.record.findings import SearchPart, StepPart
+from harness.measure.record.record import LatencyPart
+from harness.measure.verdict.bottleneck import GROWN_FROM, limit_of
+from harness.swarm.master.console_messages import ConsoleMessages
+from harness.swarm.master.master_run import MasterRun
+from harness.swarm.master.sharing import NOTICE_S, Sharing
+from harness.workload.load.search import (
+    Limit,
+    SearchBounds,
+    SearchResult,
+    Step,
+    StepOutcome,
+    StepSearch,
+    TakenStep,
+)
 
 _REPORTED_S = 2.5
-"""Reports of a second have come so much later."""
+"""Delay after which the reports about a second have come."""
 _ON_TIME_S = 0.1
-"""So little behind its schedule on average, a generator sends no bursts."""
+"""A mean delay behind the schedule below which the generator sends no bursts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Latencies:
-    """All latencies of a run up to some instant."""
+    """The cumulated latencies of a run at one time."""
 
     service: LatencyHistogram
     response: LatencyHistogram
 
     @classmethod
-    def of(cls, run: Run) -> Self:
-        """Up to now."""
+    def of(cls, run: MasterRun) -> Self:
         return cls(run.ledger.overall("service"), run.ledger.overall("response"))
 
-    def since(self, before: _Latencies | None) -> tuple[LatencyView | None, LatencyView | None]:
-        """What came between ``before`` and this; None of it is all."""
+    def since(self, before: _Latencies | None) -> tuple[LatencyPart | None, LatencyPart | None]:
+        """Service and response latency since ``before``; since the beginning if that is None."""
         if before is None:
             return self.service.view(), self.response.view()
         return (
@@ -48,12 +55,13 @@ class _Latencies:
 
 
 @dataclasses.dataclass(slots=True)
-class _Now:
-    """The step that is being taken. Seconds are UTC, whole ones.
+class _CurrentStep:
+    """The step that is held now. Seconds are whole UTC seconds.
 
     Attributes:
-        before: All latencies up to ``start``; None before it.
-        after: The same up to ``end``.
+        spent: Billable transactions of the run when the step began.
+        before: The latencies at ``start``; None before it.
+        after: The latencies at ``end``; None before it.
     """
 
     step: Step
@@ -64,114 +72,107 @@ class _Now:
     after: _Latencies | None = None
 
 
-class Searching:
+class RateSearch:
     """One search.
 
     Args:
-        run: The run it is.
-        sharing: Tells the workers their rate.
-        narrator: Says each step.
+        run: The run, which keeps the result so far.
+        sharing: Sends the workers their rate.
+        messages: Shows each step.
         bounds: What is searched.
     """
 
     def __init__(
-        self, run: Run, sharing: Sharing, narrator: Narrator, bounds: SearchBounds
+        self, run: MasterRun, sharing: Sharing, messages: ConsoleMessages, bounds: SearchBounds
     ) -> None:
         self._run = run
         self._sharing = sharing
-        self._narrator = narrator
+        self._messages = messages
         self._bounds = bounds
-        self._search = Search(bounds)
-        self._now: _Now | None = None
+        self._search = StepSearch(bounds)
+        self._current: _CurrentStep | None = None
 
     def step(self, now_s: float) -> bool:
-        """Go on; whether the search is over. What is known is kept in the run at any time.
-
-        Args:
-            now_s: UTC seconds.
-        """
-        now = self._now
-        if now is None:
+        """Continue the search at ``now_s``, UTC; return whether it is over."""
+        current = self._current
+        if current is None:
             return self._begin(now_s)
-        # Latencies are cumulated: those of a step are what was added in it.
-        if now.before is None and now_s >= now.start + 1.0:
-            now.before = _Latencies.of(self._run)
-        if now.after is None and now_s >= now.end + 1.0:
-            now.after = _Latencies.of(self._run)
-        if now_s < now.end + _REPORTED_S:
+        # Latencies are cumulated: those of a step are a difference.
+        if current.before is None and now_s >= current.start + 1.0:
+            current.before = _Latencies.of(self._run)
+        if current.after is None and now_s >= current.end + 1.0:
+            current.after = _Latencies.of(self._run)
+        if now_s < current.end + _REPORTED_S:
             return False
-        taken = self._search.note(self._outcome(now))
-        self._narrator.step_taken(taken)
+        taken = self._search.note(self._outcome(current))
+        self._messages.search_step_ends(taken)
         return self._begin(now_s)
 
     def _begin(self, now_s: float) -> bool:
         step = self._search.next()
         self._run.search = self._found(step, "the run was ended")
-        # For those who look on meanwhile.
         self._run.search_so_far = self._found(step, "the search goes on")
-        if isinstance(step, Found):
+        if isinstance(step, SearchResult):
             return True
         from_s = now_s + NOTICE_S
         self._sharing.hold(from_s, step.rate_per_s)
         start = math.ceil(from_s + step.settle_s)
-        self._now = _Now(
+        self._current = _CurrentStep(
             step=step,
             start=start,
             end=start + math.ceil(step.hold_s),
             spent=self._run.billable_transactions,
         )
-        self._narrator.step_begins(step, from_s)
+        self._messages.search_step_begins(step, from_s)
         return False
 
-    def _found(self, step: Step | Found, if_not: str) -> SearchPart:
-        """What was found, or would be if no step followed; then ``if_not`` says why."""
-        return part_of(step if isinstance(step, Found) else self._search.ended(if_not))
+    def _found(self, step: Step | SearchResult, if_not: str) -> SearchPart:
+        """The result, or the result if no step followed, for the reason ``if_not``."""
+        return part_of(step if isinstance(step, SearchResult) else self._search.ended(if_not))
 
-    def _outcome(self, now: _Now) -> StepOutcome:
-        """What was seen while the step was looked at."""
-        run, seconds = self._run, now.end - now.start
-        snapshot = run.ledger.snapshot(start=now.start, end=now.end)
-        points = [point for point in snapshot.series if now.start <= point.second < now.end]
+    def _outcome(self, current: _CurrentStep) -> StepOutcome:
+        """What was measured while the step was held."""
+        run, seconds = self._run, current.end - current.start
+        snapshot = run.ledger.snapshot(start=current.start, end=current.end)
+        points = [point for point in snapshot.series if current.start <= point.second < current.end]
         attempts = sum(point.attempts for point in points)
-        throttled = sum(
-            point.throttled_503 + point.throttled_500 + point.throttled_429 for point in points
-        )
-        service, response = (now.after or _Latencies.of(run)).since(now.before)
+        throttled = sum(point.throttled for point in points)
+        service, response = (current.after or _Latencies.of(run)).since(current.before)
         outcome = StepOutcome(
-            wanted_per_s=now.step.rate_per_s,
+            wanted_per_s=current.step.rate_per_s,
             achieved_per_s=sum(point.entities for point in points) / seconds,
             throttled_ratio=throttled / attempts if attempts else 0.0,
-            p99_ms=None if response is None else response.p99_s * 1000.0,
+            p99_ms=None if response is None else response.p99,
             client_limited=False,
             endpoint_limited=self._slow(service),
-            billable_transactions=run.billable_transactions - now.spent,
+            billable_transactions=run.billable_transactions - current.spent,
             seconds=float(seconds),
         )
         failed = self._bounds.failed(outcome)
-        # What was refused although it was sent on time was not refused for a busy machine.
+        # Throttling of operations that left on time is not the fault of a busy generator.
         fine = failed is None or (failed is Limit.THROTTLED and _on_time(service, response))
-        generator = run.generator.view(now.start, now.end)
+        generator = run.generator.view(current.start, current.end)
         limited = limit_of(generator, run.endpoint.kind, held=fine) is not None
         return dataclasses.replace(outcome, client_limited=limited)
 
-    def _slow(self, service: LatencyView | None) -> bool:
-        """Whether the endpoint took too long, or longer than it does under little load."""
+    def _slow(self, service: LatencyPart | None) -> bool:
+        """Whether the latency was above the limit, or much higher than under little load."""
         if service is None:
             return True
         light_s = self._run.light_latency_s
-        grew = light_s is not None and service.total_s / service.count > light_s * GROWN_FROM
-        return grew or service.p99_s * 1000.0 > self._bounds.most_p99_ms
+        grew = light_s is not None and service.mean / 1000 > light_s * GROWN_FROM
+        return grew or service.p99 > self._bounds.most_p99_ms
 
 
-def _on_time(service: LatencyView | None, response: LatencyView | None) -> bool:
-    """Whether operations left when they were due: what response latency has more than service."""
+def _on_time(service: LatencyPart | None, response: LatencyPart | None) -> bool:
+    """Whether operations left when they were due: response latency minus service latency."""
     if service is None or response is None:
         return False
-    return response.total_s / response.count - service.total_s / service.count < _ON_TIME_S
+    return (response.mean - service.mean) / 1000 < _ON_TIME_S
 
 
-def part_of(found: Found) -> SearchPart:
-    """What a search found, for the record."""
+def part_of(found: SearchResult) -> SearchPart:
+    """Convert the result of a search for the record."""
     return SearchPart(
         rate_per_s=found.rate_per_s,
         at_least=found.at_least,

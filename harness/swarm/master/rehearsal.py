@@ -1,7 +1,7 @@
-"""The gateway's truth beside the record of a run: two counts of the same requests.
+"""Compares the counts of the embedded gateway with the record of a run.
 
-The gateway counted what it answered, the harness what it was answered. Loading is not in the
-record's counts, so the page is read when the load begins and when it is over.
+The gateway counts its responses, the harness the responses that it received. The record does not
+count loading, so the gateway's counts are read when the load begins and when it is over.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ import dataclasses
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
 from harness.gateway.process import GatewayProcess
-from harness.gateway.truth import OTHER
 from harness.measure.figures import counted
-from harness.measure.record import RunRecord
+from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
-from harness.model.operation import WHOLE_TABLE
+from harness.model.operation import FOLDED, WHOLE_TABLE
 
 NO_ANSWER = "no whole answer"
 _SHOWN = 24
 
 Counts = collections.Counter[tuple[str, str]]
-"""Requests by partition and status."""
+"""Number of requests by partition and status."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Requests of one partition with one status, by both counts."""
+    """Both counts of one partition and one status."""
 
     partition: str
     status: str
@@ -38,44 +37,33 @@ class Compared:
 
 
 class Rehearsal:
-    """One run through the harness's own gateway.
+    """One run through the embedded gateway.
 
     Args:
         gateway: The gateway.
-        table: The table that the run stresses.
-        endings: Endings of the names of all its tables.
-        name: How the record calls a partition.
+        table: Name of the stressed table.
+        suffixes: Suffixes of the names of all tables.
+        name: Returns the name of a partition in the record.
     """
 
     def __init__(
         self,
         gateway: GatewayProcess,
         table: str,
-        endings: Iterable[str] = ("",),
+        suffixes: Iterable[str] = ("",),
         name: Callable[[str], str] = str,
     ) -> None:
         self._gateway = gateway
         self._name = name
-        self._tables = {table + ending: ending for ending in endings}
+        self._tables = {table + suffix: suffix for suffix in suffixes}
         self._before = Counts()
         self._after = Counts()
         self._moves: list[dict[str, Any]] = []
         self._began_s = 0.0
         self._problem = ""
 
-    @classmethod
-    def of(
-        cls,
-        gateway: GatewayProcess | None,
-        table: str,
-        endings: Iterable[str],
-        name: Callable[[str], str],
-    ) -> Self | None:
-        """One through ``gateway``; None where there is none."""
-        return None if gateway is None else cls(gateway, table, endings, name)
-
     def begin(self, now_s: float) -> None:
-        """The load begins now, UTC seconds."""
+        """The load begins at ``now_s``, UTC."""
         self._before, _ = self._read()
         self._began_s = now_s
 
@@ -88,10 +76,10 @@ class Rehearsal:
         """Both counts, by partition and status."""
         truth, recorded = self._after - self._before, recorded_counts(record)
         shown = {key for key, _ in recorded}
-        # Each count tells other partitions apart once there are more than 200.
+        # Above 200 partitions, gateway and record keep different ones.
         folded: Counts = collections.Counter()
         for (key, status), count in truth.items():
-            folded[key if key in shown else OTHER, status] += count
+            folded[key if key in shown else FOLDED, status] += count
         return [
             Compared(
                 partition=key,
@@ -103,14 +91,15 @@ class Rehearsal:
         ]
 
     def text(self, record: RunRecord) -> str:
-        """What stands below the summary of the run."""
+        """Return the text below the summary of the run."""
         if self._problem:
-            return f"{record.endpoint.described}: no count beside the record: {self._problem}"
+            described = record.endpoint.described
+            return f"{described}: its counts cannot be read: {self._problem}"
         compared = self.compared(record)
         wrong = sum(abs(row.gateway - row.record) for row in compared)
         limits = self._gateway.limits
         lines = [
-            f"{record.endpoint.described}: its own count beside the record",
+            f"{record.endpoint.described}: its own counts and the record",
             f"  held to {limits.partition.entities_per_s:,.0f} entities/s a partition, "
             f"{limits.account.entities_per_s:,.0f} the account",
             f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}",
@@ -129,7 +118,7 @@ class Rehearsal:
         counts = record.counts
         if counts.operations:
             lines.append(f"  {counts.attempts / counts.operations:.3f} attempts an operation")
-        lines += [f"  {_told(move)}" for move in self._moves]
+        lines += [f"  {_move_text(move)}" for move in self._moves]
         return "\n".join(lines)
 
     def _read(self) -> tuple[Counts, list[dict[str, Any]]]:
@@ -140,11 +129,11 @@ class Rehearsal:
             return Counts(), []
         counts = Counts()
         for row in page["counts"]:
-            folded = row["table"] == "" and row["partition"] == OTHER
+            folded = row["table"] == "" and row["partition"] == FOLDED
             if row["table"] in self._tables or folded:
                 key = WHOLE_TABLE if row["partition"] is None else row["partition"]
-                if ending := self._tables.get(row["table"]):
-                    key = f"{ending}/{key}"
+                if suffix := self._tables.get(row["table"]):
+                    key = f"{suffix}/{key}"
                 if not folded:
                     key = self._name(key)
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
@@ -156,13 +145,13 @@ class Rehearsal:
 
 
 def recorded_counts(record: RunRecord) -> Counts:
-    """The record's attempts by partition and status."""
+    """Return the attempts of a record by partition and status."""
     found = Counts()
     parts: list[tuple[str, Mapping[str, int]]] = [
         (part.key, part.attempts_by_status) for part in record.partitions
     ]
     if record.partitions_folded is not None:
-        parts.append((OTHER, record.partitions_folded.attempts_by_status))
+        parts.append((FOLDED, record.partitions_folded.attempts_by_status))
     for key, attempts in parts:
         for name, count in attempts.items():
             status = name.partition(" ")[0]
@@ -170,10 +159,10 @@ def recorded_counts(record: RunRecord) -> Counts:
     return found
 
 
-def _told(move: Mapping[str, Any]) -> str:
+def _move_text(move: Mapping[str, Any]) -> str:
     at = dt.datetime.fromtimestamp(move["at_s"], tz=dt.UTC)
     gone_s = move["until_s"] - move["at_s"]
     return (
         f"partition {move['partition_key']!r} was moved from server {move['from_server']} to "
-        f"{move['to_server']} at {at:%H:%M:%S} UTC, and was gone for {gone_s:g} s"
+        f"{move['to_server']} at {at:%H:%M:%S} UTC and was unavailable for {gone_s:g} s"
     )

@@ -1,4 +1,4 @@
-"""Which workers take part, and what part of the load each has."""
+"""Divides the load of a run among its workers, and collects their last reports."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from locust.env import Environment
 from locust.runners import MasterRunner
 
 from harness.endpoint.clock import Clock
-from harness.swarm.plan import Share
-from harness.swarm.run import Run
-from harness.swarm.worker import SHARE_MESSAGE, STOP_MESSAGE
+from harness.swarm.master.master_run import MasterRun
+from harness.swarm.messages import RunStop, Share, send
 
 GRACE_S = 10.0
 """How long operations in flight may take after the end."""
 REPORTS_WITHIN_S = 15.0
-"""How long the master waits for the workers' last reports."""
+"""How long the master waits for the last reports of the workers."""
 NOTICE_S = 0.5
-"""What changes for all workers at once is announced so long before."""
-_LOOK_EVERY_S = 0.02
+"""Changes that hold for all workers from one moment on are sent this long before it."""
+_POLL_S = 0.02
 
 
 class Sharing:
-    """Divides one run among the workers, again whenever they change.
+    """Divides one run among the workers, again whenever a worker comes or goes.
 
-    The rate follows the workers that are there. The budget of billable transactions is divided
-    once: a worker that comes later has none of it, so that it cannot be exceeded, and no part of
+    The rate is divided among the current workers. The budget of billable transactions is divided
+    once, so that it cannot be exceeded: a worker that comes later gets none of it, and no part of
     the rate.
 
     Args:
         environment: Locust's.
-        run: What is divided.
+        run: The run.
         clock: UTC seconds.
+
+    Attributes:
+        workers: Ids of the workers that take part.
     """
 
-    def __init__(self, environment: Environment, run: Run, clock: Clock) -> None:
+    def __init__(self, environment: Environment, run: MasterRun, clock: Clock) -> None:
         self._environment = environment
         self._run = run
         self._clock = clock
@@ -46,40 +48,44 @@ class Sharing:
         self.workers: list[str] = []
 
     def begin(self) -> list[str]:
-        """The workers that are there at the beginning."""
+        """Take the current workers as those that the run begins with, and return them."""
         self.workers = live_workers(self._environment)
         self._first = frozenset(self.workers)
         return self.workers
 
     def exclude(self, worker: str) -> bool:
-        """Go on without a worker that came late; False where it was there at the beginning."""
+        """Go on without a worker that came late.
+
+        Returns:
+            False if the worker was there at the beginning; it is not excluded then.
+        """
         if worker in self._first:
             return False
         self._excluded.add(worker)
         return True
 
     def grant(self, budgets: list[int | None]) -> None:
-        """Give each worker that is there its part of the budget."""
+        """Give each current worker its part of the budget."""
         self._budgets = dict(zip(self.workers, budgets, strict=True))
 
     def follow(self, now_s: float) -> None:
-        """Share out again if a worker came or went; ``now_s`` is UTC."""
+        """Divide the load again if a worker came or went; ``now_s`` is UTC."""
         workers = self._taking_part()
         if workers != self.workers:
             self.workers = workers
             if self._run.origin_s is not None:
-                # An instant to come, the same for all, so that the whole rate does not drift.
+                # A moment in the future, the same for all, so that the total rate stays exact.
                 self._from_s = now_s + NOTICE_S - self._run.origin_s
             self.share_out()
 
     def hold(self, from_s: float, per_s: float) -> None:
-        """From ``from_s``, UTC, on the rate of all workers together is another."""
+        """Set the total rate of all workers from ``from_s``, UTC, on."""
         assert self._run.origin_s is not None
         self._hold = (from_s - self._run.origin_s, per_s)
         self.share_out()
 
     def share_out(self) -> None:
-        """Tell every worker its part, once it is known when the schedule begins."""
+        """Send every worker its share, if the beginning of the schedule is known."""
         run = self._run
         if run.origin_s is None:
             return
@@ -96,29 +102,32 @@ class Sharing:
                 from_s=self._from_s,
                 hold=self._hold,
                 window=run.window,
-                told_s=self._clock(),
+                sent_s=self._clock(),
             )
-            self._environment.runner.send_message(SHARE_MESSAGE, share.to_message(), worker)
+            send(self._environment.runner, share, worker)
 
     def collect(self, stopped_s: float, hurry: gevent.event.Event) -> None:
-        """Ask every worker for its last report, and wait for them, 15 s at most.
+        """Ask every worker for its last report, and wait for the reports, at most 15 s.
 
         Args:
-            stopped_s: From when on nothing new is sent, UTC seconds.
-            hurry: Set when nothing is to be waited for any more.
+            stopped_s: Nothing that is due from then on is sent, UTC seconds.
+            hurry: Set when the master is to wait no longer.
         """
-        run, runner = self._run, self._environment.runner
-        grace_s = 0.0 if hurry.is_set() else GRACE_S
-        message = {"run_id": run.plan.run_id, "at_s": stopped_s, "grace_s": grace_s}
+        run = self._run
+        stop = RunStop(
+            run_id=run.plan.run_id,
+            at_s=stopped_s,
+            grace_s=0.0 if hurry.is_set() else GRACE_S,
+        )
         run.asked = tuple(self._taking_part())
         for worker in run.asked:
-            runner.send_message(STOP_MESSAGE, message, worker)
+            send(self._environment.runner, stop, worker)
         deadline = self._clock() + REPORTS_WITHIN_S
         while self._clock() < deadline and not hurry.is_set():
             finals = {worker for worker, report in run.reports.items() if report.final}
             if finals.issuperset(run.asked):
                 return
-            gevent.sleep(_LOOK_EVERY_S)
+            gevent.sleep(_POLL_S)
 
     def _taking_part(self) -> list[str]:
         alive = live_workers(self._environment)
@@ -126,7 +135,7 @@ class Sharing:
 
 
 def live_workers(environment: Environment) -> list[str]:
-    """Ids of the workers that take part, in the order in which they came."""
+    """Return the ids of the connected workers, in the order in which they came."""
     runner = environment.runner
     if not isinstance(runner, MasterRunner):
         return ["local"]

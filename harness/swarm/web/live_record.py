@@ -1,7 +1,7 @@
-"""What the web pages show: the current or last run, as a record of the moment.
+"""The current or last run as the web pages show it.
 
-A record is made at most once a second, however many browsers ask; after the run it is the run's
-own, and nothing is made any more.
+A record of a run in progress is built at most once a second, however many browsers ask. After the
+run the pages show the record of the run.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import time
 
 import gevent.lock
 
-from harness.measure.record import RunRecord
-from harness.report.words import counted, duration
-from harness.swarm.conductor import Conductor
-from harness.swarm.run import Phase, Run
+from harness.measure.figures import counted, duration
+from harness.measure.record.record import RunRecord
+from harness.swarm.master.conductor import Conductor
+from harness.swarm.master.master_run import MasterRun, Phase
 
 FRESH_FOR_S = 1.0
-"""A record of the moment is shown so long, at least, before another one is made."""
+"""The least time for which a record of a run in progress is shown."""
 _OF_THE_TIME = 10
-"""Records are made in one part of so many of the time at most: the process may send load too."""
+"""Building records takes at most one part of so many of the time: the process may send load too."""
 
 
 class State(enum.StrEnum):
-    """How far the run has come that is shown."""
+    """The phase of the run that is shown."""
 
     NONE = "none"
     PREPARING = "preparing"
@@ -38,10 +38,10 @@ class Shown:
     """The current or last run at one moment.
 
     Attributes:
-        state: How far it has come.
-        sentence: The same in words.
-        run_id: Which run it is; None before the first.
-        record: What is known of it; None until the load begins, and where it never did.
+        state: The phase of the run.
+        sentence: The phase in words.
+        run_id: The id of the run; None before the first run.
+        record: The run so far; None before the load begins.
     """
 
     state: State
@@ -51,7 +51,7 @@ class Shown:
 
     @property
     def live(self) -> bool:
-        """Whether there is more to come."""
+        """False once the run has ended."""
         return self.state is not State.ENDED
 
 
@@ -59,22 +59,22 @@ NOTHING = Shown(state=State.NONE, sentence="No run yet.")
 
 
 class Showing:
-    """Makes what is shown.
+    """Builds what the pages show.
 
     Args:
-        conductor: Whose runs they are.
+        conductor: The conductor of the runs.
     """
 
     def __init__(self, conductor: Conductor) -> None:
         self._conductor = conductor
-        # Making a record gives way nowhere today; two browsers make one also if it does some day.
+        # Two browsers share one record, even if building one should ever switch greenlets.
         self._lock = gevent.lock.RLock()
         self._shown = NOTHING
-        self._of: tuple[Run | None, Phase | None, RunRecord | None] = (None, None, None)
+        self._of: tuple[MasterRun | None, Phase | None, RunRecord | None] = (None, None, None)
         self._fresh_until_s = 0.0
 
     def now(self) -> Shown:
-        """The current or last run; the same object until there is something new to show."""
+        """The current or last run; the same object until there is something new."""
         with self._lock:
             conductor = self._conductor
             run = conductor.run
@@ -87,7 +87,7 @@ class Showing:
                 self._fresh_until_s = began_s + max(FRESH_FOR_S, took_s * _OF_THE_TIME)
             return self._shown
 
-    def _show(self, run: Run) -> Shown:
+    def _show(self, run: MasterRun) -> Shown:
         conductor = self._conductor
         now_s = conductor.clock()
         record: RunRecord | None = None
@@ -100,24 +100,24 @@ class Showing:
             case _:
                 state, sentence = State.RUNNING, running(run, now_s)
                 if run.epoch_s:
-                    record = run.so_far(now_s)
+                    record = conductor.record_so_far(now_s)
         return Shown(state=state, sentence=sentence, run_id=run.plan.run_id, record=record)
 
 
-def preparing(run: Run) -> str:
-    """The sentence of a run that sends no load yet."""
-    done = f"{counted(run.loaded.entities, 'entity', 'entities')} so far"
-    return f"{run.plan.profile_name}: making and loading the table, {done}."
+def preparing(run: MasterRun) -> str:
+    """The sentence of a run before its load."""
+    loaded = f"{counted(run.loaded.entities, 'entity', 'entities')} loaded"
+    return f"{run.plan.profile_name}: creating and loading the table, {loaded}."
 
 
-def running(run: Run, now_s: float) -> str:
-    """The sentence of a run that sends load at ``now_s``, UTC, or is about to end."""
+def running(run: MasterRun, now_s: float) -> str:
+    """The sentence of a run that sends load at ``now_s``, UTC, or is ending."""
     if run.phase is Phase.ENDING:
-        words = "being judged" if run.epoch_s else "cleaning up"
-        return f"{run.plan.profile_name}: ending by {run.ended_by or 'a failure'}, {words}."
+        words = "judging the results" if run.epoch_s else "cleaning up"
+        return f"{run.plan.profile_name}: ending after {run.ended_by or 'a failure'}, {words}."
     under_load = f"under load for {duration(max(0.0, now_s - run.epoch_s))}"
     if run.window is None:
-        measured = "users are coming, nothing is measured yet"
+        measured = "users are starting, nothing is measured yet"
     else:
         start, end = run.window
         passed = min(max(now_s - start, 0.0), end - start)
@@ -126,14 +126,15 @@ def running(run: Run, now_s: float) -> str:
 
 
 def ended(record: RunRecord | None, problem: str = "") -> str:
-    """The sentence of a run that is over, with its record where it came that far.
+    """The sentence of a run that has ended.
 
     Args:
-        record: What it found.
-        problem: Why it could not begin.
+        record: Its record; None for a run without load.
+        problem: Why the run failed; empty where it did not.
     """
     if record is None:
-        why = f": {problem}." if problem else "; the terminal says why."
+        why = f": {problem}." if problem else "; the terminal shows the reason."
         return f"The run ended before any load was sent{why}"
     at = dt.datetime.fromisoformat(record.ended_at)
-    return f"{record.profile['name']}: ended by {record.ended_by} at {at:%H:%M:%S} UTC."
+    why = f": {problem}" if problem else ""
+    return f"{record.profile['name']}: ended by {record.ended_by} at {at:%H:%M:%S} UTC{why}."

@@ -1,7 +1,7 @@
-"""The harness's own pages of Locust's web UI, below ``/stress/``: charts, data, downloads.
+"""The harness's own pages in Locust's web UI, below ``/stress/``: charts, data, downloads.
 
-Everything is behind Locust's login where there is one, relative to the page's own address, and
-loaded from here alone. Nothing can be changed from here.
+The pages are read-only and behind Locust's login if it has one. Addresses are relative, and nothing
+is loaded from other hosts.
 """
 
 from __future__ import annotations
@@ -16,40 +16,39 @@ from locust.web import WebUI
 from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
-from harness.report.web.document import live_page
+from harness.report.web.document import live_page, update
 from harness.report.web.rendering import page_css, page_js, plotly_js
-from harness.report.web.update import update
-from harness.swarm.showing import Showing, Shown
+from harness.swarm.web.live_record import Showing, Shown
 
 PLACE = "stress"
 """Below Locust's own page."""
 
 FILES = {
-    "report.html": "the report, to be opened offline",
-    "run.json": "the record, from which everything can be made again",
+    "report.html": "the report, which opens offline",
+    "run.json": "the record, from which every other file can be made again",
     "summary.md": "the summary in Markdown",
-    "partitions.csv": "the partitions as a table",
-    "junit.xml": "the conditions as test cases",
-    "latencies.hlog": "the latencies for HdrHistogram",
+    "partitions.csv": "the partitions for spreadsheets",
+    "junit.xml": "the conditions as JUnit test cases",
+    "latencies.hlog": "the latencies as an HdrHistogram log",
     "errors.jsonl": "failed attempts with their request ids",
 }
 """Files of a run's folder that can be downloaded."""
 
 _SHOWN = "report.html"
-"""The one file that is opened in the browser; all others are saved."""
+"""The file that the browser opens; it saves all others."""
 
 _NO_GUESS = ("X-Content-Type-Options", "nosniff")
-"""A browser takes an answer for what it says it is."""
+"""A browser must not guess the content type."""
 
 
 def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> None:
-    """Serve the pages; called before the server listens.
+    """Add the pages to Locust's web UI, before its server listens.
 
     Args:
-        web_ui: Locust's.
-        showing: What is shown.
+        web_ui: Locust's web UI.
+        showing: The run to show.
         out: Folder of all runs.
-        base_path: What Locust's own addresses begin with; may be empty.
+        base_path: Prefix of Locust's own addresses; may be empty.
     """
     pages = Blueprint(PLACE, __name__, url_prefix=f"{base_path.rstrip('/')}/{PLACE}")
     folder = Path(out).absolute()
@@ -61,7 +60,7 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
     }
 
     def without_slash() -> AnyResponse:
-        # Relative, as every address here: whatever a proxy has put before it stays.
+        # Relative, so that a prefix added by a proxy stays.
         return redirect(f"{PLACE}/")
 
     def page() -> Response:
@@ -75,7 +74,7 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
             abort(404)
         read, kind = assets[name]
         answer = _answer(read(), kind)
-        # A browser keeps it, and asks whether it is still the same: a new version comes at once.
+        # A browser caches it, but revalidates: a new version is shown at once.
         answer.cache_control.no_store = False
         answer.cache_control.no_cache = True
         answer.add_etag()
@@ -83,7 +82,7 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
 
     def download(run_id: str, name: str) -> Response:
         record = showing.now().record
-        # Both are compared with what is known, so that no path can be built of them.
+        # Only known values pass, so that no other path can be built.
         if record is None or record.run_id != run_id or name not in FILES:
             abort(404)
         file = folder / record.run_id / name
@@ -107,11 +106,11 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
 
 
 class Updates:
-    """What the page is told each time it asks, made once for everybody.
+    """The answers to the polling pages; all pages share one.
 
     Args:
-        showing: What is shown.
-        folder: Of all runs.
+        showing: The run to show.
+        folder: Folder of all runs.
     """
 
     def __init__(self, showing: Showing, folder: Path) -> None:
@@ -144,7 +143,7 @@ class Updates:
         )
 
     def _downloads(self, run_id: str) -> str:
-        """Links to what the run left."""
+        """Links to the files of the run."""
         there = [name for name in FILES if (self._folder / run_id / name).is_file()]
         link = Markup('<li><a href="runs/{}/{}">{}</a> {}</li>')
         links = Markup("").join(link.format(run_id, name, name, FILES[name]) for name in there)

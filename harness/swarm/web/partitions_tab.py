@@ -1,7 +1,7 @@
-"""The tab "Partitions" of Locust's own web UI, and the way from there to the harness's pages.
+"""The tab "Partitions" of Locust's web UI, and a link to the harness's pages.
 
-Locust's page takes the structure of such a tab once, and its rows with the statistics that it asks
-for every two seconds while a run goes on.
+Locust's page reads the structure of a tab once, and its rows with the statistics that it
+polls every two seconds during a run.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import orjson
 from flask import Response, request
 from locust.web import WebUI
 
-from harness.report.partitions_tab import COLUMNS, Row, row_of_text, rows_of
-from harness.swarm.pages import PLACE
-from harness.swarm.showing import Showing, Shown
+from harness.report.web.partitions_tab import COLUMNS, Row, row_of_text, rows_of
+from harness.swarm.web.live_record import Showing, Shown
+from harness.swarm.web.pages import PLACE
 
 KEY = "partitions"
 TITLE = "Partitions"
@@ -22,11 +22,11 @@ _STATISTICS = "locust.request_stats"
 
 
 def add_tab(web_ui: WebUI, showing: Showing) -> None:
-    """Show the tab, and a link to our own page among the downloads.
+    """Add the tab, and a link to the harness's page among the downloads.
 
     Args:
-        web_ui: Locust's.
-        showing: What is shown.
+        web_ui: Locust's web UI.
+        showing: The run to show.
     """
     web_ui.template_args |= {
         "extended_tabs": [{"title": TITLE, "key": KEY}],
@@ -43,7 +43,7 @@ def add_tab(web_ui: WebUI, showing: Showing) -> None:
     def with_rows(response: Response) -> Response:
         if request.endpoint != _STATISTICS or response.status_code != 200:
             return response
-        # Locust gives the same answer to everybody for two seconds: it is left as it is.
+        # Locust caches this answer for two seconds, so a new one is returned.
         content = orjson.loads(response.get_data())
         content["extended_stats"] = [{"key": KEY, "data": rows.now()}]
         return Response(orjson.dumps(content), mimetype="application/json")
@@ -52,10 +52,10 @@ def add_tab(web_ui: WebUI, showing: Showing) -> None:
 
 
 class Rows:
-    """The rows of the tab, made once for everybody.
+    """The rows of the tab; all browsers share them.
 
     Args:
-        showing: What is shown.
+        showing: The run to show.
     """
 
     def __init__(self, showing: Showing) -> None:
@@ -64,7 +64,7 @@ class Rows:
         self._rows: list[Row] = []
 
     def now(self) -> list[Row]:
-        """What is shown now; a sentence where there are no figures."""
+        """The rows now: a sentence, and the figures if there are any."""
         shown = self._showing.now()
         if shown is not self._of:
             record = shown.record

@@ -1,7 +1,8 @@
-"""A worker's part of the audit: what it writes is noted, and after the run looked up again."""
+"""The worker's part of the audit: it journals its writes and reads them back after the load."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import random
 from collections.abc import Callable, Iterator
@@ -11,73 +12,79 @@ import gevent
 import gevent.lock
 import gevent.pool
 
-from harness.endpoint.session import SessionOptions, TableSession
-from harness.endpoint.sessions import open_session
-from harness.measure.audit import Tally
-from harness.measure.journal import Journal
-from harness.measure.look_up import LookUp
-from harness.measure.writes import Row
+from harness.endpoint.sessions.registry import open_session
+from harness.endpoint.sessions.session import SessionOptions, TableSession, ignore_attempt
+from harness.measure.audit.audit import AuditTally
+from harness.measure.audit.journal import Journal, Written
+from harness.measure.audit.look_up import LookUp
+from harness.measure.audit.writes import Row
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome, Result
-from harness.profile.pace import loading_pacer_of
+from harness.profile.build.pace import loading_pacer_of
+from harness.swarm.messages import AuditRequest, AuditResult
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import BudgetSpent
-from harness.workload.pacing import STOP, Pacer
+from harness.workload.load.pacing import STOP, Pacer
 from harness.workload.retry import ExponentialBackoff
 
-LOOK_UP_MESSAGE = "aztables-look-up"
-LOOK_UP_NO_MORE_MESSAGE = "aztables-look-up-no-more"
-FOUND_MESSAGE = "aztables-found"
-
-FOUND_EVERY_S = 1.0
+REPORT_EVERY_S = 1.0
 CONCURRENCY = 16
-_MOST_IN_VAIN = 4 * CONCURRENCY
-"""After so many rows in a row that could not be read, no more are tried."""
+_MAX_FAILURES_IN_A_ROW = 4 * CONCURRENCY
+"""After so many consecutive rows that cannot be read, the worker stops."""
 _RETRY = ExponentialBackoff(retries=6, backoff_s=0.1, minimum_s=0.05, maximum_s=2.0)
 
 
 class AuditedSession:
-    """A session whose writes are noted. See `harness.endpoint.session.TableSession`.
+    """A `TableSession` whose writes are journaled.
 
     Args:
-        session: Sends.
-        auditor: Notes.
+        session: Sends the operations.
+        auditor: Journals the writes.
     """
 
     def __init__(self, session: TableSession, auditor: Auditor) -> None:
         self._session = session
         self._auditor = auditor
 
-    def execute(self, operation: Operation, due_s: float | None = None) -> Result:
-        """Do one operation; a write is marked, and is so in its result.
+    def execute(
+        self, operation: Operation, due_s: float | None = None, *, keep: bool = True
+    ) -> Result:
+        """Execute one operation. A write is marked; its result holds the marked operation.
 
         Raises:
-            BudgetSpent: before anything is sent, where the budget is used up.
+            BudgetSpent: the budget is used up; nothing was sent.
+            GreenletExit: the session was abandoned.
         """
         if operation.kind.reads:
-            return self._session.execute(operation, due_s)
-        return self._auditor.noted(operation, lambda marked: self._session.execute(marked, due_s))
+            return self._session.execute(operation, due_s, keep=keep)
+        return self._auditor.journaled(
+            operation, lambda marked: self._session.execute(marked, due_s)
+        )
+
+    def abandon(self) -> None:
+        """Send no further request of the load; rows can still be read back."""
+        self._session.abandon()
 
     @property
     def connections_in_use(self) -> int:
-        """Connections that carry a request at this moment; 0 where that is not known."""
+        """Connections that carry a request now; 0 if unknown."""
         return self._session.connections_in_use
 
     def close(self) -> None:
-        """Close every connection; nothing is looked up any more."""
+        """Close every connection and stop reading back."""
         self._auditor.close()
         self._session.close()
 
 
 class Auditor:
-    """Notes what one worker writes in a run, and looks it up again.
+    """Journals what one worker writes in a run, and reads it back.
 
-    For every row that is to be looked up one request of the budget is kept back.
+    One request of the budget is kept back for every row that may be read.
 
     Args:
         plan: The run.
         worker: Number of the worker.
-        options: What its session is opened with.
+        options: Options of the worker's session.
         send: Sends a message to the master.
     """
 
@@ -86,29 +93,31 @@ class Auditor:
         plan: RunPlan,
         worker: int,
         options: SessionOptions,
-        send: Callable[[str, dict[str, Any]], None],
+        send: Callable[[AuditResult], None],
     ) -> None:
         self._plan = plan
         self._options = options
         self._send = send
         self._journal = Journal(worker, seed=plan.run_id, most_rows=plan.profile.audit.most_rows)
         self._granted: int | None = None
-        self._tally = Tally()
+        self._tally = AuditTally()
         self._handed_out = 0
-        self._in_vain = 0
+        self._failures_in_a_row = 0
         self._cut_short = ""
         self._readers = gevent.pool.Group()
-        self._looking: gevent.Greenlet | None = None
+        self._reading: gevent.Greenlet | None = None
 
-    def noted(self, write: Operation, execute: Callable[[Operation], Result]) -> Result:
-        """Note ``write``, do it, and note what became of it. What is never answered stays open.
+    def journaled(self, write: Operation, execute: Callable[[Operation], Result]) -> Result:
+        """Journal ``write``, execute it, and journal its result.
+
+        A write without an answer stays open in the journal.
 
         Args:
             write: A single write or a transaction.
-            execute: Sends it.
+            execute: Sends the marked write.
 
         Raises:
-            BudgetSpent: ``execute`` did.
+            BudgetSpent: raised by ``execute``.
         """
         noted = self._journal.sent(write, self._options.clock())
         self._keep_back()
@@ -121,46 +130,42 @@ class Auditor:
         return result
 
     def grant(self, requests: int | None) -> None:
-        """The worker may send so many requests in all; None is without bound."""
+        """Set how many requests the worker may send in all; None is unlimited."""
         self._granted = requests
         self._keep_back()
 
-    def written(self) -> dict[str, Any]:
-        """Which rows were written, for the master."""
-        return self._journal.written().to_message()
+    def written(self) -> Written:
+        """Return which rows were written."""
+        return self._journal.written()
 
-    def look_up(self, content: dict[str, Any]) -> None:
-        """Begin to look up; what is found is told every second.
-
-        Args:
-            content: The master's message: what, and this worker's part of the pace.
-        """
-        if self._looking is None:
+    def read_back(self, request: AuditRequest) -> None:
+        """Begin to read rows back; a result is sent every second."""
+        if self._reading is None:
             self._options.budget.limit = self._granted
             pacer = loading_pacer_of(self._plan.profile, self._options.endpoint.kind)
-            part = pacer.share(content["rank"], content["count"])
-            plan = LookUp.from_message(content["plan"])
-            self._looking = gevent.spawn(self._look_up, plan, part)
+            part = pacer.share(request.rank, request.count)
+            self._reading = gevent.spawn(self._read_back, request.plan, part)
 
-    def no_more(self) -> None:
-        """Look up no more, and tell what was found."""
-        self._cut_short = "it was not waited for"
+    def stop(self) -> None:
+        """Stop reading back and send the result so far."""
+        self._cut_short = "interrupted"
         self._readers.kill(block=False)
 
     def close(self) -> None:
-        """Stop, whatever it does."""
-        gevent.killall([self._looking] if self._looking is not None else [])
+        """Stop at once; nothing is sent."""
+        gevent.killall([self._reading] if self._reading is not None else [])
 
     def _keep_back(self) -> None:
-        if self._granted is not None and self._looking is None:
+        if self._granted is not None and self._reading is None:
             self._options.budget.limit = self._granted - len(self._journal)
 
-    def _look_up(self, plan: LookUp, pacer: Pacer) -> None:
+    def _read_back(self, plan: LookUp, pacer: Pacer) -> None:
         session = open_session(
             "sdk",
             dataclasses.replace(
                 self._options,
                 retry=_RETRY,
+                on_attempt=ignore_attempt,
                 rng=random.Random(f"{self._plan.profile.seed}/audit"),
                 connections=CONCURRENCY,
             ),
@@ -171,18 +176,18 @@ class Auditor:
         began_s = self._options.clock()
         try:
             for _ in range(CONCURRENCY):
-                self._readers.spawn(self._read_all, session, rest, plan, pacer, turn, began_s)
-            while not self._readers.join(timeout=FOUND_EVERY_S):
-                self._tell(done=False)
+                self._readers.spawn(self._read_rows, session, rest, plan, pacer, turn, began_s)
+            while not self._readers.join(timeout=REPORT_EVERY_S):
+                self._report(done=False)
         finally:
             self._readers.kill()
             session.close()
         if not self._cut_short and self._tally.rows + self._tally.unread < len(rows):
-            # What was raised is in the log.
+            # The log has the exception.
             self._cut_short = "a defect of the harness"
-        self._tell(done=True)
+        self._report(done=True)
 
-    def _read_all(
+    def _read_rows(
         self,
         session: TableSession,
         rows: Iterator[Row],
@@ -200,12 +205,12 @@ class Auditor:
                 self._handed_out += 1
                 gevent.sleep(max(0.0, began_s + due_s - now_s))
             try:
-                self._read(session, row, plan)
+                self._read_row(session, row, plan)
             except BudgetSpent:
                 self._cut_short = "the budget limits.billable_transactions is used up"
 
-    def _read(self, session: TableSession, row: Row, plan: LookUp) -> None:
-        """Look up one row, and compare."""
+    def _read_row(self, session: TableSession, row: Row, plan: LookUp) -> None:
+        """Read one row and compare it with the journal."""
         table, partition_key, row_key = row.key
         result = session.execute(
             Operation(
@@ -217,40 +222,45 @@ class Auditor:
         )
         if not (result.outcome.succeeded or result.outcome is Outcome.NOT_FOUND):
             self._tally.unread += 1
-            self._in_vain += 1
-            if self._in_vain >= _MOST_IN_VAIN:
+            self._failures_in_a_row += 1
+            if self._failures_in_a_row >= _MAX_FAILURES_IN_A_ROW:
                 last = result.attempts[-1]
                 answer = f"{last.status or ''} {last.error_code}".strip()
-                self._cut_short = f"{self._in_vain} rows in a row could not be read ({answer})"
+                self._cut_short = (
+                    f"{self._failures_in_a_row} rows in a row could not be read ({answer})"
+                )
             return
-        self._in_vain = 0
+        self._failures_in_a_row = 0
         stored: Any = result.value if result.outcome.succeeded else None
         others = plan.others(row.place)
         self._tally.add(row, stored, mine=self._journal.mine, others=others)
 
-    def _tell(self, *, done: bool) -> None:
+    def _report(self, *, done: bool) -> None:
         self._send(
-            FOUND_MESSAGE,
-            {
-                "run_id": self._plan.run_id,
-                "tally": self._tally.to_message(),
-                "done": done,
-                "cut_short": self._cut_short,
-                "billable_transactions": self._options.budget.spent,
-            },
+            AuditResult(
+                run_id=self._plan.run_id,
+                # In a local run the receiver gets this object, and the tally goes on changing.
+                tally=copy.deepcopy(self._tally),
+                done=done,
+                cut_short=self._cut_short,
+                billable_transactions=self._options.budget.spent,
+            )
         )
 
 
 def worker_session(
-    plan: RunPlan, worker: int, options: SessionOptions, send: Callable[[str, dict[str, Any]], None]
+    plan: RunPlan, worker: int, options: SessionOptions, send: Callable[[AuditResult], None]
 ) -> tuple[TableSession, Auditor | None]:
-    """The session of a worker, and who notes its writes; None where there is no audit.
+    """Open the session of a worker.
 
     Args:
         plan: The run.
         worker: Number of the worker.
-        options: What the session is opened with.
+        options: Options of the session.
         send: Sends a message to the master.
+
+    Returns:
+        The session, and the auditor of its writes; None without an audit.
     """
     session = open_session(plan.session, options)
     if not plan.profile.audit.enabled:

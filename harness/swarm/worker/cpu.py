@@ -1,4 +1,4 @@
-"""Samples how busy the generator is, every second."""
+"""Samples the CPU use of a worker and its machine every second."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import gevent
 import psutil
 
 from harness.endpoint.clock import Clock
-from harness.measure.generator import CpuSample
+from harness.measure.counts.generator import CpuSample
 
 
 def sample_forever(
     clock: Clock, lag_s: Callable[[], float], keep: Callable[[CpuSample], None]
 ) -> None:
-    """Keep one sample a second until the greenlet is killed.
+    """Take one sample a second until the greenlet is killed.
 
     Args:
         clock: UTC seconds.
-        lag_s: The greatest lag since it was last asked.
+        lag_s: Returns the longest delay since its last call, in seconds.
         keep: Takes each sample.
     """
     process = psutil.Process()
     process.cpu_percent(None)
     psutil.cpu_percent(None, percpu=True)
     while True:
-        # On the second, so that a sample stands for one second of the series.
+        # At full seconds, so that a sample covers one second of the time series.
         gevent.sleep(1.0 - clock() % 1.0)
         keep(
             CpuSample(
@@ -40,10 +40,9 @@ def sample_forever(
 
 
 def _machine_percent() -> float:
-    """Use of the cores that this process may run on, since it was last asked.
+    """Use of the cores that this process may run on, since the last call.
 
-    A process that is held to one core has no time left when that core has none, however idle the
-    others are.
+    A process that is pinned to one core is limited by that core, however idle the others are.
     """
     percents = psutil.cpu_percent(None, percpu=True)
     if sys.platform == "linux":

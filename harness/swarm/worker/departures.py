@@ -1,30 +1,31 @@
-"""When the operations of a worker leave: each waits for its place in the schedule."""
+"""Paces the operations of a worker: each waits for its turn in the schedule."""
 
 from __future__ import annotations
 
 import gevent.event
 import gevent.lock
+from gevent import GreenletExit
 from locust.exception import StopUser
 
 from harness.endpoint.clock import Clock
-from harness.measure.ledger import Ledger
-from harness.swarm.plan import Share
+from harness.measure.counts.ledger import Ledger
+from harness.swarm.messages import Share
 from harness.workload.budget import Budget
-from harness.workload.pacing import STOP, Pacer
+from harness.workload.load.pacing import STOP, Pacer
 
-_LONGEST_SLEEP_S = 60.0
+_MAX_SLEEP_S = 60.0
 
 
 class Departures:
-    """Lets one operation after the other leave, for all users of a worker.
+    """Gives operations their turn, for all users of a worker.
 
     Args:
-        pacer: Of all workers together.
+        pacer: The pacer of all workers together.
         clock: UTC seconds.
-        budget: Nothing leaves any more when it is used up.
-        ledger: Told what is dropped.
-        give_up_after_s: What is later than this is of no use any more.
-        by_operation: Whether the schedule counts operations, not entities.
+        budget: When it is used up, no operation leaves.
+        ledger: Counts dropped operations.
+        give_up_after_s: Operations that are later than this are dropped.
+        by_operation: Whether the schedule counts operations instead of entities.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Departures:
         self._fresh_s = 0.0
         self._shared = gevent.event.Event()
         self._changed = gevent.event.Event()
-        # One user at a time has a slot and waits for it, so that a new share holds at once.
+        # One user at a time waits for its turn, so that a new share applies at once.
         self._turn = gevent.lock.Semaphore(1)
         self._stopped_s: float | None = None
         self._handed_out = 0
@@ -57,7 +58,7 @@ class Departures:
         self._lag_s = 0.0
 
     def take_share(self, share: Share) -> None:
-        """Follow a new share of the load. What is repeated changes nothing."""
+        """Follow a new share of the load. Repeating a share changes nothing."""
         earlier, self._share = self._share, share
         pacer = self._pacer
         if pacer is None or earlier is None:
@@ -67,7 +68,7 @@ class Departures:
         if share.hold is not None and (earlier is None or share.hold != earlier.hold):
             from_s, per_s = share.hold
             pacer.hold(max(from_s, share.from_s), per_s)
-            # What a step of a search left unsent would be sent on top of the next one.
+            # What a step of a search left unsent must not be sent in the next step.
             self._fresh_s = share.epoch_s + from_s
         self._epoch_s = share.epoch_s
         if share.window is not None:
@@ -76,9 +77,8 @@ class Departures:
         self._changed.set()
 
     def stop(self, at_s: float) -> float:
-        """Let nothing leave any more that is due at ``at_s``, UTC, or later; when that is."""
+        """Stop at ``at_s``, UTC, or at an earlier end of the window; return the time."""
         if self._share is not None and self._share.window is not None:
-            # After the window nothing was due any more.
             at_s = min(at_s, self._share.window[1])
         if self._pacer is not None:
             self._pacer.end(at_s - self._epoch_s)
@@ -88,12 +88,13 @@ class Departures:
         return at_s
 
     def wait(self, entities: int) -> float | None:
-        """Wait for a place in the schedule; when that was, or None in a closed loop.
-
-        A place that is too late to be of use is dropped, and the next one taken.
+        """Wait for the turn of an operation. A turn that is too late is dropped for the next one.
 
         Args:
-            entities: What the operation counts for.
+            entities: Entity count of the operation.
+
+        Returns:
+            When the operation was due, UTC seconds; None in a closed loop.
 
         Raises:
             StopUser: the run is over.
@@ -102,8 +103,8 @@ class Departures:
             self._shared.wait()
         units = 1 if self.by_operation else entities
         while True:
-            at_s, now_s = self._place()
-            # Users switch only where one waits: while nobody has to, no turn need be taken.
+            at_s, now_s = self._turn_at()
+            # Greenlets switch only while one waits; if none waits, the semaphore is not needed.
             if at_s > now_s or self._turn.locked():
                 at_s, now_s = self._wait_in_turn()
             self._handed_out += units
@@ -116,12 +117,31 @@ class Departures:
             self._ledger.note_dropped(now_s)
 
     def walked(self, entities: int) -> None:
-        """An operation walked so many entities more than was known before."""
+        """A query scanned this many entities more than were known before."""
         if not self.by_operation:
             self._handed_out += entities
 
+    def wait_page(self) -> None:
+        """Wait until the schedule has reached all entities handed out and scanned.
+
+        If the schedule counts operations, the page counts as one.
+
+        Raises:
+            GreenletExit: the run ended before; the query is in flight.
+        """
+        if self.by_operation:
+            self._handed_out += 1
+        try:
+            at_s, now_s = self._turn_at()
+            if at_s > now_s:
+                self._wait_in_turn()
+        except StopUser:
+            # A page beyond the budget is refused when it is sent, which ends its query.
+            if not self._budget.exhausted:
+                raise GreenletExit from None
+
     def waiting(self) -> int:
-        """Operations that are due and not handed out: units, by what one has had on average."""
+        """Return the number of due operations that are not handed out, by their mean size."""
         if self._pacer is None or not self._operations:
             return 0
         now = self._clock() if self._stopped_s is None else self._stopped_s
@@ -129,23 +149,23 @@ class Departures:
         return round(behind * self._operations / self._handed_out)
 
     def take_lag(self) -> float:
-        """By how many seconds a place was overslept at most, since this was asked last."""
+        """Return the longest delay behind a turn since the last call, in seconds."""
         lag_s, self._lag_s = self._lag_s, 0.0
         return lag_s
 
     def _wait_in_turn(self) -> tuple[float, float]:
         with self._turn:
-            at_s, now_s = self._place()
+            at_s, now_s = self._turn_at()
             while at_s > now_s:
-                # A new share, or the end, is not slept through.
+                # A new share or the end interrupts the wait.
                 self._changed.clear()
-                if not self._changed.wait(min(at_s - now_s, _LONGEST_SLEEP_S)):
+                if not self._changed.wait(min(at_s - now_s, _MAX_SLEEP_S)):
                     self._lag_s = max(self._lag_s, self._clock() - at_s)
-                at_s, now_s = self._place()
+                at_s, now_s = self._turn_at()
             return at_s, now_s
 
-    def _place(self) -> tuple[float, float]:
-        """When the next operation may leave, and what time it is.
+    def _turn_at(self) -> tuple[float, float]:
+        """Return when the next operation may leave, and the time now.
 
         Raises:
             StopUser: the run is over.

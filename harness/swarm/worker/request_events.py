@@ -1,4 +1,4 @@
-"""What Locust is told of each operation: its request event."""
+"""Locust's request event, fired once for every operation."""
 
 from __future__ import annotations
 
@@ -30,35 +30,41 @@ _METHODS = {
     Kind.TRANSACTION: "POST",
 }
 
-_STEERING = (StopUser, StopTest, RescheduleTask, RescheduleTaskImmediately, InterruptTaskSet)
-"""What Locust lets a listener raise."""
+_CONTROL_FLOW = (
+    StopUser,
+    StopTest,
+    RescheduleTask,
+    RescheduleTaskImmediately,
+    InterruptTaskSet,
+)
+"""Exceptions with which a listener may control the user."""
 
-_TOGETHER = 64
+_MAX_BATCH = 64
 _LARGE_BYTES = 65_536
-_LONGEST_S = 0.05
+_MAX_DELAY_S = 0.05
 
 
 class OperationFailed(Exception):
-    """What Locust is told of an operation that did not succeed. Its text has few variants."""
+    """The exception in the event of a failed operation. Its text has few variants."""
 
 
-class Teller:
-    """Fires Locust's request event, once for each operation.
+class RequestEvents:
+    """Fires the request event, for a single result or for a batch of results.
 
-    Listeners may raise what steers a user, such as ``StopUser``. It goes through to the caller: the
-    user whose operation it was, but for a success that is told together with others.
+    Listeners may raise exceptions that control a user, such as ``StopUser``. These exceptions
+    reach the caller: the user of the operation, or for a batch the user whose result completed it.
 
     Args:
-        environment: Whose event it is.
+        environment: Owner of the event.
     """
 
     def __init__(self, environment: Environment) -> None:
         self._fire = environment.events.request.fire
-        self._untold: collections.deque[Result] = collections.deque()
-        self._since_s = 0.0
+        self._batch: collections.deque[Result] = collections.deque()
+        self._batch_since_s = 0.0
 
-    def tell(self, result: Result) -> None:
-        """Tell of one operation now."""
+    def fire(self, result: Result) -> None:
+        """Fire the event of one operation now."""
         operation = result.operation
         failure = None if result.outcome is SUCCESS else _failure_of(result)
         context: dict[str, Any] = {}
@@ -71,36 +77,35 @@ class Teller:
             context=context,
         )
 
-    def tell_soon(self, result: Result) -> None:
-        """Tell of one operation together with those around it, which takes half the time.
+    def enqueue(self, result: Result) -> None:
+        """Add a result to the batch. Firing events in batches takes half the CPU time.
 
-        A success is told with one of the next that end, within `_LONGEST_S` if they come that
-        soon; or by `tell_rest`. All else is told at once.
+        The batch is flushed when it is full or old, and at once after a failure or a large
+        response, whose content would be kept in memory.
         """
-        untold = self._untold
-        if not untold:
-            self._since_s = result.done_s
-        untold.append(result)
+        batch = self._batch
+        if not batch:
+            self._batch_since_s = result.done_s
+        batch.append(result)
         if (
-            len(untold) >= _TOGETHER
+            len(batch) >= _MAX_BATCH
             or result.outcome is not SUCCESS
-            or result.done_s - self._since_s >= _LONGEST_S
-            # What was read is kept as long.
+            or result.done_s - self._batch_since_s >= _MAX_DELAY_S
             or result.bytes_received > _LARGE_BYTES
         ):
-            self.tell_all()
+            self.flush()
 
-    def tell_all(self) -> None:
-        """Tell of what was not told yet."""
-        untold = self._untold
-        while untold:
-            self.tell(untold.popleft())
+    def flush(self) -> None:
+        """Fire the events of the batch."""
+        batch = self._batch
+        while batch:
+            self.fire(batch.popleft())
 
-    def tell_rest(self) -> None:
-        """Tell of what was not told yet, where no user is at hand that could be steered."""
-        while self._untold:
-            with contextlib.suppress(*_STEERING):
-                self.tell_all()
+    def flush_without_user(self) -> None:
+        """Fire the events of the batch where there is no user that a listener could control."""
+        while self._batch:
+            with contextlib.suppress(*_CONTROL_FLOW):
+                self.flush()
 
 
 def _failure_of(result: Result) -> OperationFailed | None:

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.model.entity import Properties, entity_problems, key_problem
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, require_text, transaction
+from harness.model.operation import (
+    WHOLE_TABLE,
+    KeyRange,
+    Kind,
+    Operation,
+    require_text,
+    transaction,
+)
 from harness.model.outcome import Result
-from harness.workload.entities import RUN_PROPERTY
+from harness.workload.entity_factory import RUN_PROPERTY
 
 if TYPE_CHECKING:
-    from harness.swarm.sending import WorkerRun
+    from harness.swarm.worker.worker_run import WorkerRun
 
 
 class Table:
@@ -63,8 +70,7 @@ class Table:
             Operation(
                 kind=Kind.QUERY,
                 partition_key=WHOLE_TABLE if partition_key is None else partition_key,
-                row_from=row_from,
-                row_before=row_before,
+                key_range=KeyRange(row_from=row_from, row_before=row_before),
                 filter=filter,
                 select=tuple(select),
                 top=top,
@@ -153,10 +159,7 @@ class Table:
         except (AttributeError, TypeError, UnicodeEncodeError) as error:
             named = operation.partition_key, operation.row_key, operation.table, operation.name
             raise ValueError(f"a key or a name of {named!r} is no text: {error}") from error
-        run = self._run
-        result = run.perform(operation)
-        run.teller.tell(result)
-        return result
+        return self._run.perform(operation)
 
 
 def _check_keys(*keys: str) -> None:

@@ -1,4 +1,4 @@
-"""The Locust users: a base class for anybody's own, and those that the profiles name."""
+"""The Locust users: the base class of your own, and those that the profiles name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import functools
 
 from locust import User, task
 
-from harness.model.operation import Operation
-from harness.swarm.sending import WorkerRun
-from harness.swarm.table import Table
-from harness.swarm.worker import current_run
+from harness.swarm.worker.table import Table
+from harness.swarm.worker.worker import current_run
+from harness.swarm.worker.worker_run import WorkerRun
 
 _TURN_S = 0.05
 
@@ -25,7 +24,7 @@ class TableUser(User):
 
     @functools.cached_property
     def run_state(self) -> WorkerRun:
-        """The run this user takes part in."""
+        """The current run in this worker."""
         return current_run(self.environment)
 
     @functools.cached_property
@@ -41,24 +40,15 @@ class WorkloadUser(TableUser):
 
     @task
     def operate(self) -> None:
-        """One task after the other, for a moment: Locust's own turn takes as long as an operation.
+        """Perform tasks for 50 ms: Locust's own loop costs as much as an operation.
 
-        In between Locust looks whether this user is to stop.
+        After that, Locust checks whether this user has to stop.
         """
         run = self.run_state
-        first = functools.partial(run.workload.next, run.rng)
         now_s = run.clock()
         until_s = now_s + _TURN_S
         while now_s < until_s:
-            # One task: its first operation, and what follows from the answers.
-            operation: Operation | None = run.made(first)
-            if operation is None:
-                return
-            while operation is not None:
-                result = run.perform_one_of_many(operation)
-                then = operation.then
-                operation = None if then is None else run.made(functools.partial(then, result))
-                now_s = result.done_s
+            now_s = run.perform_task()
 
 
 class ProfileUser(WorkloadUser):

@@ -1,8 +1,7 @@
-"""Which of the numbered things is touched next.
+"""Pickers: the distribution of operations over partitions.
 
-A picker knows numbers alone. Whether numbers that lie together are keys that lie together is the
-scheme's business, so that one picker makes a hot range of ordered keys and scattered hot keys of
-hashed ones.
+A picker draws numbers; the key scheme turns a number into a key. The same picker therefore gives a
+hot range with ordered keys, and scattered hot keys with hashed ones.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import ClassVar, Protocol
 
 
 class Picker(Protocol):
-    """Draws which of the numbered things is touched next.
+    """Draws the number of the next partition.
 
     Attributes:
-        newest_first: True where what is drawn is an age: 0 is what was made last.
+        newest_first: True if the number is an age: 0 is the newest.
     """
 
     newest_first: ClassVar[bool]
@@ -32,7 +31,7 @@ class Picker(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Uniform:
-    """Every number equally often."""
+    """All partitions equally often."""
 
     newest_first: ClassVar[bool] = False
 
@@ -44,7 +43,7 @@ class Uniform:
 
 
 class Zipfian:
-    """Number k (from 0) with probability proportional to 1 / (k+1)^theta: 0 is the hottest.
+    """Partition k (from 0) with a probability proportional to 1 / (k+1)^theta: 0 is the hottest.
 
     Args:
         count: How many numbers.
@@ -67,7 +66,7 @@ class Zipfian:
 
 
 class Latest(Zipfian):
-    """Ages: the newest is the hottest, older ones are touched as `Zipfian` says.
+    """Zipfian by age: the newest row or partition is the hottest.
 
     Args:
         count: How many ages.
@@ -79,9 +78,9 @@ class Latest(Zipfian):
 
 
 class Hotspot:
-    """A share of the draws goes to a share of the numbers, evenly; the rest to the others.
+    """A share of the operations goes to a share of the partitions; the rest to the others.
 
-    The hot numbers are the first ones: neighbours, and a hot range where the scheme keeps order.
+    The hot partitions are the first ones, a contiguous range if the scheme keeps the order.
 
     Args:
         count: How many numbers.
@@ -109,7 +108,7 @@ class Hotspot:
 
 
 class Sequential:
-    """One number after the other, round and round.
+    """One partition after the other, starting again after the last.
 
     Args:
         count: How many numbers.
@@ -132,7 +131,7 @@ class Sequential:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What pickers may need beyond the count.
+    """Parameters of the pickers.
 
     Attributes:
         theta: Skew of `Zipfian` and `Latest`.

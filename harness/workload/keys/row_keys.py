@@ -1,7 +1,7 @@
-"""How rows are named. RowKeys sort as text, which decides what a range of them can mean.
+"""Row keys. RowKeys sort as text, which decides which ranges can be queried.
 
-Time is simulated and only keeps order: rows are a millisecond apart, from 2024-01-01 on. Numbers
-are padded by `str.zfill`, in a third of the time that a format with a width takes.
+Time is simulated: rows are a millisecond apart, from 2024-01-01 on. Numbers are padded by
+`str.zfill`, which takes a third of the time of a format with a width.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Protocol
-
-if TYPE_CHECKING:
-    from harness.workload.keys import Rows
+from typing import ClassVar, Protocol
 
 TICKS_AT_EPOCH = 638_396_640_000_000_000
 """Ticks of 100 ns from the year 1 to 2024-01-01, where simulated time begins."""
@@ -24,7 +21,7 @@ TICKS_A_ROW = 10_000
 
 
 class RowKeys(Protocol):
-    """A way to name rows.
+    """A kind of RowKey.
 
     Attributes:
         order: 1 where RowKeys ascend with the row's number, -1 where they descend, 0 for neither.
@@ -52,7 +49,7 @@ class RowKeys(Protocol):
 
 
 class SequenceRows:
-    """Zero-padded numbers, behind the number of the partition; new rows sort last."""
+    """Partition number and row number, zero-padded; new rows sort last."""
 
     __slots__ = ("_width",)
     order: ClassVar[int] = 1
@@ -71,7 +68,7 @@ class SequenceRows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """Identifiers of things, one sequence over all partitions: ``order-0000000012``.
+    """Identifiers such as ``order-0000000012``, one sequence over all partitions.
 
     Attributes:
         thing: What a row is.
@@ -92,7 +89,7 @@ class NumberedRows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimestampRows:
-    """Time in ticks of 100 ns and 19 digits: the newest row sorts last."""
+    """Timestamp in ticks of 100 ns, 19 digits: the newest row sorts last."""
 
     order: ClassVar[int] = 1
 
@@ -107,7 +104,7 @@ class TimestampRows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InvertedTimestampRows:
-    """What is left of time, in ticks of 100 ns and 19 digits: the newest row sorts first."""
+    """Ticks from the timestamp to the year 9999, 19 digits: the newest row sorts first."""
 
     order: ClassVar[int] = -1
 
@@ -122,7 +119,7 @@ class InvertedTimestampRows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GuidRows:
-    """Random-looking identifiers: no order that a query could use."""
+    """GUIDs: no order that a query could use."""
 
     order: ClassVar[int] = 0
 
@@ -145,7 +142,7 @@ _LAST = tuple(_LAST_WORDS.split())
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlugRows:
-    """Titles as they are in addresses, ``keen-oak-12``: they tell nothing about time."""
+    """Titles as in URLs, such as ``keen-oak-12``: no order in time."""
 
     order: ClassVar[int] = 0
 
@@ -165,7 +162,7 @@ def _title(number: int) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EmptyRows:
-    """No RowKey: the PartitionKey says it all."""
+    """An empty RowKey: the PartitionKey identifies the entity."""
 
     order: ClassVar[int] = 0
 
@@ -178,21 +175,21 @@ class EmptyRows:
         return ""
 
 
-ROW_KEYS: Mapping[str, Callable[[Rows], RowKeys]] = MappingProxyType(
+ROW_KEYS: Mapping[str, Callable[[int], RowKeys]] = MappingProxyType(
     {
-        "sequence": lambda rows: SequenceRows(rows.partitions),
+        "sequence": SequenceRows,
         "timestamp": lambda _: TimestampRows(),
         "inverted-timestamp": lambda _: InvertedTimestampRows(),
         "guid": lambda _: GuidRows(),
         "slug": lambda _: SlugRows(),
     }
 )
-"""What ``keys.row_keys`` may name."""
+"""What ``keys.row_keys`` may name, made for a number of partitions."""
 
 
-def row_keys_of(name: str, rows: Rows) -> RowKeys:
+def row_keys_of(name: str, partitions: int) -> RowKeys:
     """The way to name rows that is called ``name`` in `ROW_KEYS`."""
-    return ROW_KEYS[name](rows)
+    return ROW_KEYS[name](partitions)
 
 
 def scattered(number: int) -> int:

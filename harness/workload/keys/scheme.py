@@ -1,8 +1,8 @@
-"""Key schemes: which PartitionKeys and RowKeys there are.
+"""Key schemes: the PartitionKeys and RowKeys of a table.
 
-A scheme numbers its loaded partitions from 0, and the rows of each from 0, and names them. It
-also says where a new row goes. RowKeys differ between partitions too wherever the design allows
-it, so that one row is found by its RowKey alone. The schemes themselves are in `schemes/`.
+A scheme names the loaded partitions, numbered from 0, and the rows of each, numbered from 0. It
+also decides where a new row goes. RowKeys differ between partitions where the design allows it, so
+that a RowKey alone identifies a row. The schemes themselves are in `schemes/`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from harness.model.lean import lean
-from harness.workload.rowkeys import RowKeys, SequenceRows
+from harness.workload.keys.row_keys import RowKeys, SequenceRows
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +25,15 @@ class Key:
 
 
 new_key = lean(Key)
-"""Makes a `Key`, for those who make one after the other."""
+"""Makes a `Key` in less time than the class does."""
 
 
-class Rows:
-    """How many rows each partition is loaded with.
+class RowCounts:
+    """Number of loaded rows of each partition.
 
     Args:
         partitions: How many partitions.
-        rows: Rows of each, 1 or more: one number for all, or one for each partition.
+        rows: Rows of each, at least 1: one number for all, or one for each partition.
 
     Raises:
         ValueError: a partition has no number of rows, or less than one.
@@ -56,7 +56,7 @@ class Rows:
         return self._same or self._firsts[partition + 1] - self._firsts[partition]
 
     def before(self, partition: int) -> int:
-        """Rows of all partitions with a lower number than ``partition``, at most `partitions`."""
+        """Rows of all partitions with a lower number than ``partition``."""
         return self._firsts[partition] if self._firsts else partition * self._same
 
 
@@ -67,32 +67,32 @@ def _each(partitions: int, rows: int | Sequence[int]) -> Sequence[int]:
 
 
 class KeyScheme:
-    """Base of all schemes: what most of them have in common.
+    """Base class of all schemes.
 
     Args:
-        rows: How many partitions are loaded, and with how many rows each.
-        prefix: What every PartitionKey starts with, where the scheme has no names of its own.
-        periods: How many days, months or years each thing has, where keys are made of both.
-        row_keys: How rows are named; None is what the scheme is documented with.
+        rows: Number of loaded partitions, and of rows in each.
+        prefix: Start of every PartitionKey, unless the scheme has names of its own.
+        periods: Days, months or years of each thing, if keys consist of both.
+        row_keys: The kind of RowKey; None is the documented one of the scheme.
 
     Raises:
-        ValueError: there is no such scheme; `problem` says why.
+        ValueError: the scheme does not allow these arguments; the message names the setting.
     """
 
     name: ClassVar[str]
-    """What the documents and profiles call it."""
+    """Its name in profiles."""
     tables: ClassVar[tuple[str, ...]] = ("",)
-    """Endings of the names of the tables it fills; `copies` go to all but the first."""
+    """Endings of the names of its tables; `copies` go to all but the first."""
     in_order: ClassVar[bool] = True
-    """Whether partition numbers are in key order: then a range of numbers is a range of keys."""
+    """Whether PartitionKeys sort by number, so that a range of numbers is a range of keys."""
     one_row: ClassVar[bool] = False
-    """Whether each entity has a partition of its own: no transactions, no range of rows."""
+    """Whether each entity has its own partition: no transactions, no ranges of rows."""
     own_row_keys: ClassVar[RowKeys | None] = None
-    """How rows are named unless the profile says otherwise; None is in sequence."""
+    """The kind of RowKey unless the profile sets another; None is ``sequence``."""
 
     def __init__(
         self,
-        rows: Rows,
+        rows: RowCounts,
         *,
         prefix: str = "p",
         periods: int = 1,
@@ -108,16 +108,15 @@ class KeyScheme:
 
     @classmethod
     def problem(
-        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> str | None:
-        """The first of `problems`; None if there is none."""
         return next(cls.problems(rows, periods=periods, row_keys=row_keys), None)
 
     @classmethod
     def problems(
-        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> Iterator[str]:
-        """Every reason why there cannot be this scheme with these arguments, as sentences."""
+        """Why the scheme does not allow these arguments: one sentence for each reason."""
         if cls.one_row and rows.total != rows.partitions:
             yield (
                 f"keys.rows_per_partition has to be 1: keys.scheme {cls.name!r} gives each entity "
@@ -131,12 +130,12 @@ class KeyScheme:
 
     @property
     def grows(self) -> bool:
-        """Whether new rows go elsewhere than to the partition that was drawn."""
+        """Whether new rows go to a partition other than the drawn one."""
         return False
 
     @property
     def can_transact(self) -> bool:
-        """Whether a partition has rows enough for a transaction."""
+        """Whether a partition has enough rows for a transaction."""
         return not self.one_row
 
     def partition_key(self, partition: int) -> str:
@@ -144,18 +143,18 @@ class KeyScheme:
         raise NotImplementedError
 
     def row_key(self, partition: int, row: int) -> str:
-        """RowKey of a loaded row. Numbers one before the first and behind the last are bounds."""
+        """RowKey of a loaded row. -1 and the number of rows give the bounds of a range."""
         return self.row_keys.loaded(partition, row, self.rows.before(partition) + row)
 
     def by_age(self, age: int) -> int:
-        """Number of the loaded partition than which so many are newer; 0 is the newest."""
+        """Number of the loaded partition with this age; 0 is the newest."""
         return max(0, self.count - 1 - age)
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
         """Key of a new row; no two workers share one.
 
         Args:
-            partition: The partition that was drawn. A scheme that grows goes elsewhere.
+            partition: The drawn partition. A scheme that grows ignores it.
             worker: Number of the worker, below 10,000.
             number: Number of the row among all that the worker inserts, from 1.
         """
@@ -165,10 +164,10 @@ class KeyScheme:
         )
 
     def copies(self, key: Key, number: int) -> tuple[tuple[str, Key], ...]:
-        """Further keys under which the entity is stored too, each with the table's ending.
+        """Further keys of an entity, each with the ending of the table's name.
 
         Args:
             key: Its first key.
-            number: Number of the entity, loaded ones first.
+            number: Number of the entity; loaded entities come first.
         """
         return ()

@@ -20,7 +20,7 @@ import math
 import random
 from typing import ClassVar, Protocol, Self
 
-from harness.workload.schedule import Schedule
+from harness.workload.load.schedule import Schedule
 
 
 class Stop(enum.Enum):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class RateStage:
     """A ramp, or a hold where the rate stays what it was.
 
     Attributes:
@@ -75,7 +75,7 @@ class Schedule:
         return cls([_Piece(0.0, per_s, 0.0)])
 
     @classmethod
-    def of(cls, stages: Iterable[Stage]) -> Schedule:
+    def of(cls, stages: Iterable[RateStage]) -> Schedule:
         """One stage after the other, then the last one's rate for ever."""
         pieces = []
         start_s = per_s = 0.0

@@ -10,14 +10,14 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
 from harness.model.entity import EdmValue, Int64
 from harness.model.errors import SetupError
-from harness.model.operation import Operation, Range
-from harness.workload.rowkeys import GuidRows
-from harness.workload.scenario import Recent, Scenario, Setting
+from harness.model.operation import KeyRange, Operation
+from harness.workload.keys.row_keys import GuidRows
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
 ACCOUNTS = 1000
 SIDES = 2
@@ -38,7 +38,9 @@ class Transfer:
 
 
 class BankTransfers(Scenario):
-    """``partitions`` transfers, of two rows each.
+    """One partition per transfer, with a debit row and a credit row.
+
+    ``keys.partitions`` is the number of transfers.
 
     Raises:
         SetupError: ``rows`` is not 2.
@@ -69,7 +71,7 @@ class BankTransfers(Scenario):
             for number in range(self.setting.partitions)
         )
 
-    def transfer(self, rng: random.Random) -> Operation:
+    def transfer(self, rng: random.Random) -> Steps:
         """Debit and credit by one transaction: there are both or none."""
         number = self.new_number()
         new = Transfer(
@@ -80,13 +82,16 @@ class BankTransfers(Scenario):
             credit=_account(rng.randrange(ACCOUNTS)),
             cents=1 + rng.randrange(100_000),
         )
-        then = partial(self._done.acknowledged, new)
-        return self.transaction(self._sides(new), name="transfer", then=then)
+        result = yield self.transaction(self._sides(new), name="transfer")
+        if result.outcome.succeeded:
+            self._done.add(new)
 
     def read_transfer(self, rng: random.Random) -> Operation:
         """Both sides of a transfer: its partition."""
         return self.query(
-            self._any(rng).transfer_id, name="read_transfer", walks=Range(SIDES, True)
+            self._any(rng).transfer_id,
+            name="read_transfer",
+            key_range=KeyRange(entities=SIDES, exact=True),
         )
 
     def read_debit(self, rng: random.Random) -> Operation:
@@ -101,7 +106,9 @@ class BankTransfers(Scenario):
             None,
             name="statement_of_account",
             filter=f"Account eq '{_account(rng.randrange(ACCOUNTS))}'",
-            walks=Range(SIDES * (self.setting.partitions + self._done.written), still),
+            key_range=KeyRange(
+                entities=SIDES * (self.setting.partitions + self._done.written), exact=still
+            ),
         )
 
     def _any(self, rng: random.Random) -> Transfer:

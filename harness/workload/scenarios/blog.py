@@ -11,16 +11,15 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
-from harness.model.operation import Operation, Range
-from harness.model.outcome import Result
-from harness.workload.making import entities_of
-from harness.workload.scenario import Pointers, Recent, Scenario, Setting
-from harness.workload.scenarios import times
-from harness.workload.scenarios.times import DAY, Clock, Moment, Spread
+from harness.model.operation import KeyRange, Operation
+from harness.workload.operation_factory import entities_of
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Pointers, Recent, Scenario, Setting
+from harness.workload.scenarios.simulated_time import DAY, Clock, EvenSpread, Instant
 
 CATEGORIES = ("architecture", "cloud", "data", "news", "tools")
 TOPICS = ("tables", "queues", "blobs", "keys", "queries", "retries", "pricing", "testing")
@@ -44,7 +43,7 @@ class Post:
 
     number: int
     slug: str
-    published: Moment
+    published: Instant
 
     @property
     def listed_by(self) -> Iterator[tuple[str, str]]:
@@ -58,7 +57,11 @@ class Post:
 
 
 class Blog(Scenario):
-    """``partitions`` months with ``rows`` posts each, by slug; five entities a post."""
+    """Blog posts by month and slug, with three index tables; five entities a post.
+
+    ``keys.partitions`` is the number of months,
+    ``keys.rows_per_partition`` the number of posts of a month.
+    """
 
     tables = ("Posts", "PostsByCategory", "PostsByTag", "PostsByAuthor")
     actions: ClassVar[Mapping[str, float]] = {
@@ -76,7 +79,7 @@ class Blog(Scenario):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._total = setting.partitions * setting.rows
-        self._loaded_at = Spread(setting.rows, _LOADED_DAYS * DAY)
+        self._loaded_at = EvenSpread(setting.rows, _LOADED_DAYS * DAY)
         self._last = setting.partitions - 1
         start = times.month(self._last).after(_LOADED_DAYS * DAY)
         self._clock = Clock(start, setting.worker)
@@ -111,18 +114,18 @@ class Blog(Scenario):
             name="list_by_date",
             filter=_published(begin, begin.after(7 * DAY)),
             select=("Title", "Published"),
-            walks=self._month(month),
+            key_range=self._month(month),
         )
 
-    def list_by_category(self, rng: random.Random) -> Operation:
+    def list_by_category(self, rng: random.Random) -> Steps:
         """The posts of a month in a category, of which one is read then."""
         return self._list("list_by_category", "PostsByCategory", CATEGORIES, rng)
 
-    def list_by_tag(self, rng: random.Random) -> Operation:
+    def list_by_tag(self, rng: random.Random) -> Steps:
         """The posts of a month with a tag, of which one is read then."""
         return self._list("list_by_tag", "PostsByTag", (*TOPICS, *LEVELS), rng)
 
-    def list_by_author(self, rng: random.Random) -> Operation:
+    def list_by_author(self, rng: random.Random) -> Steps:
         """The posts of a month by an author, of which one is read then."""
         return self._list("list_by_author", "PostsByAuthor", AUTHORS, rng)
 
@@ -133,10 +136,10 @@ class Blog(Scenario):
             table="Posts",
             name="latest_posts",
             select=("Title", "Published"),
-            walks=self._month(self._last),
+            key_range=self._month(self._last),
         )
 
-    def publish(self, rng: random.Random) -> Operation:
+    def publish(self, rng: random.Random) -> Steps:
         """A new post, then each of its index rows."""
         new = Post(
             number=rng.randrange(1_000_000),
@@ -144,14 +147,15 @@ class Blog(Scenario):
             published=self._clock.next(),
         )
         rows = [self._index_row(new, *listed) for listed in new.listed_by]
-        done = partial(self._published.acknowledged, new)
-        return self.in_turn([self._post(new, "publish_post"), *rows], done)
+        if (yield from self.in_sequence([self._post(new, "publish_post"), *rows])):
+            self._published.add(new)
 
-    def unpublish(self, rng: random.Random) -> Operation:
+    def unpublish(self, rng: random.Random) -> Steps:
         """Delete the oldest of the worker's posts, then its index rows; without one, publish."""
         post = self._published.take()
         if post is None:
-            return self.publish(rng)
+            yield from self.publish(rng)
+            return
         deleted = self.delete(
             post.published.month, self._row_key(post), table="Posts", name="unpublish_post"
         )
@@ -159,7 +163,7 @@ class Blog(Scenario):
             self.delete(name, post.index_row, table=table, name="delete_index_row")
             for table, name in post.listed_by
         ]
-        return self.in_turn([deleted, *rows])
+        yield from self.in_sequence([deleted, *rows])
 
     def _row_key(self, post: Post) -> str:
         return post.slug
@@ -199,7 +203,7 @@ class Blog(Scenario):
             partition_key, post.index_row, content, table=table, name="insert_index_row", fill=False
         )
 
-    def _list(self, action: str, table: str, names: Sequence[str], rng: random.Random) -> Operation:
+    def _list(self, action: str, table: str, names: Sequence[str], rng: random.Random) -> Steps:
         month, name = self.pick(rng), names[rng.randrange(len(names))]
         family = next(of for at, of in _INDEXES if at == table and name in of)
         first = month * self.setting.rows
@@ -208,35 +212,35 @@ class Blog(Scenario):
             first + self.setting.rows,
             len(family),
         )
-        return self.query(
+        result = yield self.query(
             name,
             table=table,
             name=action,
-            row_from=times.month(month).month,
-            row_before=times.month(month + 1).month,
-            walks=Range(len(listed), self._still(month)),
-            then=self._follow_pointer,
+            key_range=KeyRange(
+                row_from=times.month(month).month,
+                row_before=times.month(month + 1).month,
+                entities=len(listed),
+                exact=self._still(month),
+            ),
         )
-
-    def _follow_pointer(self, result: Result) -> Operation | None:
-        """Read the first post of a list. Somebody may have deleted it meanwhile."""
-        listed = entities_of(result)
-        if not listed:
-            return None
-        target = listed[0]["TargetPartition"], listed[0]["TargetRow"]
-        return self.get(*target, table="Posts", name="follow_pointer")
+        for pointer in entities_of(result)[:1]:
+            partition, row = pointer.get("TargetPartition"), pointer.get("TargetRow")
+            # Another application may have written to this table.
+            if isinstance(partition, str) and isinstance(row, str):
+                # The post may have been deleted in the meantime.
+                yield self.get(partition, row, table="Posts", name="follow_pointer")
 
     def _still(self, month: int) -> bool:
         """Whether nobody writes into this loaded month: new posts come into the last one."""
         return month < self._last or not self._moving
 
-    def _month(self, month: int) -> Range:
+    def _month(self, month: int) -> KeyRange:
         new = self._published.written if month == self._last else 0
-        return Range(self.setting.rows + new, self._still(month))
+        return KeyRange(entities=self.setting.rows + new, exact=self._still(month))
 
 
 class BlogNewestFirst(Blog):
-    """The same with inverted timestamps as RowKeys: the latest posts come first."""
+    """The blog with inverted timestamps as RowKeys: the latest posts come first."""
 
     actions: ClassVar[Mapping[str, float]] = {**Blog.actions, "find_by_slug": 5}
 
@@ -249,7 +253,7 @@ class BlogNewestFirst(Blog):
             table="Posts",
             name="find_by_slug",
             filter=f"Slug eq '{post.slug}'",
-            walks=self._month(month),
+            key_range=self._month(month),
         )
 
     def list_by_date(self, rng: random.Random) -> Operation:
@@ -262,10 +266,13 @@ class BlogNewestFirst(Blog):
             begin.month,
             table="Posts",
             name="list_by_date",
-            row_from=row_from,
-            row_before=row_before,
             select=("Title", "Published"),
-            walks=Range(walked, week < 3 or self._still(month)),
+            key_range=KeyRange(
+                row_from=row_from,
+                row_before=row_before,
+                entities=walked,
+                exact=week < 3 or self._still(month),
+            ),
         )
 
     def latest_posts(self, rng: random.Random) -> Operation:
@@ -276,14 +283,14 @@ class BlogNewestFirst(Blog):
             name="latest_posts",
             select=("Title", "Published"),
             top=LATEST,
-            walks=self._month(self._last),
+            key_range=self._month(self._last),
         )
 
     def _row_key(self, post: Post) -> str:
         return post.published.inverted
 
 
-def _published(begin: Moment, end: Moment) -> str:
+def _published(begin: Instant, end: Instant) -> str:
     """Filter on the publish date."""
     first, last = (f"datetime'{moment.utc:%Y-%m-%dT%H:%M:%SZ}'" for moment in (begin, end))
     return f"Published ge {first} and Published lt {last}"

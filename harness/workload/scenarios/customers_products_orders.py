@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
-from harness.model.operation import Operation, Range
-from harness.model.outcome import Result
-from harness.workload.scenario import Scenario, Setting
-from harness.workload.scenarios import times
-from harness.workload.scenarios.times import HOUR, Clock, Moment, Spread
+from harness.model.operation import KeyRange, Operation
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Scenario, Setting
+from harness.workload.scenarios.simulated_time import HOUR, Clock, EvenSpread, Instant
 
 _LOADED_HOURS = 12
 """Loaded orders were received in the first half of each day; new ones come on the last."""
@@ -25,7 +24,11 @@ _Key = tuple[str, str]
 
 
 class CustomersProductsOrders(Scenario):
-    """``partitions`` cities, categories and days, with ``rows`` customers, products and orders."""
+    """Three tables: customers by city, products by category, orders by day.
+
+    ``keys.partitions`` is the number of cities, of categories and of days,
+    ``keys.rows_per_partition`` the number of rows of each.
+    """
 
     tables = ("CustomerInfo", "ProductInfo", "OrderInfo")
     actions: ClassVar[Mapping[str, float]] = {
@@ -42,7 +45,7 @@ class CustomersProductsOrders(Scenario):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._width = len(str(setting.partitions - 1))
-        self._received = Spread(setting.rows, _LOADED_HOURS * HOUR)
+        self._received = EvenSpread(setting.rows, _LOADED_HOURS * HOUR)
         today = times.day(setting.partitions - 1)
         self._clock = Clock(today.after(_LOADED_HOURS * HOUR), setting.worker)
 
@@ -82,7 +85,7 @@ class CustomersProductsOrders(Scenario):
             table="ProductInfo",
             name="products_of_category",
             select=("Name", "Price"),
-            walks=Range(self.setting.rows, True),
+            key_range=KeyRange(entities=self.setting.rows, exact=True),
         )
 
     def read_customer(self, rng: random.Random) -> Operation:
@@ -97,7 +100,7 @@ class CustomersProductsOrders(Scenario):
             city,
             table="CustomerInfo",
             name="customers_of_city",
-            walks=Range(self.setting.rows, not self.does("add_customer")),
+            key_range=KeyRange(entities=self.setting.rows, exact=not self.does("add_customer")),
         )
 
     def add_customer(self, rng: random.Random) -> Operation:
@@ -112,22 +115,16 @@ class CustomersProductsOrders(Scenario):
         key = self._product_key(*self._place(rng))
         return self.merge(*key, {"Price": price}, table="ProductInfo", name="change_price")
 
-    def place_order(self, rng: random.Random) -> Operation:
+    def place_order(self, rng: random.Random) -> Steps:
         """Read the customer, read the product, then store the order under the time it came."""
-        customer, product = (
-            self._customer_key(*self._place(rng)),
-            self._product_key(*self._place(rng)),
+        customer = self._customer_key(*self._place(rng))
+        product = self._product_key(*self._place(rng))
+        reads = (
+            self.get(*customer, table="CustomerInfo", name="read_customer"),
+            self.get(*product, table="ProductInfo", name="read_product"),
         )
-        return self.in_turn(
-            [
-                self.get(*customer, table="CustomerInfo", name="read_customer"),
-                self.get(*product, table="ProductInfo", name="read_product"),
-            ],
-            partial(self._receive, customer, product),
-        )
-
-    def _receive(self, customer: _Key, product: _Key, result: Result) -> Operation:
-        return self._order(self._clock.next(), customer, product, "place_order")
+        if (yield from self.in_sequence(reads)):
+            yield self._order(self._clock.next(), customer, product, "place_order")
 
     def orders_of_hour(self, rng: random.Random) -> Operation:
         """The orders of an hour of a day: a range of times into which nothing comes any more."""
@@ -138,9 +135,9 @@ class CustomersProductsOrders(Scenario):
             begin.date,
             table="OrderInfo",
             name="orders_of_hour",
-            row_from=begin.time,
-            row_before=begin.after(HOUR).time,
-            walks=Range(walked, True),
+            key_range=KeyRange(
+                row_from=begin.time, row_before=begin.after(HOUR).time, entities=walked, exact=True
+            ),
         )
 
     def _place(self, rng: random.Random) -> tuple[int, int]:
@@ -159,7 +156,7 @@ class CustomersProductsOrders(Scenario):
         content = {"Name": f"Name of {key[1]}", "City": key[0]}
         return self.insert(*key, content, table="CustomerInfo", name=name)
 
-    def _order(self, at: Moment, customer: _Key, product: _Key, name: str = "") -> Operation:
+    def _order(self, at: Instant, customer: _Key, product: _Key, name: str = "") -> Operation:
         content = {
             "City": customer[0],
             "Customer": customer[1],

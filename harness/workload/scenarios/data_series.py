@@ -12,18 +12,21 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
-from harness.model.operation import Kind, Operation, Range
-from harness.workload.scenario import Scenario, Setting
-from harness.workload.scenarios import times
-from harness.workload.scenarios.times import HOUR
+from harness.model.operation import KeyRange, Kind, Operation
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Scenario, Setting
+from harness.workload.scenarios.simulated_time import HOUR
 
 HOURS = 24
 
 
 class DataSeries(Scenario):
-    """``partitions`` machines with ``rows`` days each: one entity a day, and 24 in the other table.
+    """Hourly values of machines: one entity a day, and in a second table 24 entities a day.
 
-    No row is added: the load reads and overwrites what was loaded.
+    ``keys.partitions`` is the number of machines,
+    ``keys.rows_per_partition`` the number of days of a machine.
+
+    The load adds no rows; it reads and overwrites the loaded ones.
     """
 
     tables = ("SeriesOfDay", "ValueOfHour")
@@ -82,9 +85,12 @@ class DataSeries(Scenario):
             self._machine(machine),
             table="ValueOfHour",
             name="plot_hours",
-            row_from=begin.stamp,
-            row_before=begin.after(HOURS * HOUR).stamp,
-            walks=Range(HOURS, True),
+            key_range=KeyRange(
+                row_from=begin.stamp,
+                row_before=begin.after(HOURS * HOUR).stamp,
+                entities=HOURS,
+                exact=True,
+            ),
         )
 
     def _place(self, rng: random.Random) -> tuple[int, int, int]:

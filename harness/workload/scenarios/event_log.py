@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
-from harness.model.operation import Operation, Range
+from harness.model.operation import KeyRange, Operation
 from harness.model.outcome import Result
-from harness.workload.scenario import Scenario, Setting
-from harness.workload.scenarios import times
-from harness.workload.scenarios.times import HOUR, Clock, Moment, Spread
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Scenario, Setting
+from harness.workload.scenarios.simulated_time import HOUR, Clock, EvenSpread, Instant
 
 LEVELS = ("info", "info", "info", "info", "warning", "info", "info", "info", "info", "error")
 """Of ten events, one is a warning and one an error."""
@@ -27,7 +28,11 @@ _LOADED_HOURS = 12
 
 
 class EventLog(Scenario):
-    """``partitions`` days with ``rows`` events each."""
+    """One partition per day with its events, the newest first.
+
+    ``keys.partitions`` is the number of days,
+    ``keys.rows_per_partition`` the number of events of a day.
+    """
 
     actions: ClassVar[Mapping[str, float]] = {
         "write_event": 60,
@@ -40,7 +45,7 @@ class EventLog(Scenario):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._today = setting.partitions - 1
-        self._loaded = Spread(setting.rows, _LOADED_HOURS * HOUR)
+        self._loaded = EvenSpread(setting.rows, _LOADED_HOURS * HOUR)
         self._clock = Clock(times.day(self._today).after(_LOADED_HOURS * HOUR), setting.worker)
         self._written = 0
         self._moving = self.does("write_event", "write_batch")
@@ -53,17 +58,16 @@ class EventLog(Scenario):
             for number in range(self.setting.rows)
         )
 
-    def write_event(self, rng: random.Random) -> Operation:
+    def write_event(self, rng: random.Random) -> Steps:
         """One event, into today's partition."""
-        event = self._event(self._clock.next(), self.new_number(), "write_event")
-        return self.in_turn([event], self._count)
+        self._count((yield self._event(self._clock.next(), self.new_number(), "write_event")))
 
-    def write_batch(self, rng: random.Random) -> Operation:
+    def write_batch(self, rng: random.Random) -> Steps:
         """What a server collected, by one transaction."""
         events = [self._event(self._clock.next(), self.new_number()) for _ in range(BATCH)]
         # A transaction stays in one partition, also where midnight begins another.
         today = [event for event in events if event.partition == events[0].partition]
-        return self.in_turn([self.transaction(today, name="write_batch")], self._count)
+        self._count((yield self.transaction(today, name="write_batch")))
 
     def latest_events(self, rng: random.Random) -> Operation:
         """The latest events stand at the beginning of today's partition."""
@@ -71,7 +75,7 @@ class EventLog(Scenario):
             self._clock.now.date,
             name="latest_events",
             top=LATEST,
-            walks=self._day(self._today),
+            key_range=self._day(self._today),
         )
 
     def events_of_an_hour(self, rng: random.Random) -> Operation:
@@ -83,9 +87,9 @@ class EventLog(Scenario):
         return self.query(
             begin.date,
             name="events_of_an_hour",
-            row_from=row_from,
-            row_before=row_before,
-            walks=Range(walked, True),
+            key_range=KeyRange(
+                row_from=row_from, row_before=row_before, entities=walked, exact=True
+            ),
         )
 
     def errors_of_a_day(self, rng: random.Random) -> Operation:
@@ -95,19 +99,20 @@ class EventLog(Scenario):
             times.day(number).date,
             name="errors_of_a_day",
             filter="Level eq 'error'",
-            walks=self._day(number),
+            key_range=self._day(number),
         )
 
-    def _count(self, written: Result) -> None:
-        if written.operation.partition_key == times.day(self._today).date:
-            self._written += written.operation.entities_asked
+    def _count(self, result: Result) -> None:
+        today = times.day(self._today).date
+        if result.outcome.succeeded and result.operation.partition_key == today:
+            self._written += result.operation.entities_asked
 
-    def _day(self, number: int) -> Range:
+    def _day(self, number: int) -> KeyRange:
         if number < self._today:
-            return Range(self.setting.rows, True)
-        return Range(self.setting.rows + self._written, not self._moving)
+            return KeyRange(entities=self.setting.rows, exact=True)
+        return KeyRange(entities=self.setting.rows + self._written, exact=not self._moving)
 
-    def _event(self, at: Moment, number: int, name: str = "") -> Operation:
+    def _event(self, at: Instant, number: int, name: str = "") -> Operation:
         content: dict[str, EdmValue] = {
             "At": at.utc,
             "Level": LEVELS[number % len(LEVELS)],

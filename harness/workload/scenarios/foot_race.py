@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
-from harness.model.operation import Operation, Range
-from harness.workload.scenario import Recent, Scenario, Setting
+from harness.model.operation import KeyRange, Operation
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
 FIRST_YEAR = 2011
 DISTANCES = ("Full", "Half", "10K")
@@ -45,7 +45,11 @@ class Registration:
 
 
 class FootRace(Scenario):
-    """``partitions`` races with ``rows`` registrations each, which are two entities each."""
+    """One partition per race; each registration is two entities, by bib and by age.
+
+    ``keys.partitions`` is the number of races,
+    ``keys.rows_per_partition`` the number of registrations of a race.
+    """
 
     actions: ClassVar[Mapping[str, float]] = {
         "query_by_bib": 30,
@@ -67,7 +71,7 @@ class FootRace(Scenario):
             for row in self._rows(self._loaded(race, runner))
         )
 
-    def register(self, rng: random.Random) -> Operation:
+    def register(self, rng: random.Random) -> Steps:
         """Both rows of a new registration by one transaction: there are both or none."""
         name, sex = RUNNERS[rng.randrange(len(RUNNERS))]
         new = Registration(
@@ -77,8 +81,9 @@ class FootRace(Scenario):
             sex=sex,
             age=YOUNGEST + rng.randrange(AGES),
         )
-        then = partial(self._registered.acknowledged, new)
-        return self.transaction(self._rows(new), name="register", then=then)
+        result = yield self.transaction(self._rows(new), name="register")
+        if result.outcome.succeeded:
+            self._registered.add(new)
 
     def query_by_bib(self, rng: random.Random) -> Operation:
         """The row of a bib, whoever the runner is: a range of RowKeys with one row in it."""
@@ -86,9 +91,12 @@ class FootRace(Scenario):
         return self.query(
             found.race,
             name="query_by_bib",
-            row_from=f"BIB:{found.bib}__",
-            row_before=f"BIB:{found.bib}_`",
-            walks=Range(1, True),
+            key_range=KeyRange(
+                row_from=f"BIB:{found.bib}__",
+                row_before=f"BIB:{found.bib}_`",
+                entities=1,
+                exact=True,
+            ),
         )
 
     def point_query_by_bib(self, rng: random.Random) -> Operation:
@@ -103,9 +111,12 @@ class FootRace(Scenario):
         return self.query(
             self._race(self.pick(rng)),
             name="query_by_age",
-            row_from=f"AGE:{YOUNGEST + age:03d}",
-            row_before=f"AGE:{YOUNGEST + age + 1:03d}",
-            walks=Range(loaded, not self.does("register")),
+            key_range=KeyRange(
+                row_from=f"AGE:{YOUNGEST + age:03d}",
+                row_before=f"AGE:{YOUNGEST + age + 1:03d}",
+                entities=loaded,
+                exact=not self.does("register"),
+            ),
         )
 
     def _any(self, rng: random.Random) -> Registration:

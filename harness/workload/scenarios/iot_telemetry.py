@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
-from harness.model.operation import Operation, Range
-from harness.workload.scenario import Scenario, Setting
-from harness.workload.scenarios import times
-from harness.workload.scenarios.times import SECOND, Clock, Moment
+from harness.model.operation import KeyRange, Operation
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Scenario, Setting
+from harness.workload.scenarios.simulated_time import SECOND, Clock, Instant
 
 READINGS_A_DAY = 96
 """Loaded readings of a device are a quarter of an hour apart."""
@@ -25,7 +25,11 @@ BATCH = 10
 
 
 class IotTelemetry(Scenario):
-    """``partitions`` devices with ``rows`` readings each; PartitionKey is the device."""
+    """Readings of devices; PartitionKey is the device, the newest reading comes first.
+
+    ``keys.partitions`` is the number of devices,
+    ``keys.rows_per_partition`` the number of readings of a device.
+    """
 
     actions: ClassVar[Mapping[str, float]] = {
         "send_reading": 60,
@@ -73,7 +77,7 @@ class IotTelemetry(Scenario):
             self._device(self.pick(rng)),
             name="latest_readings",
             top=LATEST,
-            walks=Range(self.setting.rows, not self._moving),
+            key_range=KeyRange(entities=self.setting.rows, exact=not self._moving),
         )
 
     def readings_of_a_day(self, rng: random.Random) -> Operation:
@@ -85,16 +89,16 @@ class IotTelemetry(Scenario):
         return self.query(
             self._device(self.pick(rng)),
             name="readings_of_a_day",
-            row_from=row_from,
-            row_before=row_before,
-            walks=Range(readings, True),
+            key_range=KeyRange(
+                row_from=row_from, row_before=row_before, entities=readings, exact=True
+            ),
         )
 
     def _new(self, device: int, name: str = "") -> Operation:
         sequence = self.new_id(after=self.setting.partitions * self.setting.rows)
         return self._reading(device, self._clock.next(), sequence, name)
 
-    def _reading(self, device: int, at: Moment, sequence: str, name: str = "") -> Operation:
+    def _reading(self, device: int, at: Instant, sequence: str, name: str = "") -> Operation:
         content: dict[str, EdmValue] = {
             "At": at.utc,
             "Temperature": 20.5,
@@ -103,7 +107,7 @@ class IotTelemetry(Scenario):
         }
         return self.insert(*self._key(device, at, sequence), content, name=name)
 
-    def _key(self, device: int, at: Moment, sequence: str) -> tuple[str, str]:
+    def _key(self, device: int, at: Instant, sequence: str) -> tuple[str, str]:
         """PartitionKey and RowKey of a reading."""
         return self._device(device), at.inverted
 
@@ -120,14 +124,14 @@ class IotTelemetry(Scenario):
 
 
 class IotTelemetryByDate(IotTelemetry):
-    """The same with device and date as PartitionKey, and a sequence number as RowKey."""
+    """Readings of devices; PartitionKey is device and date, RowKey a sequence number."""
 
     def latest_readings(self, rng: random.Random) -> Operation:
         """The latest readings of a device are the last of its newest day, which is read whole."""
         return self.query(
             self._partition(self.pick(rng), self._clock.now),
             name="latest_readings",
-            walks=Range(self._readings_on(self._today), not self._moving),
+            key_range=KeyRange(entities=self._readings_on(self._today), exact=not self._moving),
         )
 
     def readings_of_a_day(self, rng: random.Random) -> Operation:
@@ -137,16 +141,16 @@ class IotTelemetryByDate(IotTelemetry):
         return self.query(
             self._partition(self.pick(rng), times.day(number)),
             name="readings_of_a_day",
-            walks=Range(self._readings_on(number), still),
+            key_range=KeyRange(entities=self._readings_on(number), exact=still),
         )
 
-    def _key(self, device: int, at: Moment, sequence: str) -> tuple[str, str]:
+    def _key(self, device: int, at: Instant, sequence: str) -> tuple[str, str]:
         return self._partition(device, at), sequence
 
-    def _partition(self, device: int, at: Moment) -> str:
+    def _partition(self, device: int, at: Instant) -> str:
         return f"{self._device(device)}__{at.date}"
 
 
-def _loaded_at(number: int) -> Moment:
+def _loaded_at(number: int) -> Instant:
     """When the loaded reading with this number was made."""
     return times.day(0).after(number * (24 * 3600 // READINGS_A_DAY) * SECOND)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
-from harness.model.operation import Kind, Operation, Range
-from harness.workload.scenario import Pointers, Recent, Scenario, Setting
-from harness.workload.scenarios import times
+from harness.model.operation import KeyRange, Kind, Operation
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Pointers, Recent, Scenario, Setting
 
 DAYS = 10
 """Loaded orders are spread over so many days; new ones are all of the day behind them."""
@@ -43,7 +43,11 @@ class Order:
 
 
 class Orders(Scenario):
-    """``partitions`` customers with ``rows`` orders each; two entities an order."""
+    """Orders by customer, with a copy by date in a second table; two entities an order.
+
+    ``keys.partitions`` is the number of customers,
+    ``keys.rows_per_partition`` the number of orders of a customer.
+    """
 
     tables = ("Orders", "OrdersByDate")
     actions: ClassVar[Mapping[str, float]] = {
@@ -82,7 +86,7 @@ class Orders(Scenario):
             self._customer(self.pick(rng)),
             table="Orders",
             name="orders_of_customer",
-            walks=Range(self.setting.rows, not self._moving),
+            key_range=KeyRange(entities=self.setting.rows, exact=not self._moving),
         )
 
     def orders_of_day(self, rng: random.Random) -> Operation:
@@ -92,43 +96,37 @@ class Orders(Scenario):
             times.day(day).date,
             table="OrdersByDate",
             name="orders_of_day",
-            walks=Range(self._loaded_on(day), day < DAYS or not self._moving),
+            key_range=KeyRange(entities=self._loaded_on(day), exact=day < DAYS or not self._moving),
         )
 
-    def place_order(self, rng: random.Random) -> Operation:
+    def place_order(self, rng: random.Random) -> Steps:
         """A new order, then its copy."""
         new = Order(
             customer=self._customer(self.pick(rng)),
             order_id=self.new_id(after=self._total),
             day=DAYS,
         )
-        return self.in_turn(
-            [self._order(new, "place_order"), self._copy(new, "insert_copy")],
-            partial(self._placed.acknowledged, new),
-        )
+        rows = [self._order(new, "place_order"), self._copy(new, "insert_copy")]
+        if (yield from self.in_sequence(rows)):
+            self._placed.add(new)
 
-    def ship_order(self, rng: random.Random) -> Operation:
+    def ship_order(self, rng: random.Random) -> Steps:
         """An order changes: twice, which is the price of storing it twice."""
         order, change = self._any(rng), {"Status": "shipped"}
         kind = Kind.UPDATE_MERGE
-        return self.in_turn(
-            [
-                self.write(kind, *order.key, change, table="Orders", name="ship_order"),
-                self.write(kind, *order.by_date, change, table="OrdersByDate", name="update_copy"),
-            ]
-        )
+        ship = self.write(kind, *order.key, change, table="Orders", name="ship_order")
+        copy = self.write(kind, *order.by_date, change, table="OrdersByDate", name="update_copy")
+        yield from self.in_sequence([ship, copy])
 
-    def cancel_order(self, rng: random.Random) -> Operation:
+    def cancel_order(self, rng: random.Random) -> Steps:
         """Delete the oldest order that the worker placed, then its copy; without one, place one."""
         order = self._placed.take()
         if order is None:
-            return self.place_order(rng)
-        return self.in_turn(
-            [
-                self.delete(*order.key, table="Orders", name="cancel_order"),
-                self.delete(*order.by_date, table="OrdersByDate", name="delete_copy"),
-            ]
-        )
+            yield from self.place_order(rng)
+            return
+        cancel = self.delete(*order.key, table="Orders", name="cancel_order")
+        copy = self.delete(*order.by_date, table="OrdersByDate", name="delete_copy")
+        yield from self.in_sequence([cancel, copy])
 
     def _customer(self, number: int) -> str:
         return f"customer-{number:0{self._width}d}"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
-from harness.model.operation import Follow, Operation, Range
-from harness.workload.scenario import Recent, Scenario, Setting
+from harness.model.operation import KeyRange, Operation
+from harness.workload.operation_source import Steps, Task
+from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
 IMPORTED = 20
 """Entities of one import."""
@@ -21,7 +21,11 @@ _Key = tuple[str, str]
 
 
 class Saas(Scenario):
-    """``partitions`` tenants with ``rows`` entities each."""
+    """A multi-tenant application: one partition per tenant.
+
+    ``keys.partitions`` is the number of tenants,
+    ``keys.rows_per_partition`` the number of entities of a tenant.
+    """
 
     actions: ClassVar[Mapping[str, float]] = {
         "read_entity": 50,
@@ -51,17 +55,19 @@ class Saas(Scenario):
         """One entity of a tenant."""
         return self.get(*self._any(rng), name="read_entity")
 
-    def edit_entity(self, rng: random.Random) -> Operation:
+    def edit_entity(self, rng: random.Random) -> Steps:
         """Read an entity, then change it, unless somebody else did meanwhile."""
         change = {"Title": f"Edited {self.new_number()}"}
         return self.edit(*self._any(rng), change, name="edit_entity")
 
-    def create_entity(self, rng: random.Random) -> Operation:
+    def create_entity(self, rng: random.Random) -> Steps:
         """One more entity of a tenant."""
         key = self._tenant(self.pick(rng)), self.new_id(after=self._total)
-        return self._new(key, "create_entity", then=partial(self._created.acknowledged, key))
+        result = yield self._new(key, "create_entity")
+        if result.outcome.succeeded:
+            self._created.add(key)
 
-    def delete_entity(self, rng: random.Random) -> Operation:
+    def delete_entity(self, rng: random.Random) -> Task:
         """Delete the oldest entity that the worker created; without one, create one."""
         key = self._created.take()
         return self.create_entity(rng) if key is None else self.delete(*key, name="delete_entity")
@@ -78,7 +84,7 @@ class Saas(Scenario):
             self._tenant(self.pick(rng)),
             name="list_tenant",
             select=("Title",),
-            walks=Range(self.setting.rows, not self._moving),
+            key_range=KeyRange(entities=self.setting.rows, exact=not self._moving),
         )
 
     def _tenant(self, number: int) -> str:
@@ -92,5 +98,5 @@ class Saas(Scenario):
     def _loaded(self, tenant: int, number: int) -> _Key:
         return self._tenant(tenant), f"{tenant * self.setting.rows + number:08d}"
 
-    def _new(self, key: _Key, name: str = "", then: Follow | None = None) -> Operation:
-        return self.insert(*key, {"Title": f"Entity {key[1]}"}, name=name, then=then)
+    def _new(self, key: _Key, name: str = "") -> Operation:
+        return self.insert(*key, {"Title": f"Entity {key[1]}"}, name=name)

@@ -1,43 +1,46 @@
 """Scenarios: a whole application as one small class, its tables, its queries, its writes.
 
-Subclass `Scenario`, say in ``actions`` what the application does and how often, and write a
-method for each that returns its first operation. What depends on an answer goes into ``then``.
+Subclass `Scenario`, give each action and its weight in ``actions``, and write a method of that
+name for each. A method returns one operation. A method that needs results is a generator instead:
+``result = yield operation`` sends an operation and returns its `Result`.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
+import inspect
 import random
 from collections.abc import Iterator, Mapping
+from types import GeneratorType
 from typing import ClassVar, Generic, TypeVar
 
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
-from harness.model.outcome import Result
-from harness.workload.entities import EntityFactory
-from harness.workload.making import Making
-from harness.workload.mix import Mix
-from harness.workload.pickers import Picker
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import Picker
+from harness.workload.mix import ActionMix
+from harness.workload.operation_factory import OperationFactory
+from harness.workload.operation_source import Task
 
 _NEW_SHARE = 0.2
-"""Share of reads that go to what is new, where something is."""
+"""Share of reads that go to new items, if there are any."""
 _READ = 10
-"""So many of the newest are read."""
+"""Reads choose among this many of the newest items."""
 _LEFT = 20
-"""So many of the newest are not taken away."""
+"""Deletes spare this many of the newest items."""
 
 _T = TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a scenario is told by the profile.
+    """What the profile sets for a scenario.
 
     Attributes:
-        partitions: ``keys.partitions``: how many events, tenants, devices, customers ...
-        rows: ``keys.rows_per_partition``: how much of what belongs to one of them.
-        picker: ``keys.distribution``: draws which of them is touched next, from 0.
+        partitions: ``keys.partitions``: number of events, tenants, devices, customers ...
+        rows: ``keys.rows_per_partition``: number of rows of each of them.
+        picker: ``keys.distribution``: draws the next of them, from 0.
         entities: Marks entities as the run's own, and fills them up to ``entity.size_bytes``.
         worker: Number of the worker, below 10,000: part of every new key, so that no two workers
             make the same one.
@@ -54,7 +57,7 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pointers:
-    """Rows of one table that name rows of another in two properties; counted after the run.
+    """Rows of one table that name rows of another in two properties; checked after the run.
 
     Attributes:
         table: Ending of the name of the table that points.
@@ -70,16 +73,16 @@ class Pointers:
 
 
 class Recent(Generic[_T]):
-    """What a worker wrote lately, as far as the service acknowledged it.
+    """The latest items that a worker wrote and the service acknowledged.
 
-    What is read is newer than what is taken away, so that nothing is read that somebody else of
-    the same worker is just deleting.
+    Reads use newer items than deletes, so that no user reads an item that another user of the
+    same worker is deleting.
 
     Args:
-        most: So much is remembered; the oldest is forgotten beyond it.
+        most: Number of items to remember; the oldest is forgotten first.
 
     Attributes:
-        written: How much was acknowledged and not taken away, forgotten or not.
+        written: Number of items added and not taken, forgotten or not.
     """
 
     __slots__ = ("_items", "written")
@@ -88,27 +91,26 @@ class Recent(Generic[_T]):
         self._items: collections.deque[_T] = collections.deque(maxlen=most)
         self.written = 0
 
-    def acknowledged(self, item: _T, result: Result) -> None:
-        """Remember one more, if it was written."""
-        if result.outcome.succeeded:
-            self._items.append(item)
-            self.written += 1
+    def add(self, item: _T) -> None:
+        """Remember one more, once its write succeeded."""
+        self._items.append(item)
+        self.written += 1
 
     def sometimes(self, rng: random.Random) -> _T | None:
-        """One of the newest, in one case of five; else, and where there is none, None."""
+        """One of the newest items in one case of five; otherwise, or if there is none, None."""
         if not self._items or rng.random() >= _NEW_SHARE:
             return None
         return self._items[-1 - rng.randrange(min(_READ, len(self._items)))]
 
     def take(self) -> _T | None:
-        """The oldest, which is forgotten by that; None where there are only new ones."""
+        """Remove and return the oldest item; None if there are only the newest."""
         if len(self._items) <= _LEFT:
             return None
         self.written -= 1
         return self._items.popleft()
 
 
-class Scenario(Making):
+class Scenario(OperationFactory):
     """Base of all scenarios.
 
     Args:
@@ -122,7 +124,7 @@ class Scenario(Making):
     """Endings of the names of its tables: a capital letter, then letters and digits. A single
     table needs none."""
     actions: ClassVar[Mapping[str, float]] = {}
-    """Weights by name of a method, which takes the random source and returns an operation."""
+    """Weights by name of a method. It takes the random source and makes a `Task`."""
     pointers: ClassVar[tuple[Pointers, ...]] = ()
     """Index tables that are kept in step by the application, not by the service."""
 
@@ -133,7 +135,7 @@ class Scenario(Making):
         if not any(weights.values()):
             raise SetupError("[actions]: every weight is 0; nothing would be sent")
         # Two underscores: a user's class may have attributes of its own by any name.
-        self.__mix = Mix(weights)
+        self.__mix = ActionMix(weights)
         self.__made = 0
 
     @property
@@ -149,29 +151,40 @@ class Scenario(Making):
         """Names of the partitions that are loaded."""
         return iter(dict.fromkeys(operation.partition for operation in self.loading()))
 
-    def next(self, rng: random.Random) -> Operation:
-        """The first operation of the next task."""
-        operation: Operation = getattr(self, self.__mix.draw(rng))(rng)
-        return operation
+    def next_task(self, rng: random.Random) -> Task:
+        """One of the actions, drawn by weight.
+
+        Raises:
+            SetupError: its method makes something else; file and line are named.
+        """
+        method = getattr(self, self.__mix.draw(rng))
+        task: Task = method(rng)
+        if not isinstance(task, Operation | GeneratorType):
+            where = f"{inspect.getsourcefile(method)}:{inspect.getsourcelines(method)[1]}"
+            raise SetupError(
+                f"{where}: {method.__qualname__} returned {task!r}; an action returns one "
+                "operation or yields several"
+            )
+        return task
 
     def does(self, *actions: str) -> bool:
-        """Whether any of these actions has a weight, so that what they write to is moving."""
+        """Whether any of these actions has a weight, so that rows change during the run."""
         return not set(actions).isdisjoint(self.__mix.actions)
 
     def pick(self, rng: random.Random) -> int:
-        """Number of the event, tenant, device ... that is touched next; the last is the newest."""
+        """Number of the next event, tenant, device ...; the highest is the newest."""
         drawn = self.setting.picker.draw(rng)
         return self.setting.partitions - 1 - drawn if self.setting.picker.newest_first else drawn
 
     def new_number(self) -> int:
-        """1, 2, 3 ...: other workers make the same ones."""
+        """1, 2, 3 ...: not unique, other workers make the same numbers."""
         self.__made += 1
         return self.__made
 
     def new_id(self, after: int = 0) -> str:
-        """An identifier that no other worker makes; later ones sort behind earlier ones.
+        """An identifier that no other worker makes; later ones sort after earlier ones.
 
         Args:
-            after: It sorts behind numbers up to this one of eight digits, too.
+            after: It also sorts after all eight-digit numbers up to this one.
         """
         return f"{after + self.new_number():08d}w{self.setting.worker:04d}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 
-from harness.workload.rowkeys import MAX_TICKS, TICKS_A_ROW, TICKS_AT_EPOCH
+from harness.workload.keys.row_keys import MAX_TICKS, TICKS_A_ROW, TICKS_AT_EPOCH
 
 SECOND = 10_000_000
 HOUR = 3600 * SECOND
@@ -19,7 +19,7 @@ _YEAR_1 = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Moment:
+class Instant:
     """A moment of simulated time.
 
     Attributes:
@@ -58,33 +58,33 @@ class Moment:
         """What is left of time in ticks, 19 digits: of two moments the later one sorts first."""
         return f"{MAX_TICKS - self.ticks:019d}"
 
-    def after(self, ticks: int) -> Moment:
+    def after(self, ticks: int) -> Instant:
         """The moment so many ticks later."""
-        return Moment(self.ticks + ticks)
+        return Instant(self.ticks + ticks)
 
 
-def day(number: int) -> Moment:
+def day(number: int) -> Instant:
     """Beginning of the day with this number, from 0."""
-    return Moment(TICKS_AT_EPOCH + number * DAY)
+    return Instant(TICKS_AT_EPOCH + number * DAY)
 
 
-def month(number: int) -> Moment:
+def month(number: int) -> Instant:
     """Beginning of the month with this number, from 0."""
     years, months = divmod(number, 12)
     days = dt.datetime(2024 + years, 1 + months, 1, tzinfo=dt.UTC) - _YEAR_1
-    return Moment(days.days * DAY)
+    return Instant(days.days * DAY)
 
 
-def newest_first(begin: Moment, end: Moment) -> tuple[str, str]:
+def newest_first(begin: Instant, end: Instant) -> tuple[str, str]:
     """First RowKey, and the RowKey before which it ends, of ``begin`` to before ``end``.
 
-    For rows that are named by `Moment.inverted`.
+    For rows that are named by `Instant.inverted`.
     """
     return end.after(-1).inverted, begin.after(-1).inverted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Spread:
+class EvenSpread:
     """Rows that come evenly over a span of time.
 
     Attributes:
@@ -116,17 +116,17 @@ class Clock:
 
     __slots__ = ("_made", "_start")
 
-    def __init__(self, start: Moment, worker: int) -> None:
+    def __init__(self, start: Instant, worker: int) -> None:
         # Moments are a millisecond apart, workers are ticks of it apart.
         self._start = start.after(worker)
         self._made = 0
 
     @property
-    def now(self) -> Moment:
+    def now(self) -> Instant:
         """The moment that was given out last."""
         return self._start.after(self._made * TICKS_A_ROW)
 
-    def next(self) -> Moment:
+    def next(self) -> Instant:
         """A moment later than all before."""
         self._made += 1
         return self.now

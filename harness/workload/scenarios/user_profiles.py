@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
 from harness.model.entity import EdmValue
 from harness.model.errors import SetupError
-from harness.model.operation import Follow, Operation
-from harness.workload.scenario import Recent, Scenario, Setting
+from harness.model.operation import Operation
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
 
 class UserProfiles(Scenario):
-    """``partitions`` users with one profile each.
+    """User profiles: one partition per user, with one entity.
+
+    ``keys.partitions`` is the number of users.
 
     Raises:
         SetupError: ``rows`` is not 1.
@@ -58,24 +60,26 @@ class UserProfiles(Scenario):
         """One property is merged, without asking whether there is anything yet."""
         return self.merge(self._any(rng), "", {"Visits": self.new_number()}, name="note_visit")
 
-    def edit_profile(self, rng: random.Random) -> Operation:
+    def edit_profile(self, rng: random.Random) -> Steps:
         """Read a profile, then change it, unless it was changed meanwhile."""
         change = {"Name": f"Name {self.new_number()}"}
         return self.edit(self._any(rng), "", change, name="edit_profile")
 
-    def sign_up(self, rng: random.Random) -> Operation:
+    def sign_up(self, rng: random.Random) -> Steps:
         """A new user."""
         user = f"user-{self.new_id(after=self.setting.partitions)}"
-        return self._profile(user, "sign_up", then=partial(self._new.acknowledged, user))
+        result = yield self._profile(user, "sign_up")
+        if result.outcome.succeeded:
+            self._new.add(user)
 
     def _any(self, rng: random.Random) -> str:
         """A user who is there."""
         return self._new.sometimes(rng) or f"user-{self.pick(rng):08d}"
 
-    def _profile(self, user: str, name: str = "", then: Follow | None = None) -> Operation:
+    def _profile(self, user: str, name: str = "") -> Operation:
         content: dict[str, EdmValue] = {
             "Name": f"Name of {user}",
             "Picture": f"{user}.png",
             "Visits": 0,
         }
-        return self.insert(user, "", content, name=name, then=then)
+        return self.insert(user, "", content, name=name)

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import ClassVar
 
-from harness.model.operation import Kind, Operation, Range
-from harness.workload.scenario import Recent, Scenario, Setting
+from harness.model.operation import KeyRange, Kind, Operation
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
 _Key = tuple[str, str]
 
 
 class VerticalSplit(Scenario):
-    """``partitions`` categories with ``rows`` products each; two entities a product."""
+    """Products by category, split into a hot and a cold table; two entities a product.
+
+    ``keys.partitions`` is the number of categories,
+    ``keys.rows_per_partition`` the number of products of a category.
+    """
 
     tables = ("ProductHot", "ProductCold")
     actions: ClassVar[Mapping[str, float]] = {
@@ -66,30 +70,25 @@ class VerticalSplit(Scenario):
             self._category(self.pick(rng)),
             table="ProductHot",
             name="stock_of_category",
-            walks=Range(self.setting.rows, not self.does("add_product")),
+            key_range=KeyRange(entities=self.setting.rows, exact=not self.does("add_product")),
         )
 
-    def show_product(self, rng: random.Random) -> Operation:
+    def show_product(self, rng: random.Random) -> Steps:
         """All of a product: two reads, which is the price of the split."""
         key = self._any(rng)
-        return self.in_turn(
-            [
-                self.get(*key, table="ProductHot", name="show_hot"),
-                self.get(*key, table="ProductCold", name="show_cold"),
-            ]
-        )
+        hot = self.get(*key, table="ProductHot", name="show_hot")
+        cold = self.get(*key, table="ProductCold", name="show_cold")
+        yield from self.in_sequence([hot, cold])
 
     def edit_description(self, rng: random.Random) -> Operation:
         """What is large is replaced."""
         return self._cold(self._any(rng), "edit_description", Kind.UPSERT_REPLACE)
 
-    def add_product(self, rng: random.Random) -> Operation:
+    def add_product(self, rng: random.Random) -> Steps:
         """A new product: the cold row first, so that whoever sees the hot one finds both."""
         key = self._category(self.pick(rng)), self.new_id(after=self._total)
-        return self.in_turn(
-            [self._cold(key, "add_cold"), self._hot(key, "add_hot")],
-            partial(self._added.acknowledged, key),
-        )
+        if (yield from self.in_sequence([self._cold(key, "add_cold"), self._hot(key, "add_hot")])):
+            self._added.add(key)
 
     def _category(self, number: int) -> str:
         return f"category-{number:0{self._width}d}"

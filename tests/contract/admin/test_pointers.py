@@ -6,15 +6,16 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.connection import Endpoint, SharedKey
-from harness.endpoint.pointers import follow
-from harness.measure.record import PointersPart
+from harness.endpoint.admin.pointers import follow
+from harness.endpoint.auth.credential import SharedKey
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget, BudgetSpent
-from harness.workload.scenario import Pointers
+from harness.workload.scenarios.scenario import Pointers
+from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -27,7 +28,7 @@ Fill = Callable[[str, Keys], None]
 def service(endpoint: Endpoint) -> Iterator[TableServiceClient]:
     """The account, through azure-data-tables as it comes."""
     assert isinstance(endpoint.credential, SharedKey)
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as client:
         yield client
 
@@ -213,5 +214,5 @@ def test_too_many_rows_are_a_sentence(
     if at_most == 3:
         assert follow(endpoint, base, POINTERS, most_rows=3) == found(3, 1, 0)
     else:
-        with pytest.raises(SetupError, match=rf"the table {base}Index has over 2 rows"):
+        with pytest.raises(SetupError, match=rf"the table {base}Index has more than 2 rows"):
             follow(endpoint, base, POINTERS, most_rows=2)

@@ -23,9 +23,9 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
-from harness.endpoint.connection import Endpoint, Sas, SharedKey, emulator_endpoint
-from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
-from harness.endpoint.probe import check
+from harness.endpoint.admin.probe import check
+from harness.endpoint.auth.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
+from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.model.errors import SetupError
 
 pytestmark = pytest.mark.azurite
@@ -124,7 +124,7 @@ def test_an_unknown_account_is_told(endpoint: Endpoint) -> None:
     other = dataclasses.replace(
         endpoint, url=url, account="stock", credential=SharedKey("stock", "d3Jvbmc=")
     )
-    assert "knows no account stock" in problem(other)
+    assert "has no account stock" in problem(other)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_clock_off_by_a_day_is_told() -> None:
         ("AuthorizationServiceMismatch", "(ss)"),
         ("AuthorizationProtocolMismatch", "(spr)"),
         ("AuthorizationSourceIPMismatch", "(sip)"),
-        ("KeyBasedAuthenticationNotPermitted", "does not let keys in"),
+        ("KeyBasedAuthenticationNotPermitted", "does not allow access with keys"),
         ("AccountIsDisabled", "disabled"),
     ],
 )
@@ -202,28 +202,28 @@ def test_a_closed_port_is_named() -> None:
 def test_an_unknown_name_is_told() -> None:
     """A name that cannot be looked up is another matter than a port that is closed."""
     endpoint = emulator_endpoint("https://no-such-account.invalid")
-    assert "the name no-such-account.invalid is not known (port 443" in problem(endpoint)
+    assert "the host name no-such-account.invalid cannot be resolved (port 443" in problem(endpoint)
 
 
 def test_silence_ends_in_time() -> None:
     """Who takes the connection and says nothing is given up, and the stage is told."""
     with answering(None, hold=True) as endpoint:
         sentence = problem(endpoint, timeout_s=0.5)
-    assert "no answer from 127.0.0.1 port" in sentence
-    assert "while waiting for an answer" in sentence
+    assert "no response from 127.0.0.1 port" in sentence
+    assert "while waiting for the response" in sentence
 
 
 @pytest.mark.parametrize("raw", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 2"])
 def test_something_that_is_not_http_is_told(raw: bytes) -> None:
     """An answer in another protocol is no answer."""
     with answering(raw) as endpoint:
-        assert "no answer over HTTP" in problem(endpoint)
+        assert "no valid HTTP response" in problem(endpoint)
 
 
 def test_https_asked_of_plain_http_is_told(endpoint: Endpoint) -> None:
     """A server that does not speak TLS is named as that."""
     https = dataclasses.replace(endpoint, url=endpoint.url.replace("http:", "https:"))
-    assert "does not speak TLS" in problem(https)
+    assert "the TLS handshake with" in problem(https)
 
 
 class _Pages(http.server.BaseHTTPRequestHandler):
@@ -245,8 +245,8 @@ def test_another_web_server_is_told() -> None:
         thread.start()
         try:
             endpoint = emulator_endpoint(f"http://127.0.0.1:{server.server_port}")
-            assert "it is no table service" in problem(endpoint)
-            assert "it is no table service" in problem(with_sas(endpoint, table_sas()))
+            assert "is not a table service" in problem(endpoint)
+            assert "is not a table service" in problem(with_sas(endpoint, table_sas()))
         finally:
             server.shutdown()
             thread.join()

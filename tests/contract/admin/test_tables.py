@@ -12,20 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli import main
-from harness.endpoint.admin import table_client
-from harness.endpoint.connection import Endpoint, SharedKey
-from harness.endpoint.table_names import made_at, new_table_name
-from harness.endpoint.tables import (
+from harness.endpoint.admin.clients import table_client
+from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
     delete_table,
     leftovers,
     list_tables,
+    made_at,
+    new_table_name,
     require_empty_table,
 )
+from harness.endpoint.auth.credential import SharedKey
+from harness.endpoint.endpoint import Endpoint
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget, BudgetSpent
-from harness.workload.entities import RUN_PROPERTY
+from harness.workload.entity_factory import RUN_PROPERTY
 
 pytestmark = pytest.mark.azurite
 
@@ -210,7 +212,8 @@ def test_sweep_deletes_nothing_where_one_name_is_no_leftover(
     """A young table or a stranger among the names: exit code 2, everything stays."""
     old = old_and_new[0]
     assert main(["sweep", "-H", endpoint.url, "--delete", old, old_and_new[named]]) == 2
-    assert f"not a leftover older than 3600 s: {old_and_new[named]}" in capsys.readouterr().err
+    wanted = f"no leftover table older than 3600 s has the name {old_and_new[named]}"
+    assert wanted in capsys.readouterr().err
     assert set(old_and_new) <= set(list_tables(endpoint))
 
 
@@ -218,4 +221,4 @@ def test_sweep_asks_no_remote_host_without_consent(capsys: pytest.CaptureFixture
     """A remote account has to be said again before anything is sent to it."""
     code = main(["sweep", "-H", "https://127.0.0.1.invalid/devstoreaccount1"])
     assert code == 2
-    assert capsys.readouterr().err.startswith("harness: no credential")
+    assert capsys.readouterr().err.startswith("harness: the environment has no credential")

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import trustme
 
 from harness.endpoint import azurite as embedded
+from harness.endpoint.admin.probe import check
+from harness.endpoint.auth.address import CREDENTIAL_VARIABLES
 from harness.endpoint.azurite import AzuriteProcess, start_azurite
-from harness.endpoint.probe import check
 from harness.model.errors import SetupError
 
 pytestmark = pytest.mark.azurite
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def listens(port: int) -> bool:
@@ -68,7 +72,7 @@ def test_a_port_in_use_is_named() -> None:
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_that_cannot_be_is_told(port: int) -> None:
     """A number that is no port is a sentence."""
-    with pytest.raises(SetupError, match=f"there is no port {port}"):
+    with pytest.raises(SetupError, match=f"invalid port {port}"):
         start_azurite(port=port)
 
 
@@ -154,8 +158,40 @@ def test_a_certificate_file_that_holds_none_is_named(
     azurite: AzuriteProcess, tmp_path: Path
 ) -> None:
     """A variable that leads nowhere is a sentence with its name."""
-    with pytest.raises(SetupError, match="SSL_CERT_FILE names"):
+    with pytest.raises(SetupError, match=r"SSL_CERT_FILE=.* holds no certificates"):
         check(azurite.endpoint, environ={"SSL_CERT_FILE": str(tmp_path / "none.pem")})
+
+
+def test_npm_is_told_nothing_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """npm finds its registry by its own variables, and sees no credential of the environment."""
+    told: list[dict[str, str]] = []
+
+    class Registry(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            for child in psutil.Process().children():
+                if "npm" in " ".join(child.cmdline()):
+                    told.append(child.environ())
+            self.send_error(403)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for variable in (*CREDENTIAL_VARIABLES, "GITHUB_TOKEN", "GF_SECURITY_ADMIN_PASSWORD"):
+        monkeypatch.setenv(variable, "secret")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Registry) as registry:
+        threading.Thread(target=registry.serve_forever).start()
+        url = f"http://127.0.0.1:{registry.server_port}/"
+        monkeypatch.setenv("NPM_CONFIG_REGISTRY", url)
+        try:
+            with pytest.raises(SetupError, match="npm could not install"):
+                embedded.install(lambda line: None)
+        finally:
+            registry.shutdown()
+    environ = told[0]
+    assert environ["NPM_CONFIG_REGISTRY"] == url
+    assert environ["PATH"].endswith(os.environ["PATH"])
+    assert "secret" not in environ.values()
 
 
 def test_a_second_install_does_nothing() -> None:

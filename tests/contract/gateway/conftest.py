@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.azurite import AzuriteProcess
-from harness.endpoint.connection import Endpoint, emulator_endpoint
+from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.process import GatewayProcess, start_gateway
+from tests.support.sdk import named_key
 
 WIDE = "[partition]\nentities_per_s = 1e6\n[account]\nentities_per_s = 1e6\n"
 WIDE += "[servers]\nentities_per_s = 1e6\n"
@@ -65,7 +65,7 @@ def client_of(
 ) -> Iterator[Callable[..., TableClient]]:
     """Opens the SDK's client of one table of the test, over a gateway or without one."""
     name = f"gateway{uuid.uuid4().hex[:16]}"
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     opened: list[TableClient] = []
 
     def open_it(gateway: GatewayProcess | None, **said: Any) -> TableClient:

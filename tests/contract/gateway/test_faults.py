@@ -13,8 +13,8 @@ import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.data.tables import TableClient
 
-from harness.endpoint.connection import emulator_endpoint
-from harness.endpoint.probe import check
+from harness.endpoint.admin.probe import check
+from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.errors import SetupError
 from tests.contract.gateway.conftest import WIDE
 
@@ -27,7 +27,7 @@ TARGET = "/account/table(PartitionKey='p',RowKey='r')"
 
 def request(method: str = "GET", target: str = TARGET, body: bytes = b"", **headers: str) -> bytes:
     """A request in bytes."""
-    lines = [f"{method} {target} HTTP/1.1", "Host: gateway"]
+    lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ import pytest
 
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
+from harness.gateway.proxy import METRICS_PATH, TRUTH_PATH
 from harness.model.errors import SetupError
 
 ROOT = Path(__file__).parents[3]
@@ -29,9 +31,21 @@ def test_it_answers_until_it_is_stopped() -> None:
         assert b'"requests": 0' in gateway.truth()
         assert gateway.running
     assert not gateway.running
-    with pytest.raises(SetupError, match="does not answer"):
+    with pytest.raises(SetupError, match="does not respond"):
         gateway.truth()
     gateway.stop()
+
+
+def test_its_pages_are_read_under_its_own_names_alone() -> None:
+    """A web page whose name was led to this machine reads no keys of it."""
+    with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
+        place = gateway.url.removeprefix("http://")
+        for path in (TRUTH_PATH, METRICS_PATH, "/-/nosuchpage"):
+            for host, refused in ((place, False), ("localhost", False), ("evil.example", True)):
+                connection = http.client.HTTPConnection(place, timeout=10)
+                connection.request("GET", path, headers={"Host": host})
+                assert (connection.getresponse().status == 403) is refused
+                connection.close()
 
 
 def test_it_outlives_nobody() -> None:
@@ -69,7 +83,10 @@ def test_a_port_in_use_is_named() -> None:
     ("arguments", "sentence"),
     [
         (["--upstream", "127.0.0.1:10002"], "--upstream is a scheme, a host and a port"),
-        (["--upstream", "http://127.0.0.1:10002/account"], "the account stays in the client's"),
+        (
+            ["--upstream", "http://127.0.0.1:10002/account"],
+            "the account is in the path of the client's",
+        ),
         (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
         (["--limits", "imaginary"], "there are: demo, published"),
         (
@@ -119,7 +136,7 @@ def test_in_the_foreground_it_ends_at_a_signal(number: signal.Signals) -> None:
         text=True,
     ) as process:
         assert process.stdout is not None
-        assert "stands before none with the limits published" in process.stdout.readline()
+        assert "-> none, limits: published" in process.stdout.readline()
         process.stdout.readline()
         process.send_signal(number)
         _, errors = process.communicate(timeout=20)

@@ -8,10 +8,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import (
     HttpResponseError,
     ResourceExistsError,
@@ -19,9 +18,11 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
 )
 from azure.core.pipeline import PipelineResponse
+from azure.core.rest import HttpResponse
 from azure.data.tables import RequestTooLargeError, TableClient, UpdateMode
 
-from harness.endpoint.connection import emulator_endpoint
+from harness.endpoint.endpoint import emulator_endpoint
+from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -125,7 +126,7 @@ def test_whatever_is_answered_arrives_as_it_was(
 
 def _credential(service: Any) -> Any:
     endpoint = service.endpoint
-    return AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    return named_key(endpoint)
 
 
 def test_its_own_retries_recover_from_a_throttled_second(
@@ -190,7 +191,7 @@ def test_without_retries_it_raises_its_own(
         assert (error.status_code, code in str(error)) == (status, True)
         assert message in str(error)
         assert error.response is not None
-        assert error.response.headers["x-ms-request-id"]
+        assert cast(HttpResponse, error.response).headers["x-ms-request-id"]
 
 
 def test_a_body_over_4_mib_is_too_large(

@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from harness.endpoint.azurite import start_azurite
-from harness.endpoint.connection import Endpoint
-from harness.endpoint.trust import CA_VARIABLES
+from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.tls import CA_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault, Outcome
@@ -64,28 +64,35 @@ def test_the_authority_of_the_environment_is_trusted(
     bundle: Path,
     secure: Endpoint,
     monkeypatch: pytest.MonkeyPatch,
-    ours: str,
+    kind: str,
     open_to: Callable[..., Any],
 ) -> None:
     """With its authority named by either variable, the service is asked."""
     monkeypatch.setenv(variable, str(bundle))
-    session = open_to(ours, secure, "nosuchtable", connections=1)
+    session = open_to(kind, secure, "nosuchtable", connections=1)
     for _ in range(3):
         result = session.execute(QUESTION)
         assert (result.outcome, result.attempts[0].status) == (Outcome.REJECTED, 404)
     assert session.connections_in_use == 0
 
 
-def test_the_baseline_trusts_what_requests_trusts(
+def test_the_baseline_trusts_nothing_else(
     bundle: Path,
     secure: Endpoint,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     open_to: Callable[..., Any],
 ) -> None:
-    """The untouched SDK honours REQUESTS_CA_BUNDLE."""
+    """What the SDK's transport would trust by itself does not count; both variables together do."""
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
+    monkeypatch.setenv("CURL_CA_BUNDLE", str(bundle))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "other.pem"))
+    refused = open_to("sdk-default", secure, "nosuchtable", connect_timeout_s=1.0)
+    insert = dataclasses.replace(QUESTION, kind=Kind.INSERT, properties={"A": 1})
+    assert refused.execute(insert).attempts[0].fault is Fault.TLS
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
-    result = open_to("sdk-default", secure, "nosuchtable").execute(QUESTION)
-    assert result.attempts[0].status == 404
+    trusting = open_to("sdk-default", secure, "nosuchtable")
+    assert trusting.execute(QUESTION).attempts[0].status == 404
 
 
 def test_an_unknown_authority_is_refused(
@@ -144,13 +151,13 @@ def test_a_bundle_that_is_none_is_bad_set_up(
     secure: Endpoint,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    ours: str,
+    kind: str,
     open_to: Callable[..., Any],
 ) -> None:
     """A variable that names no certificates is a sentence, before anything is sent."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    with pytest.raises(SetupError, match=r"SSL_CERT_FILE names .* holds no certificates"):
-        open_to(ours, secure)
+    with pytest.raises(SetupError, match=r"SSL_CERT_FILE=.* holds no certificates"):
+        open_to(kind, secure)
 
 
 def test_a_later_connection_resumes_the_session_of_an_earlier_one(

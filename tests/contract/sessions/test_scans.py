@@ -16,42 +16,56 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient, TableServiceClient
 
+from harness.endpoint.auth.credential import SharedKey
 from harness.endpoint.azurite import AzuriteProcess
-from harness.endpoint.connection import Endpoint, SharedKey
-from harness.measure.build_record import RunFacts, build_record
-from harness.measure.ledger import Ledger
-from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
-from harness.measure.verdict import judge
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.counts.ledger import Ledger
+from harness.measure.record.record import (
+    SCHEMA_VERSION,
+    EndpointPart,
+    EntityPart,
+    LoadingPart,
+    RunRecord,
+)
+from harness.measure.record.record_builder import (
+    counts_part,
+    generator_part,
+    judged_fields,
+    measured_fields,
+)
+from harness.measure.verdict.verdict import judge
 from harness.metrics.course import LoadState, RunCourse
 from harness.metrics.exposition import Exposed, RunState
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Outcome, Result
-from harness.report.terminal import summary
+from harness.report.terminal.summary import summary
 from harness.workload.budget import Budget
-from harness.workload.entities import GROUPS, EntityFactory
-from harness.workload.keys import KeyScheme, Rows
-from harness.workload.mix import Action, Mix
-from harness.workload.pickers import Uniform
+from harness.workload.entity_factory import GROUPS, EntityFactory
+from harness.workload.keys.pickers import Uniform
+from harness.workload.keys.row_keys import GuidRows
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import QueryShape
-from harness.workload.rowkeys import GuidRows
-from harness.workload.schemes import SCHEMES
 from harness.workload.workload import Workload
-from tests.unit.measured import QUIET, evidence
+from tests.support.driving import first_of
+from tests.support.evidence import QUIET, evidence
+from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
 PARTITIONS, ROWS = 5, 1000
-SPREAD = SCHEMES["spread"](Rows(PARTITIONS, ROWS))
-SCATTERED = SCHEMES["hash-prefix"](Rows(60, 1))
-UNORDERED = SCHEMES["spread"](Rows(3, 40), row_keys=GuidRows())
-INDEXED = SCHEMES["index-table"](Rows(4, 30))
+SPREAD = SCHEMES["spread"](RowCounts(PARTITIONS, ROWS))
+SCATTERED = SCHEMES["hash-prefix"](RowCounts(60, 1))
+UNORDERED = SCHEMES["spread"](RowCounts(3, 40), row_keys=GuidRows())
+INDEXED = SCHEMES["index-table"](RowCounts(4, 30))
 
 
 def workload(scheme: KeyScheme, *actions: Action, **shape: Any) -> Workload:
     return Workload(
         scheme=scheme,
         picker=Uniform(scheme.count),
-        mix=Mix(dict.fromkeys(actions or (Action.FULL_TABLE_SCAN,), 1.0)),
+        mix=ActionMix(dict.fromkeys(actions or (Action.FULL_TABLE_SCAN,), 1.0)),
         entities=EntityFactory(600, "run1"),
         queries=QueryShape(**shape),
     )
@@ -59,7 +73,7 @@ def workload(scheme: KeyScheme, *actions: Action, **shape: Any) -> Workload:
 
 def credential_of(endpoint: Endpoint) -> AzureNamedKeyCredential:
     assert isinstance(endpoint.credential, SharedKey)
-    return AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    return named_key(endpoint)
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +124,14 @@ def scanned(
 
 def walk(endpoint: Endpoint, table: str, query: Operation) -> tuple[int, int]:
     """Rows in the key range of ``query``, and in how many pages they came. No word of ours."""
-    terms, values = [], {}
+    terms: list[str] = []
+    values: dict[str, str] = {}
     for name, sign, bound in (
         ("PartitionKey", "eq", query.partition_key),
-        ("PartitionKey", "ge", query.partition_from),
-        ("PartitionKey", "lt", query.partition_before),
-        ("RowKey", "ge", query.row_from),
-        ("RowKey", "lt", query.row_before),
+        ("PartitionKey", "ge", query.key_range.partition_from),
+        ("PartitionKey", "lt", query.key_range.partition_before),
+        ("RowKey", "ge", query.key_range.row_from),
+        ("RowKey", "lt", query.key_range.row_before),
     ):
         if bound is not None and bound != WHOLE_TABLE:
             terms.append(f"{name} {sign} @p{len(terms)}")
@@ -151,7 +166,7 @@ def walked_before() -> Callable[..., int]:
 
 
 def drawn(scheme: KeyScheme, action: Action, seed: int = 1, **shape: Any) -> Operation:
-    return workload(scheme, action, **shape).next(random.Random(seed))
+    return first_of(workload(scheme, action, **shape).next_task(random.Random(seed)))
 
 
 SCANS = (
@@ -186,10 +201,9 @@ def test_a_count_equals_an_independent_walk_or_says_that_it_is_estimated(
     there = walked_before(endpoint, load(SPREAD), query)
     assert result.outcome is Outcome.SUCCESS
     assert query.label == action.value
-    found = result.value
+    found: Any = result.value
     assert result.entities_returned == len(found)
-    assert query.walks is not None
-    assert query.walks.entities == there
+    assert query.key_range.entities == there
     stopped = query.top is not None and len(found) == query.top
     if query.filter is None:
         assert (result.entities, result.estimated) == (min(there, query.top or there), False)
@@ -218,32 +232,27 @@ def record_of(ledger: Ledger) -> RunRecord:
     start = int(time.time()) - 300
     snapshot = ledger.snapshot(start=start, end=start + 600)
     given = evidence(snapshot)
-    return build_record(
-        RunFacts(
-            harness_version="0.0",
-            run_id="run1",
-            profile={"name": "query-types"},
-            endpoint=EndpointPart(kind="storage", described="Azure", host="h", table="t"),
-            session="sdk",
-            started_at="2025-01-01T00:00:00Z",
-            ended_at="2025-01-01T00:01:00Z",
-            ended_by="run time",
-            workers=1,
-            users=1,
-            complete=True,
-            waiting=0,
-            in_flight=0,
-            billable_transactions=1,
-            entity=EntityPart(stored_bytes=600, wire_bytes=700),
-            loading=LoadingPart(entities=5000, seconds=1.0, attempts=50),
-        ),
-        snapshot,
-        QUIET,
-        judge(given),
-        [],
-        targets=given.targets,
+    return RunRecord(
+        schema_version=SCHEMA_VERSION,
+        harness_version="0.0",
+        run_id="run1",
+        profile={"name": "query-types"},
+        endpoint=EndpointPart(kind="storage", described="Azure", host="h", table="t"),
+        session="sdk",
+        started_at="2025-01-01T00:00:00Z",
+        ended_at="2025-01-01T00:01:00Z",
+        ended_by="run time",
+        workers=1,
+        users=1,
+        complete=True,
         invariants=(),
         exit_code=0,
+        entity=EntityPart(stored_bytes=600, wire_bytes=700),
+        loading=LoadingPart(entities=5000, seconds=1.0, attempts=50),
+        counts=counts_part(snapshot, waiting=0, in_flight=0, billable_transactions=1),
+        generator=generator_part(QUIET, connections=None, connections_in_use=None),
+        **measured_fields(snapshot, QUIET, given.targets),
+        **judged_fields(judge(given), []),
     )
 
 
@@ -364,12 +373,16 @@ def test_tables_are_walked_apart(
     ledger = Ledger()
     for table in INDEXED.tables:
         query = Operation(
-            kind=Kind.QUERY, partition_key=WHOLE_TABLE, table=table, walks=Range(120, True)
+            kind=Kind.QUERY,
+            partition_key=WHOLE_TABLE,
+            table=table,
+            key_range=KeyRange(entities=120, exact=True),
         )
         result = scanned(INDEXED, query)
         assert walk(endpoint, load(INDEXED), query)[0] == 120
         assert (result.entities, result.estimated) == (120, False)
-        by_customer = {entity["PartitionKey"].startswith("customer") for entity in result.value}
+        found: Any = result.value
+        by_customer = {entity["PartitionKey"].startswith("customer") for entity in found}
         assert by_customer == {table == ""}
         ledger.add(result)
     views = ledger.snapshot(start=0, end=1).partitions
@@ -378,7 +391,7 @@ def test_tables_are_walked_apart(
 
 def test_the_same_key_in_two_tables_is_two_entities(scanned: Callable[..., Result]) -> None:
     """What is written into one table is not in the other."""
-    key = {"partition_key": "customer-0", "row_key": "only here"}
+    key: dict[str, Any] = {"partition_key": "customer-0", "row_key": "only here"}
     write = Operation(kind=Kind.UPSERT_MERGE, table="Index", properties={"A": 1}, **key)
     assert scanned(INDEXED, write).outcome is Outcome.SUCCESS
     read = Operation(kind=Kind.POINT_QUERY, table="Index", **key)
@@ -392,7 +405,7 @@ def test_the_same_key_in_two_tables_is_two_entities(scanned: Callable[..., Resul
 class WritesMeanwhile(Budget):
     """A budget that writes a row into the range before the second page is asked for."""
 
-    def __init__(self, write: Callable[[], None]) -> None:
+    def __init__(self, write: Callable[[], object]) -> None:
         super().__init__()
         self._write = write
 
@@ -415,8 +428,15 @@ def test_a_range_that_is_written_meanwhile_says_estimated(
     actions = (Action.FULL_TABLE_SCAN, Action.INSERT) if known_to_move else (SCANS[-1],)
     of = workload(SPREAD, *actions, returned_share=share)
     rng = random.Random(1)
-    query = next(one for one in iter(lambda: of.next(rng), None) if one.kind is Kind.QUERY)
-    new = {"PartitionKey": SPREAD.partition_key(4), "RowKey": "zzz", "Number": 0, "Group": 0}
+    query = next(
+        one for one in iter(lambda: first_of(of.next_task(rng)), None) if one.kind is Kind.QUERY
+    )
+    new: dict[str, Any] = {
+        "PartitionKey": SPREAD.partition_key(4),
+        "RowKey": "zzz",
+        "Number": 0,
+        "Group": 0,
+    }
     with TableClient(endpoint.url, load(SPREAD), credential=credential_of(endpoint)) as client:
         result = scanned(SPREAD, query, WritesMeanwhile(lambda: client.upsert_entity(new)))
         client.delete_entity(new["PartitionKey"], new["RowKey"])
@@ -463,11 +483,14 @@ def test_keys_with_quotes_bound_a_range(
     query = Operation(
         kind=Kind.QUERY,
         partition_key=WHOLE_TABLE,
-        partition_from=first,
-        partition_before=before,
-        row_from="r'",
-        row_before="r''",
-        walks=Range(expected, True),
+        key_range=KeyRange(
+            partition_from=first,
+            partition_before=before,
+            row_from="r'",
+            row_before="r''",
+            entities=expected,
+            exact=True,
+        ),
     )
     result = session.execute(query)
     assert walk(endpoint, table, query)[0] == expected
@@ -479,7 +502,10 @@ def test_a_scan_of_no_table_is_refused_and_counts_nothing(
 ) -> None:
     """A table that is not there is told apart by its ending; nothing was walked."""
     query = Operation(
-        kind=Kind.QUERY, partition_key=WHOLE_TABLE, table="Missing", walks=Range(9, True)
+        kind=Kind.QUERY,
+        partition_key=WHOLE_TABLE,
+        table="Missing",
+        key_range=KeyRange(entities=9, exact=True),
     )
     result = open_to(kind, endpoint, table).execute(query)
     assert (result.outcome, result.attempts[0].error_code) == (Outcome.REJECTED, "TableNotFound")

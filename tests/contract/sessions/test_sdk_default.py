@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -33,20 +34,34 @@ def test_attempts_that_the_sdk_hides_are_counted(service: Any, open_to: Callable
 def test_a_connection_fault_that_the_sdk_hides_is_counted(
     service: Any, open_to: Callable[..., Any]
 ) -> None:
-    """A reset that the SDK retried by itself is told by its history."""
+    """A reset that the SDK retried by itself is an attempt with the fault's name."""
     service.script = [service.close_after(b""), service.no_content]
     result = open_to("sdk-default", service.endpoint).execute(PUT)
     assert (result.outcome, seen(result)) == (Outcome.SUCCESS, [Fault.RESET, 204])
 
 
+def test_an_answer_that_broke_off_and_that_the_sdk_hides_is_counted(
+    service: Any, open_to: Callable[..., Any]
+) -> None:
+    """A retried answer that ended early is a reset, although the SDK's history leaves it out."""
+    whole = b'{"PartitionKey": "p", "RowKey": "r"}'
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(whole)}\r\n"
+    head += "Content-Type: application/json\r\n\r\n"
+    service.script = [service.close_after(head.encode() + whole[:10]), head.encode() + whole]
+    result = open_to("sdk-default", service.endpoint).execute(
+        Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
+    )
+    assert (result.outcome, seen(result)) == (Outcome.SUCCESS, [Fault.RESET, 200])
+
+
 def test_a_lost_insert_is_ambiguous_here_too(service: Any, open_to: Callable[..., Any]) -> None:
-    """409 behind a 500 that the SDK retried is success after ambiguity."""
+    """409 behind a 500 that the SDK retried is ambiguous, for the SDK reads nothing back."""
     service.script = [
         service.answer(500, "InternalError"),
         service.answer(409, "EntityAlreadyExists"),
     ]
     result = open_to("sdk-default", service.endpoint).execute(POST)
-    assert (result.outcome, seen(result)) == (Outcome.SUCCESS_AFTER_AMBIGUITY, [500, 409])
+    assert (result.outcome, seen(result)) == (Outcome.AMBIGUOUS, [500, 409])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +69,7 @@ def test_a_lost_insert_is_ambiguous_here_too(service: Any, open_to: Callable[...
     [
         ("reset", Fault.RESET, Outcome.CONNECTION),
         ("silence", Fault.READ_TIMEOUT, Outcome.TIMEOUT),
-        ("garbage", Fault.BAD_ANSWER, Outcome.CONNECTION),
+        ("garbage", Fault.BAD_ANSWER, Outcome.UNEXPECTED),
     ],
 )
 def test_the_last_fault_is_named(
@@ -65,6 +80,27 @@ def test_the_last_fault_is_named(
     session = open_to("sdk-default", service.endpoint, read_timeout_s=0.2)
     result = session.execute(POST)
     assert (result.outcome, seen(result)) == (outcome, [fault])
+
+
+QUERY = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
+REDIRECTS = [(307, PUT), (308, POST), (307, QUERY), (302, QUERY)]
+
+
+@pytest.mark.parametrize(("status", "operation"), REDIRECTS)
+def test_a_redirect_leads_nowhere(
+    service: Any, kind: str, open_to: Callable[..., Any], status: int, operation: Operation
+) -> None:
+    """An answer that names another place is the operation's answer; nothing is sent there."""
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        elsewhere.settimeout(0.0)
+        place = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/there"
+        service.script = [service.answer(status, "Moved", Location=place)]
+        result = open_to(kind, service.endpoint).execute(operation)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+    assert seen(result) == [status]
+    assert result.outcome not in (Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY)
+    assert len(service.requests) == 1
 
 
 def test_nobody_listens(service: Any, open_to: Callable[..., Any]) -> None:
@@ -78,5 +114,5 @@ def test_nobody_listens(service: Any, open_to: Callable[..., Any]) -> None:
 
 def test_unknown_kinds_are_refused(service: Any, open_to: Callable[..., Any]) -> None:
     """A session kind that is not there is refused with the names of those that are."""
-    with pytest.raises(ValueError, match="called 'lean'; there are sdk, wire, sdk-default"):
+    with pytest.raises(ValueError, match="session 'lean'; the sessions are sdk, wire, sdk-default"):
         open_to("lean", service.endpoint)

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
-from harness.endpoint.connection import Endpoint, Sas, SharedKey
+from harness.endpoint.auth.credential import Sas, SharedKey
+from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import Int64
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Fault, Outcome, Result
 from harness.workload.budget import Budget, BudgetSpent
+from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -204,7 +205,7 @@ def test_a_transaction_is_all_or_nothing(session: Any) -> None:
 def test_a_query_walks_a_range_of_rows(session: Any) -> None:
     """A query begins at its first row, ends before its last, and counts what it brought."""
     load(session, 10)
-    result = session.execute(query(row_from="00003", row_before="00006"))
+    result = session.execute(query(key_range=KeyRange(row_from="00003", row_before="00006")))
     assert rows(result) == ["00003", "00004", "00005"]
     assert (result.entities, result.entities_returned, result.estimated) == (3, 3, True)
 
@@ -214,7 +215,11 @@ def test_a_query_filters_and_selects(session: Any) -> None:
     for row in "abc":
         properties = {"Letter": row, "Other": 1}
         session.execute(op(Kind.INSERT, row, properties=properties))
-    wanted = query(filter="Letter eq 'a' or Letter eq 'c'", row_from="b", select=("Letter",))
+    wanted = query(
+        filter="Letter eq 'a' or Letter eq 'c'",
+        key_range=KeyRange(row_from="b"),
+        select=("Letter",),
+    )
     (found,) = session.execute(wanted).value
     assert found["Letter"] == "c"
     assert "Other" not in found
@@ -274,7 +279,7 @@ def test_awkward_keys_work(session: Any, key: str) -> None:
     assert session.execute(op(Kind.UPDATE_MERGE, **where)).outcome is Outcome.SUCCESS
     value = session.execute(op(Kind.POINT_QUERY, **where)).value
     assert (value["PartitionKey"], value["RowKey"]) == (key, key)
-    assert rows(session.execute(query(key, row_from=key))) == [key]
+    assert rows(session.execute(query(key, key_range=KeyRange(row_from=key)))) == [key]
     upsert = op(Kind.UPSERT_REPLACE, **where)
     assert session.execute(transaction((upsert,))).outcome is Outcome.SUCCESS
     assert session.execute(op(Kind.DELETE, **where)).outcome is Outcome.SUCCESS
@@ -319,7 +324,7 @@ def test_a_shared_access_signature_lets_in(
     """Reads, writes, transactions and queries work with a SAS instead of the key."""
     assert isinstance(endpoint.credential, SharedKey)
     token = generate_account_sas(
-        AzureNamedKeyCredential(endpoint.account, endpoint.credential.key),
+        named_key(endpoint),
         ResourceTypes(object=True, service=True, container=True),
         AccountSasPermissions(read=True, write=True, add=True, update=True, list=True, delete=True),
         dt.datetime.now(dt.UTC) + dt.timedelta(hours=1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import re
@@ -13,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.endpoint.connection import Endpoint, Sas
+from harness.endpoint.auth.credential import Sas
+from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import ETAG, Int64
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
+from harness.model.target import EndpointKind
 from harness.workload.retry import FixedBackoff
 
 BOTH = ("sdk", "wire")
@@ -75,10 +78,13 @@ QUERIES = st.builds(
     Operation,
     kind=st.just(Kind.QUERY),
     partition_key=st.one_of(st.just(WHOLE_TABLE), KEYS),
-    partition_from=EDGES,
-    partition_before=EDGES,
-    row_from=EDGES,
-    row_before=EDGES,
+    key_range=st.builds(
+        KeyRange,
+        partition_from=EDGES,
+        partition_before=EDGES,
+        row_from=EDGES,
+        row_before=EDGES,
+    ),
     filter=st.sampled_from([None, "A eq 'it''s' or B lt 5"]),
     select=SELECTED,
     top=st.sampled_from([None, 1, 1500]),
@@ -223,6 +229,18 @@ def test_a_transaction_is_the_same(service: Any, ask: Any, operation: Operation)
     assert ours == theirs
 
 
+@pytest.mark.parametrize("kind", [Kind.UPSERT_MERGE, Kind.UPDATE_MERGE])
+def test_a_merge_to_cosmos_db_is_the_same(service: Any, ask: Any, kind: Kind) -> None:
+    """Cosmos DB takes no PATCH: both sessions send a POST that says what it is."""
+    cosmos = dataclasses.replace(service.endpoint, kind=EndpointKind.COSMOS)
+    merge = Operation(kind=kind, partition_key="p", row_key="r", properties={"A": 1})
+    theirs, ours = ask(merge, service.no_content, endpoint=cosmos)
+    assert ours == theirs
+    _, ((line, headers, _),) = ours
+    assert line.startswith("POST ")
+    assert headers["x-http-method"] == "MERGE"
+
+
 def test_a_signature_in_the_address_is_the_same(service: Any, ask: Any) -> None:
     """With a SAS the address ends with it, and there is no other signature."""
     endpoint = Endpoint(
@@ -232,8 +250,9 @@ def test_a_signature_in_the_address_is_the_same(service: Any, ask: Any) -> None:
         credential=Sas("sv=1&sig=a%2Bb"),
     )
     point = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
-    for operation in (point, Operation(kind=Kind.QUERY, partition_key="p")):
-        theirs, ours = ask(operation, page(), endpoint=endpoint)
+    query = Operation(kind=Kind.QUERY, partition_key="p")
+    for operation, answer in ((point, service.entity_answer(RowKey="r")), (query, page())):
+        theirs, ours = ask(operation, answer, endpoint=endpoint)
         assert ours == theirs
         assert ours[1][0][0].endswith("sv=1&sig=a%2Bb HTTP/1.1")
 

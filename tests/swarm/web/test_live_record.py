@@ -10,15 +10,15 @@ import gevent
 import orjson
 import pytest
 
-from harness.measure.record import RunRecord
-from harness.swarm.conductor import Conductor
-from harness.swarm.loading import Loaded
-from harness.swarm.pages import Updates
-from harness.swarm.run import Phase
-from harness.swarm.showing import FRESH_FOR_S, Showing, State
-from harness.swarm.tab import Rows
+from harness.measure.record.record import RunRecord
+from harness.swarm.master.conductor import Conductor
+from harness.swarm.master.loading import Loaded
+from harness.swarm.master.master_run import Phase
+from harness.swarm.web.live_record import FRESH_FOR_S, Showing, State
+from harness.swarm.web.pages import Updates
+from harness.swarm.web.partitions_tab import Rows
 
-RECORD = RunRecord.from_json((Path(__file__).parents[1] / "golden" / "run-v1.json").read_bytes())
+RECORD = RunRecord.from_json((Path(__file__).parents[2] / "golden" / "run-v1.json").read_bytes())
 
 
 class Plan:
@@ -57,6 +57,10 @@ class Leader:
     def clock(self) -> float:
         return self.now_s
 
+    def record_so_far(self, now_s: float) -> RunRecord:
+        assert self.run is not None
+        return self.run.so_far(now_s)
+
 
 def showing(leader: Leader) -> Showing:
     return Showing(cast(Conductor, leader))
@@ -83,11 +87,11 @@ def test_before_the_first_run_there_is_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("phase", "state", "sentence"),
     [
-        (Phase.PREPARED, State.PREPARING, "making and loading the table, 40 entities so far"),
-        (Phase.LOADING, State.PREPARING, "making and loading the table, 40 entities so far"),
+        (Phase.PREPARED, State.PREPARING, "creating and loading the table, 40 entities loaded"),
+        (Phase.LOADING, State.PREPARING, "creating and loading the table, 40 entities loaded"),
         (Phase.RAMPING, State.RUNNING, "under load for 0:12"),
         (Phase.MEASURING, State.RUNNING, "measured 9 of 30 s"),
-        (Phase.ENDING, State.RUNNING, "ending by Stop, being judged"),
+        (Phase.ENDING, State.RUNNING, "ending after Stop, judging the results"),
     ],
 )
 def test_each_phase_has_its_state_and_sentence(phase: Phase, state: State, sentence: str) -> None:
@@ -172,7 +176,7 @@ def test_a_run_that_never_began_says_why(problem: str) -> None:
     shown = showing(Leader(run)).now()
     assert shown.state is State.ENDED
     assert shown.record is None
-    assert (problem or "the terminal says why") in shown.sentence
+    assert (problem or "the terminal shows the reason") in shown.sentence
 
 
 def test_another_run_is_shown_at_once() -> None:

@@ -17,14 +17,15 @@ from typing import Any
 
 import gevent
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.connection import Endpoint
-from harness.measure.record import RunRecord
-from harness.profile.load import shipped_directory, shipped_names
-from tests.swarm.locust_process import QUICK, LocustProcess, Stress, free_port, wait_until
-from tests.swarm.proxy import Proxy, Seen
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.record.record import RunRecord
+from harness.profile.profile_loader import shipped_directory, shipped_names
+from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy, Seen
+from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -32,13 +33,15 @@ WEB = tuple(option for option in QUICK if option != "--headless")
 GOOD = {"user_count": "3", "spawn_rate": "50"}
 WRONG_FORMS = {
     "unknown profile": ({**GOOD, "profile": "nosuch"}, "no profile 'nosuch'"),
-    "profile by path": ({**GOOD, "profile": "/etc/passwd"}, "by its name"),
-    "profile by file": ({**GOOD, "profile": "../own.toml"}, "by its name"),
+    "profile by path": ({**GOOD, "profile": "/etc/passwd"}, "only shipped profiles can be chosen"),
+    "profile by file": ({**GOOD, "profile": "../own.toml"}, "only shipped profiles can be chosen"),
     "another host": ({**GOOD, "host": "https://x.table.core.windows.net"}, "cannot be changed"),
     "consent": ({**GOOD, "remote_ok": "x"}, "remote_ok cannot be set"),
     "overrides": ({**GOOD, "overrides": "load.users=1"}, "overrides cannot be set"),
     "table": ({**GOOD, "table": "precious"}, "table cannot be set"),
     "run time": ({**GOOD, "run_time": "soon"}, "'soon'"),
+    "run time of a million years": ({**GOOD, "run_time": "999999999999h"}, "'999999999999h'"),
+    "users beyond counting": ({**GOOD, "user_count": "9" * 5000}, "not a whole number"),
     "no users": ({**GOOD, "user_count": "0"}, "at least one user"),
     "users in words": ({**GOOD, "user_count": "many"}, "'many'"),
 }
@@ -96,7 +99,7 @@ class Ui:
         assert json.loads(self.get("/stop", b""))["success"]
 
     def wait_for_records(self, count: int) -> None:
-        def finished() -> bool:
+        def finished() -> object:
             assert self.process.process.poll() is None, self.process.said
             return self.process.stdout.count("Record: ") >= count and self.get(
                 "/stats/requests"
@@ -281,7 +284,7 @@ def test_stop_while_loading_stops_the_loading(session: Session) -> None:
 
 def test_all_tables_are_gone(session: Session, endpoint: Endpoint) -> None:
     """Each run deleted its own."""
-    credential = AzureNamedKeyCredential(endpoint.account, endpoint.credential.key)
+    credential = named_key(endpoint)
     with TableServiceClient(endpoint.url, credential=credential) as service:
         names = {table.name for table in service.list_tables()}
     assert not names & {record.endpoint.table for record in session.records}

@@ -11,7 +11,7 @@ from locust.exception import StopUser
 
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
-from harness.swarm.telling import Teller
+from harness.swarm.worker.request_events import RequestEvents
 
 START_S = 1_790_000_000.0
 
@@ -37,11 +37,11 @@ def result(
     )
 
 
-def listening(told: Callable[..., None]) -> Teller:
-    """A teller whose events go to one listener."""
+def listening(told: Callable[..., None]) -> RequestEvents:
+    """Request events that go to one listener."""
     environment = Environment()
     environment.events.request.add_listener(told)
-    return Teller(environment)
+    return RequestEvents(environment)
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def told() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def teller(told: list[dict[str, Any]]) -> Teller:
-    """A teller whose events are kept in ``told``."""
+def events(told: list[dict[str, Any]]) -> RequestEvents:
+    """Request events that are kept in ``told``."""
     return listening(lambda **event: told.append(event))
 
 
@@ -61,10 +61,10 @@ def names(told: list[dict[str, Any]]) -> list[str]:
 
 
 def test_an_operation_is_told_as_locust_wants_it(
-    teller: Teller, told: list[dict[str, Any]]
+    events: RequestEvents, told: list[dict[str, Any]]
 ) -> None:
     """Verb, name, milliseconds, bytes, and no failure."""
-    teller.tell(result(7))
+    events.fire(result(7))
     assert told == [
         {
             "request_type": "PATCH",
@@ -77,14 +77,14 @@ def test_an_operation_is_told_as_locust_wants_it(
     ]
 
 
-def test_all_are_told_once_and_in_order(teller: Teller, told: list[dict[str, Any]]) -> None:
+def test_all_are_told_once_and_in_order(events: RequestEvents, told: list[dict[str, Any]]) -> None:
     """However many there are, and whenever somebody wants all of them told."""
     for number in range(1000):
-        teller.tell_soon(result(number))
+        events.enqueue(result(number))
         if number % 37 == 0:
-            teller.tell_all()
+            events.flush()
             assert len(told) == number + 1
-    teller.tell_rest()
+    events.flush_without_user()
     assert names(told) == [str(number) for number in range(1000)]
 
 
@@ -99,18 +99,18 @@ def test_all_are_told_once_and_in_order(teller: Teller, told: list[dict[str, Any
     ids=["soon", "late", "large", "failed"],
 )
 def test_what_is_old_or_large_or_failed_is_not_kept(
-    teller: Teller, told: list[dict[str, Any]], later: Result, count: int
+    events: RequestEvents, told: list[dict[str, Any]], later: Result, count: int
 ) -> None:
     """A moment later all are told, and at once where much was read or something went wrong."""
-    teller.tell_soon(result(0))
-    teller.tell_soon(later)
+    events.enqueue(result(0))
+    events.enqueue(later)
     assert len(told) == count
 
 
-def test_few_are_kept(teller: Teller, told: list[dict[str, Any]]) -> None:
+def test_few_are_kept(events: RequestEvents, told: list[dict[str, Any]]) -> None:
     """Of those that end at the same moment, fewer than a hundred are untold at any time."""
     for number in range(500):
-        teller.tell_soon(result(number))
+        events.enqueue(result(number))
         assert number + 1 - len(told) < 100
 
 
@@ -123,11 +123,11 @@ def test_a_listener_may_stop_a_user() -> None:
         if len(told) % 3 == 0:
             raise StopUser
 
-    teller = listening(stop_at_every_third)
+    events = listening(stop_at_every_third)
     for number in range(8):
-        teller.tell_soon(result(number))
+        events.enqueue(result(number))
     with pytest.raises(StopUser):
-        teller.tell_all()
+        events.flush()
     assert told == ["0", "1", "2"]
-    teller.tell_rest()
+    events.flush_without_user()
     assert told == [str(number) for number in range(8)]

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from harness.model.operation import Kind, Operation
-from harness.swarm.sending import WorkerRun
-from harness.swarm.table import Table
+from harness.swarm.worker.table import Table
+from harness.swarm.worker.worker_run import WorkerRun
 
 
 @pytest.mark.parametrize(

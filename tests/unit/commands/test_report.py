@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from tests.unit.courses import GOLDEN
+from tests.support.records import GOLDEN
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_bad_input_is_said_in_a_sentence(runs: Path, capsys: pytest.CaptureFixtu
         ([str(runs)], "no record of a run"),
         ([str(runs / "two")], "no record of a run"),
         ([str(runs / "none")], "cannot be read"),
-        ([str(runs / "empty")], "holds no run.json"),
-        ([str(runs), "--out", "x.html"], "holds 2 runs, which do not go into one file"),
+        ([str(runs / "empty")], "there is no run.json in"),
+        ([str(runs), "--out", "x.html"], "holds 2 runs, and --out names one file"),
         ([str(runs / "one"), "--out", str(runs / "no" / "x.html")], "cannot be written"),
     ):
         assert main(["report", *arguments]) == 2, arguments

@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.connection import (
+from harness.endpoint.auth.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
+from harness.endpoint.endpoint import (
     Endpoint,
-    Sas,
-    SharedKey,
     consent_problem,
     emulator_endpoint,
     endpoint_from,
 )
-from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 
 KEY = base64.b64encode(b"a key that nobody has").decode()
+LONG_KEY = base64.b64encode(bytes(range(7, 71))).decode()
 SAS = "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2030-01-01T00:00:00Z&sig=c2VjcmV0"
 ACCOUNT_URL = "https://orders.table.core.windows.net"
 
@@ -178,9 +177,9 @@ def test_a_credential_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("host", "words"),
     [
-        ("127.0.0.1:10002", "not a URL"),
-        ("", "not a URL"),
-        ("ftp://127.0.0.1", "not a URL"),
+        ("127.0.0.1:10002", "not an http or https URL"),
+        ("", "not an http or https URL"),
+        ("ftp://127.0.0.1", "not an http or https URL"),
         ("http://127.0.0.1:port", "not a URL"),
         ("http://orders.table.core.windows.net", "https"),
         ("http://10.0.0.1:10002/devstoreaccount1", "https"),
@@ -190,7 +189,7 @@ def test_a_credential_that_does_not_fit_is_refused(
         (f"{ACCOUNT_URL}/mytable", "path"),
         ("https://orders.blob.core.windows.net", "not the address of a table service"),
         ("https://orders-secondary.table.core.windows.net", "read-only"),
-        ("http://127.0.0.1:10002/a/b", "not the name of an account"),
+        ("http://127.0.0.1:10002/a/b", "not an account name"),
     ],
 )
 def test_a_host_that_is_no_table_endpoint_is_refused(host: str, words: str) -> None:
@@ -199,6 +198,53 @@ def test_a_host_that_is_no_table_endpoint_is_refused(host: str, words: str) -> N
     assert words in sentence
     assert "c2VjcmV0" not in sentence
     assert KEY not in sentence
+
+
+_IN_STRING = "AZURE_STORAGE_CONNECTION_STRING"
+
+
+@pytest.mark.parametrize("secret", [LONG_KEY, LONG_KEY.replace("=", ""), SAS])
+@pytest.mark.parametrize(
+    ("host", "environ"),
+    [
+        (ACCOUNT_URL, {"AZURE_STORAGE_ACCOUNT": "SECRET", "AZURE_STORAGE_KEY": KEY}),
+        ("http://127.0.0.1:1", {"AZURE_STORAGE_ACCOUNT": "SECRET", "AZURE_STORAGE_KEY": KEY}),
+        (
+            "https://tables.test",
+            {"AZURE_STORAGE_ACCOUNT": "SECRET", "AZURE_STORAGE_SAS_TOKEN": SAS},
+        ),
+        (ACCOUNT_URL, {_IN_STRING: f"AccountName=SECRET;AccountKey={KEY}"}),
+        ("http://127.0.0.1:1", {_IN_STRING: f"AccountName=SECRET;AccountKey={KEY}"}),
+        (ACCOUNT_URL, {_IN_STRING: "TableEndpoint=https://SECRET.test;AccountKey=a"}),
+        (ACCOUNT_URL, {_IN_STRING: "TableEndpoint=https://tables.test/SECRET;AccountKey=a"}),
+        (ACCOUNT_URL, {_IN_STRING: f"TableEndpoint={ACCOUNT_URL}/SECRET;AccountKey=a"}),
+        (ACCOUNT_URL, {_IN_STRING: "AccountName=orders;EndpointSuffix=SECRET;AccountKey=a"}),
+        (ACCOUNT_URL, {_IN_STRING: "SECRET"}),
+        (ACCOUNT_URL, {"AZURE_STORAGE_KEY": "SECRET!"}),
+        ("SECRET", {"AZURE_STORAGE_KEY": KEY}),
+        ("https://SECRET", {"AZURE_STORAGE_KEY": KEY}),
+        ("https://SECRET.table.core.windows.net", {}),
+        (f"{ACCOUNT_URL}/SECRET", {"AZURE_STORAGE_KEY": KEY}),
+        ("http://127.0.0.1:1/SECRET", {"AZURE_STORAGE_KEY": KEY}),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_refused_and_not_repeated(
+    host: str, environ: dict[str, str], secret: str
+) -> None:
+    """Nothing that was put where a name belongs is shown unless it can be one."""
+    put = {name: value.replace("SECRET", secret) for name, value in environ.items()}
+    sentence = problem(host.replace("SECRET", secret), put)
+    for part in (secret, secret.lower(), secret[:30], secret[-30:]):
+        assert part not in sentence
+
+
+def test_consent_does_not_repeat_a_secret() -> None:
+    """A key given to --remote-ok is not shown."""
+    endpoint = endpoint_from(ACCOUNT_URL, {"AZURE_STORAGE_KEY": KEY})
+    sentence = consent_problem(endpoint, LONG_KEY)
+    assert sentence is not None
+    assert LONG_KEY[:30] not in sentence
+    assert "orders" in sentence
 
 
 @pytest.mark.parametrize("credential", [SharedKey("orders", KEY), Sas(SAS)])

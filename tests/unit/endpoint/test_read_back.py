@@ -1,4 +1,4 @@
-"""What a row that is read back says about a transaction whose answer was lost."""
+"""What a row that is read back says about a write whose answer was lost."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.readback import applied, in_order_of_evidence
-from harness.model.entity import Int64
+from harness.endpoint.read_back import applied, in_order_of_evidence
+from harness.model.entity import ETAG, Int64
 from harness.model.operation import PART_KINDS, Kind, Operation
 
 NOW = dt.datetime(2024, 5, 6, 7, 8, 9)
 
 
 def part(kind: Kind, **properties: Any) -> Operation:
-    return Operation(kind=kind, partition_key="p", row_key="r", properties=properties)
+    conditional = kind in (Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE)
+    return Operation(
+        kind=kind,
+        partition_key="p",
+        row_key="r",
+        properties=properties,
+        etag="old" if conditional else None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,21 +34,50 @@ def part(kind: Kind, **properties: Any) -> Operation:
         (Kind.INSERT, {"A": 1, "RowKey": "r"}, True),
         (Kind.INSERT, {"A": 2}, False),
         (Kind.INSERT, {}, False),
-        (Kind.DELETE, None, True),
+        (Kind.DELETE, None, None),
         (Kind.DELETE, {"A": 1}, False),
         (Kind.UPDATE_MERGE, {"A": 1, "B": 2}, True),
-        (Kind.UPDATE_REPLACE, {"A": 2}, False),
+        (Kind.UPDATE_REPLACE, {"A": 2}, None),
+        (Kind.UPDATE_REPLACE, {"A": 2, ETAG: "old"}, False),
         (Kind.UPSERT_MERGE, {"A": 1}, True),
         (Kind.UPSERT_MERGE, {"A": 2}, None),
         (Kind.UPSERT_REPLACE, {}, None),
         (Kind.UPSERT_REPLACE, None, False),
     ],
 )
-def test_the_stored_row_decides(
+def test_a_row_decides_for_its_transaction(
     kind: Kind, stored: dict[str, Any] | None, expected: bool | None
 ) -> None:
-    """Ours is there, or is gone where we deleted; an upsert that others overwrote cannot tell."""
-    assert applied(part(kind, A=1), stored) is expected
+    """What was written is there, or the row is as it was; what may have been changed since is not
+    decided.
+    """
+    assert applied(part(kind, A=1), stored, alone=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "expected"),
+    [
+        (Kind.INSERT, None, None),
+        (Kind.INSERT, {"A": 1}, True),
+        (Kind.INSERT, {"A": 2}, False),
+        (Kind.DELETE, None, None),
+        (Kind.DELETE, {"A": 1}, None),
+        (Kind.UPDATE_MERGE, None, None),
+        (Kind.UPDATE_MERGE, {"A": 1, "B": 2}, True),
+        (Kind.UPDATE_MERGE, {"A": 2}, None),
+        (Kind.UPDATE_MERGE, {"A": 2, ETAG: "old"}, False),
+    ],
+)
+def test_a_row_decides_for_its_single_write(
+    kind: Kind, stored: dict[str, Any] | None, expected: bool | None
+) -> None:
+    """Only what was written proves a write; another writer explains a row that is gone."""
+    assert applied(part(kind, A=1), stored, alone=True) is expected
+
+
+def test_a_write_without_properties_is_not_decided() -> None:
+    """Where nothing was written, nothing that is stored proves it."""
+    assert applied(part(Kind.INSERT), {"A": 1}, alone=True) is None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +94,7 @@ def test_the_stored_row_decides(
 )
 def test_values_are_compared_with_their_types(sent: Any, read: Any, same: bool) -> None:
     """NaN is NaN, a time without zone is UTC, and equal numbers of other types are not the same."""
-    assert applied(part(Kind.INSERT, A=sent), {"A": read}) is same
+    assert applied(part(Kind.INSERT, A=sent), {"A": read}, alone=True) is same
 
 
 @given(st.lists(st.sampled_from(sorted(PART_KINDS)), max_size=20))

@@ -12,11 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.limits import Faults, Limits, Moving, Rate, Refusal, Servers, Window
-from harness.gateway.model import Action, Decision, Model
+from harness.gateway.limits import (
+    Faults,
+    GatewayLimits,
+    Moving,
+    Rate,
+    RefusalSettings,
+    Servers,
+    Window,
+)
+from harness.gateway.model import Decision, GatewayAction, Model
 from harness.gateway.requests import Asked, read_request
 from harness.gateway.rules.bucket import Bucket
-from harness.gateway.rules.faults import Fault
+from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.rules.ranges import MOST_RANGES
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
@@ -24,7 +32,7 @@ from harness.model.outcome import Scope
 WIDE = Rate(entities_per_s=1e9)
 
 
-def limits(**parts: Any) -> Limits:
+def limits(**parts: Any) -> GatewayLimits:
     """Limits of which only the named ones are met."""
     wide = {
         "partition": WIDE,
@@ -32,7 +40,7 @@ def limits(**parts: Any) -> Limits:
         "servers": Servers(entities_per_s=1e9),
         "moving": Moving(hot_after_s=86_400.0),
     }
-    return Limits(**{**wide, **parts})
+    return GatewayLimits(**{**wide, **parts})
 
 
 def upsert(key: str, entities: int = 1) -> Asked:
@@ -51,7 +59,7 @@ def offered(
 
 def passed(decisions: Iterable[tuple[float, Decision]]) -> int:
     """How many passed."""
-    return sum(decision.action is Action.PASS for _, decision in decisions)
+    return sum(decision.action is GatewayAction.PASS for _, decision in decisions)
 
 
 @given(
@@ -82,19 +90,19 @@ def test_no_stretch_of_time_gets_more_than_rate_and_burst(
 @given(st.integers(1, 100), st.integers(0, 3))
 def test_what_is_asked_within_the_rate_always_passes(entities: int, seed: int) -> None:
     """Below its target a partition refuses nothing, whatever the size of the transactions."""
-    model = Model(Limits(), 0.0)
+    model = Model(GatewayLimits(), 0.0)
     rng = random.Random(seed)
     every_s = entities / 2000.0
     for number in range(200):
         at_s = number * every_s * 1.0001 + rng.random() * 1e-9
-        assert model.decide(upsert("p", entities), at_s).action is Action.PASS
+        assert model.decide(upsert("p", entities), at_s).action is GatewayAction.PASS
 
 
 def test_a_partition_serves_its_published_rate() -> None:
     """Of 4,000 entities/s to one partition 2,000 pass, after a second's burst."""
-    decisions = offered(Model(Limits(), 0.0), itertools.repeat("p"), 4000.0, 10.0)
+    decisions = offered(Model(GatewayLimits(), 0.0), itertools.repeat("p"), 4000.0, 10.0)
     assert passed(decisions) == pytest.approx(2000 * 11, rel=0.01)
-    refusals = [decision for _, decision in decisions if decision.action is Action.BUSY]
+    refusals = [decision for _, decision in decisions if decision.action is GatewayAction.BUSY]
     assert {(refusal.scope, refusal.rule) for refusal in refusals} == {
         (Scope.PARTITION, "partition")
     }
@@ -102,11 +110,11 @@ def test_a_partition_serves_its_published_rate() -> None:
 
 def test_an_account_serves_its_published_rate() -> None:
     """Of 25,000 entities/s over many servers 20,000 pass, and refusals name the account."""
-    model = Model(limits(account=Limits().account), 0.0)
+    model = Model(limits(account=GatewayLimits().account), 0.0)
     keys = (f"p{number % 50}" for number in itertools.count())
     decisions = offered(model, keys, 25_000.0, 5.0)
     assert passed(decisions) == pytest.approx(20_000 * 6, rel=0.05)
-    assert {d.scope for _, d in decisions if d.action is not Action.PASS} == {Scope.ACCOUNT}
+    assert {d.scope for _, d in decisions if d.action is not GatewayAction.PASS} == {Scope.ACCOUNT}
 
 
 def test_a_refused_request_takes_nothing() -> None:
@@ -115,7 +123,7 @@ def test_a_refused_request_takes_nothing() -> None:
     for _ in range(1000):
         model.decide(upsert("hot"), 0.0)
     others = [model.decide(upsert(f"p{number}", 10), 0.0).action for number in range(2)]
-    assert others == [Action.PASS, Action.PASS]
+    assert others == [GatewayAction.PASS, GatewayAction.PASS]
     assert model.decide(upsert("last"), 0.0).scope is Scope.ACCOUNT
 
 
@@ -123,10 +131,10 @@ def test_a_query_is_charged_for_what_it_scanned() -> None:
     """The entities of an answered query are owed by their partition before anything else passes."""
     model = Model(limits(partition=Rate(entities_per_s=100)), 0.0)
     query = Asked(kind=Kind.QUERY, table="table", partition_key="p", entities=1)
-    assert model.decide(query, 0.0).action is Action.PASS
+    assert model.decide(query, 0.0).action is GatewayAction.PASS
     model.scanned(query, {"p": 1000}, 0.0)
-    assert model.decide(upsert("p"), 8.9).action is Action.BUSY
-    assert model.decide(upsert("p"), 9.1).action is Action.PASS
+    assert model.decide(upsert("p"), 8.9).action is GatewayAction.BUSY
+    assert model.decide(upsert("p"), 9.1).action is GatewayAction.PASS
 
 
 ONE_SERVER = Servers(count=8, entities_per_s=500.0, keys_per_range=8)
@@ -147,7 +155,7 @@ def test_growing_or_shrinking_keys_meet_one_server(keys: Callable[[], Iterable[s
     """Append-only and prepend-only keys get one server's rate, however many they are."""
     decisions = offered(Model(limits(servers=ONE_SERVER), 0.0), keys(), 2000.0, 10.0)
     assert passed(decisions) == pytest.approx(500 * 11, rel=0.02)
-    assert {d.rule for _, d in decisions if d.action is not Action.PASS} == {"server"}
+    assert {d.rule for _, d in decisions if d.action is not GatewayAction.PASS} == {"server"}
 
 
 def test_scattered_keys_meet_all_servers() -> None:
@@ -167,13 +175,13 @@ def test_a_partition_that_stays_hot_is_moved() -> None:
     model = Model(limits(partition=Rate(entities_per_s=100), moving=HOT), 0.0)
     decisions = offered(model, itertools.repeat("p"), 200.0, 8.5)
     (move,) = model.moves
-    first_refused_s = next(at_s for at_s, d in decisions if d.action is Action.BUSY)
+    first_refused_s = next(at_s for at_s, d in decisions if d.action is GatewayAction.BUSY)
     assert move.at_s == pytest.approx(first_refused_s + 5.0, abs=0.02)
     assert move.to_server != move.from_server
     offline = [d for at_s, d in decisions if move.at_s < at_s < move.until_s]
-    assert {(d.action, d.rule) for d in offline} == {(Action.BUSY, "moving")}
+    assert {(d.action, d.rule) for d in offline} == {(GatewayAction.BUSY, "moving")}
     afterwards = [d.action for at_s, d in decisions if at_s >= move.until_s]
-    assert afterwards[0] is Action.PASS
+    assert afterwards[0] is GatewayAction.PASS
 
 
 def test_a_partition_that_cools_between_is_not_moved() -> None:
@@ -219,10 +227,10 @@ def read_query(text: str) -> Asked:
 
 def test_a_share_of_refusals_comes_late_as_a_timeout() -> None:
     """With a share of 30 % so many refusals are 500 after the given time."""
-    refusal = Refusal(timeout_share=0.3, timeout_after_s=4.0)
+    refusal = RefusalSettings(timeout_share=0.3, timeout_after_s=4.0)
     model = Model(limits(partition=Rate(entities_per_s=1), refusal=refusal), 0.0)
     refused = [model.decide(upsert("p"), 0.0) for _ in range(5000)][1:]
-    late = [decision for decision in refused if decision.action is Action.TIMED_OUT]
+    late = [decision for decision in refused if decision.action is GatewayAction.TIMED_OUT]
     assert len(late) / len(refused) == pytest.approx(0.3, abs=0.03)
     assert {decision.delay_s for decision in late} == {4.0}
     assert {decision.scope for decision in refused} == {Scope.PARTITION}
@@ -235,10 +243,11 @@ SHARES = st.floats(0.0, 1.0 / 7.0)
 def test_the_same_seed_gives_the_same_faults(seed: int, shares: list[float]) -> None:
     """Two models of the same limits fail the same requests in the same way."""
     names = ("error_500", "error_503", "reset", "half_answer", "slow_answer", "lost_answer")
+    drawn: dict[str, Any] = dict(zip(names, shares[:6], strict=True))
     faults = Faults(
         seed=seed,
         unapplied_write=shares[6],
-        **dict(zip(names, shares[:6], strict=True)),
+        **drawn,
     )
     one, other = (Model(limits(faults=faults), 0.0) for _ in range(2))
     assert [one.decide(upsert("p"), 1.0) for _ in range(50)] == [
@@ -246,10 +255,11 @@ def test_the_same_seed_gives_the_same_faults(seed: int, shares: list[float]) -> 
     ]
 
 
-@pytest.mark.parametrize("fault", list(Fault))
-def test_each_fault_has_its_share(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", list(InjectedFault))
+def test_each_fault_has_its_share(fault: InjectedFault) -> None:
     """A share of 10 % of one fault is a tenth of the writes, and nothing else goes wrong."""
-    model = Model(limits(faults=Faults(**{fault.value: 0.1})), 0.0)
+    share: dict[str, Any] = {fault.value: 0.1}
+    model = Model(limits(faults=Faults(**share)), 0.0)
     drawn = [model.decide(upsert("p"), 0.0).fault for _ in range(5000)]
     assert set(drawn) == {None, fault}
     assert drawn.count(fault) / len(drawn) == pytest.approx(0.1, abs=0.02)
@@ -275,13 +285,13 @@ def test_requests_about_tables_meet_no_limit() -> None:
     """Making a table in an account that is over its limit passes."""
     model = Model(limits(account=Rate(entities_per_s=1)), 0.0)
     model.decide(upsert("p"), 0.0)
-    assert model.decide(upsert("p"), 0.0).action is Action.BUSY
-    assert model.decide(Asked(kind=None), 0.0).action is Action.PASS
+    assert model.decide(upsert("p"), 0.0).action is GatewayAction.BUSY
+    assert model.decide(Asked(kind=None), 0.0).action is GatewayAction.PASS
 
 
 def test_a_deleted_table_leaves_nothing_behind() -> None:
     """After its deletion none of a table's ranges is kept, and those of other tables are."""
-    model = Model(Limits(), 0.0)
+    model = Model(GatewayLimits(), 0.0)
     for table in ("table", "tableau", "other"):
         for number in range(30):
             model.decide(
@@ -294,7 +304,7 @@ def test_a_deleted_table_leaves_nothing_behind() -> None:
 
 def bounded_after(keys: int) -> Model:
     """A model that so many keys were written to, 5,000 a second."""
-    model = Model(Limits(), 0.0)
+    model = Model(GatewayLimits(), 0.0)
     for number in range(keys):
         model.decide(upsert(f"{number * 7919 % keys:07d}"), number / 5000.0)
     return model

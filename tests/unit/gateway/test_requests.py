@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.answers import Answer
-from harness.gateway.limits import Limits, limits_path, load_limits, shipped_directory
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.limits import GatewayLimits, limits_path, load_limits, shipped_directory
 from harness.gateway.reading import (
     entities_of,
     found_by_key,
@@ -21,10 +21,10 @@ from harness.gateway.reading import (
     with_top,
 )
 from harness.gateway.requests import Asked, read_request, table_deleted
-from harness.gateway.truth import MOST_PARTITIONS, OTHER, Fate, Truth
+from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError
-from harness.model.operation import Kind
+from harness.model.operation import FOLDED, Kind
 
 KEYS = st.text(max_size=40).filter(lambda key: key_problem(key) is None)
 
@@ -162,10 +162,10 @@ def test_a_deleted_table_is_named() -> None:
     assert table_deleted("DELETE", entity_target("p", "r")) is None
 
 
-def page(*keys: str | None) -> Answer:
+def page(*keys: str | None) -> GatewayAnswer:
     """The answer to a query that brought entities with these PartitionKeys."""
     rows = [{} if key is None else {"PartitionKey": key} for key in keys]
-    return Answer(status=200, headers={}, body=json.dumps({"value": rows}).encode())
+    return GatewayAnswer(status=200, headers={}, body=json.dumps({"value": rows}).encode())
 
 
 def test_a_query_counts_what_its_answer_brought() -> None:
@@ -174,7 +174,7 @@ def test_a_query_counts_what_its_answer_brought() -> None:
     found = found_by_key(page("a", "a", "b", None))
     assert found == {"a": 2, "b": 1, "": 1}
     assert entities_of(query, 200, found) == 4
-    assert found_by_key(Answer(status=200, headers={}, body=b"no json")) == {}
+    assert found_by_key(GatewayAnswer(status=200, headers={}, body=b"no json")) == {}
 
 
 def test_a_page_is_cut_only_where_its_rows_tell_their_keys() -> None:
@@ -212,7 +212,7 @@ def test_a_failed_part_fails_the_transaction() -> None:
     """The status of a transaction is that of the part that failed."""
     body = b"--b\r\n\r\nHTTP/1.1 409 Conflict\r\n\r\n{}\r\n--b--"
     asked = Asked(kind=Kind.TRANSACTION, table="table", partition_key="p", entities=3)
-    told = status_told(asked, Answer(status=202, headers={}, body=body))
+    told = status_told(asked, GatewayAnswer(status=202, headers={}, body=body))
     assert told == 409
     assert entities_of(asked, told, {}) == 0
 
@@ -228,7 +228,7 @@ def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
     assert sum(row["requests"] for row in told["counts"]) == 3 * MOST_PARTITIONS
     assert sum(row["entities"] for row in told["counts"]) == 6 * MOST_PARTITIONS
     assert len({row["partition"] for row in told["counts"]}) == MOST_PARTITIONS + 1
-    assert OTHER in {row["partition"] for row in told["counts"]}
+    assert FOLDED in {row["partition"] for row in told["counts"]}
 
 
 def test_labels_are_escaped() -> None:
@@ -240,7 +240,7 @@ def test_labels_are_escaped() -> None:
 
 def test_the_published_limits_are_the_defaults() -> None:
     """The shipped file says what holds where a file says nothing."""
-    assert load_limits(limits_path("published")) == Limits()
+    assert load_limits(limits_path("published")) == GatewayLimits()
 
 
 @pytest.mark.parametrize("path", sorted(shipped_directory().glob("*.toml")), ids=lambda p: p.stem)
@@ -260,7 +260,7 @@ def test_all_mistakes_are_shown_at_once(tmp_path: Path) -> None:
     with pytest.raises(SetupError) as caught:
         load_limits(file)
     said = str(caught.value)
-    assert said.startswith("limits mine.toml have 4 mistakes:")
+    assert said.startswith("limits file mine.toml: 4 mistakes:")
     for place in ("partition.entities_per_s", "servers.count", "servers.colour", "stalls.0.for_s"):
         assert place in said
 
@@ -269,11 +269,11 @@ def test_all_mistakes_are_shown_at_once(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("[faults]\nreset = 0.7\nlost_answer = 0.7\n", "the shares add up to 1.4"),
-        ("[partition\n", "are no TOML"),
+        ("[partition\n", ": invalid TOML: "),
     ],
 )
 def test_a_mistake_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    """Shares that are more than everything, and text that is no TOML, are told as such."""
+    """Shares that are more than everything, and invalid TOML, are reported."""
     file = tmp_path / "mine.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(SetupError, match=sentence):

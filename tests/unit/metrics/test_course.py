@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.heatmap import HeatMap, HeatView, KeyRange
+from harness.measure.counts.heatmap import HeatMap, HeatRow, HeatView
 from harness.metrics.exposition import Exposed
 from harness.metrics.key_ranges import OVER_S, range_rates
-from tests.unit.scraped import (
+from tests.support.metrics_page import (
     BUSY,
     COURSE,
     LOAD,
@@ -123,7 +123,7 @@ def test_exact_percentiles_of_all_operations() -> None:
 
 def heat(width_s: int, *entities: int) -> HeatView:
     """One range with so many entities in its columns, and as many throttled attempts."""
-    row = KeyRange(first="p0", last="p9", entities=entities, throttled=entities)
+    row = HeatRow(first="p0", last="p9", entities=entities, throttled=entities)
     return HeatView(start=START, width_s=width_s, columns=len(entities), ranges=(row,))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import http.client
 import http.server
 import shutil
 import socket
@@ -18,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from harness.measure.latency import BUCKETS_S
+from harness.measure.counts.latency import BUCKETS_S
 from harness.metrics.exposition import Exposed, RunState
 from harness.metrics.labels import partition_label
 from harness.metrics.server import push, start_server
@@ -26,7 +27,7 @@ from harness.model.entity import key_problem
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Outcome, Result
-from tests.unit.scraped import (
+from tests.support.metrics_page import (
     BUSY,
     OK,
     RESET,
@@ -259,7 +260,7 @@ def renamed(keys: list[str]) -> Exposed:
     run = exposed(*(result(f"x{n:04d}", entities=n + 1) for n in range(len(keys))))
     views = {view.key: view for view in run.snapshot.partitions}
     partitions = tuple(
-        dataclasses.replace(views[f"x{n:04d}"], key=key) for n, key in enumerate(keys)
+        views[f"x{n:04d}"].model_copy(update={"key": key}) for n, key in enumerate(keys)
     )
     return dataclasses.replace(
         run, snapshot=dataclasses.replace(run.snapshot, partitions=partitions)
@@ -301,8 +302,8 @@ def test_any_keys_give_a_valid_page_with_exact_sums(keys: list[str]) -> None:
     assert sum(labelled(found, "aztables_entities_total").values()) == sum(range(1, len(keys) + 1))
     registry = CollectorRegistry(auto_describe=False)
     registry.register(RunState(lambda: shown))
-    openmetrics = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call]
-    assert list(parse_openmetrics(openmetrics))  # type: ignore[no-untyped-call]
+    openmetrics = generate_openmetrics(registry).decode()
+    assert list(parse_openmetrics(openmetrics))
 
 
 @settings(max_examples=100, deadline=None)
@@ -349,6 +350,29 @@ def test_impossible_address_is_a_sentence(port: int, addr: str) -> None:
     """A port or an address that cannot be is bad set-up too."""
     with pytest.raises(SetupError, match="--metrics-port"):
         start_server(port, addr, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("addr", "host", "status"),
+    [
+        ("127.0.0.1", "localhost:{port}", 200),
+        ("127.0.0.1", "evil.example:{port}", 403),
+        ("127.0.0.1", "", 403),
+        ("0.0.0.0", "master:9646", 200),
+    ],
+)
+def test_on_loopback_it_answers_to_its_own_names_alone(addr: str, host: str, status: int) -> None:
+    """A web page whose name was led to this machine reads no keys; others may have any name."""
+    server = start_server(0, addr, lambda: SOME)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        headers = {"Host": host.format(port=server.port)}
+        connection.request("GET", "/metrics", headers=headers)
+        answer = connection.getresponse()
+        assert (answer.status, b"p0" in answer.read()) == (status, status == 200)
+    finally:
+        connection.close()
+        server.close()
 
 
 def test_closing_frees_the_port() -> None:

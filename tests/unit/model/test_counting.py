@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.counting import counted, entity_count, scanned
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range, transaction
+from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Outcome
 
-STILL = Range(5000, True)
-MOVING = Range(5000, False)
+STILL = KeyRange(entities=5000, exact=True)
+MOVING = KeyRange(entities=5000)
 
 
-def query(walks: Range | None = None, **rest: Any) -> Operation:
-    return Operation(kind=Kind.QUERY, partition_key="p", walks=walks, **rest)
+def query(key_range: KeyRange = ALL_KEYS, **rest: Any) -> Operation:
+    return Operation(kind=Kind.QUERY, partition_key="p", key_range=key_range, **rest)
 
 
 def parts(count: int) -> tuple[Operation, ...]:
@@ -31,7 +31,13 @@ def parts(count: int) -> tuple[Operation, ...]:
     ("sentence", "operation", "returned", "whole", "expected"),
     [
         ("all of a known range came", query(STILL), 5000, True, (5000, False)),
-        ("nothing came of an empty range", query(Range(0, True)), 0, True, (0, False)),
+        (
+            "nothing came of an empty range",
+            query(KeyRange(entities=0, exact=True)),
+            0,
+            True,
+            (0, False),
+        ),
         ("a row is missing of a known range", query(STILL), 4999, True, (4999, True)),
         ("a row more came than there are", query(STILL), 5001, True, (5001, True)),
         ("the range is being written", query(MOVING), 5000, True, (5000, True)),
@@ -48,10 +54,28 @@ def parts(count: int) -> tuple[Operation, ...]:
         ("an empty filter is none", query(STILL, filter=""), 5000, True, (5000, False)),
         ("$top stopped the walk", query(STILL, top=10), 10, True, (10, False)),
         ("$top stopped a moving walk", query(MOVING, top=10), 10, True, (10, True)),
-        ("$top is all there is", query(Range(10, True), top=10), 10, True, (10, False)),
-        ("$top is more than there is", query(Range(7, True), top=10), 7, True, (7, False)),
+        (
+            "$top is all there is",
+            query(KeyRange(entities=10, exact=True), top=10),
+            10,
+            True,
+            (10, False),
+        ),
+        (
+            "$top is more than there is",
+            query(KeyRange(entities=7, exact=True), top=10),
+            7,
+            True,
+            (7, False),
+        ),
         ("$top brought too few", query(STILL, top=10), 9, True, (9, True)),
-        ("$top brought more than there are", query(Range(7, True), top=10), 10, True, (10, True)),
+        (
+            "$top brought more than there are",
+            query(KeyRange(entities=7, exact=True), top=10),
+            10,
+            True,
+            (10, True),
+        ),
         ("$top stopped a filter", query(STILL, top=10, filter="A eq 1"), 10, True, (10, True)),
         ("$top over a filter to the end", query(STILL, top=10, filter="A"), 9, True, (5000, False)),
         ("a page missing under $top", query(STILL, top=2000), 1000, False, (1000, True)),
@@ -67,7 +91,7 @@ def test_what_a_query_walked(
 
 
 counts = st.integers(0, 20_000)
-ranges = st.none() | st.builds(Range, counts, st.booleans())
+ranges = st.just(ALL_KEYS) | st.builds(KeyRange, entities=counts, exact=st.booleans())
 queries = st.builds(
     query,
     ranges,
@@ -89,10 +113,11 @@ def test_exact_is_known_whole_and_still(operation: Operation, returned: int, who
     count, estimated = scanned(operation, returned, whole=whole)
     if not estimated:
         assert whole
-        assert operation.walks is not None
-        assert operation.walks.exact
-        assert count <= operation.walks.entities
-        assert count in (returned, operation.walks.entities)
+        present = operation.key_range.entities
+        assert present is not None
+        assert operation.key_range.exact
+        assert count <= present
+        assert count in (returned, present)
 
 
 @given(st.lists(st.booleans(), max_size=300), st.none() | st.integers(1, 400), st.booleans())
@@ -104,7 +129,9 @@ def test_exact_is_what_a_service_walks(passes: list[bool], top: int | None, filt
             break
         walked += 1
         returned += one or not filtered
-    operation = query(Range(len(passes), True), top=top, filter="A eq 1" if filtered else None)
+    operation = query(
+        KeyRange(entities=len(passes), exact=True), top=top, filter="A eq 1" if filtered else None
+    )
     count, estimated = scanned(operation, returned, whole=True)
     assert count == walked or (estimated and count < walked)
     assert estimated is (filtered and top is not None and returned >= top)
@@ -112,18 +139,18 @@ def test_exact_is_what_a_service_walks(passes: list[bool], top: int | None, filt
 
 @given(ranges, st.none() | st.integers(1, 20_000), st.booleans(), counts)
 def test_what_is_asked_is_what_is_scanned(
-    walks: Range | None, top: int | None, filtered: bool, returned: int
+    key_range: KeyRange, top: int | None, filtered: bool, returned: int
 ) -> None:
     """Before a query is sent it counts for what it will have walked, if its range is known."""
-    operation = query(walks, top=top, filter="A eq 1" if filtered else None)
+    operation = query(key_range, top=top, filter="A eq 1" if filtered else None)
     asked = operation.entities_asked
     assert asked >= 1
-    if walks is None:
+    if key_range.entities is None:
         assert asked == 1
     elif filtered:
-        assert asked == max(1, walks.entities)
+        assert asked == max(1, key_range.entities)
     else:
-        comes = walks.entities if top is None else min(top, walks.entities)
+        comes = key_range.entities if top is None else min(top, key_range.entities)
         assert asked == max(1, comes)
         assert scanned(operation, comes, whole=True)[0] == comes
 
@@ -171,19 +198,27 @@ def test_one_rule_for_the_gateway_too(
     [
         (query(), "partition_scan"),
         (query(filter="A eq 1", top=3), "partition_scan"),
-        (query(row_from="a"), "row_range_scan"),
-        (query(row_before="a"), "row_range_scan"),
+        (query(KeyRange(row_from="a")), "row_range_scan"),
+        (query(KeyRange(row_before="a")), "row_range_scan"),
         (Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE), "full_table_scan"),
         (
-            Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, row_from="a", row_before="b"),
+            Operation(
+                kind=Kind.QUERY,
+                partition_key=WHOLE_TABLE,
+                key_range=KeyRange(row_from="a", row_before="b"),
+            ),
             "full_table_scan",
         ),
         (
-            Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, partition_from="a"),
+            Operation(
+                kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=KeyRange(partition_from="a")
+            ),
             "partition_range_scan",
         ),
         (
-            Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, partition_before="a"),
+            Operation(
+                kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=KeyRange(partition_before="a")
+            ),
             "partition_range_scan",
         ),
         (query(name="by_bib"), "by_bib"),
@@ -201,7 +236,9 @@ def test_operations_are_called_by_their_documented_type(operation: Operation, la
 def test_a_range_of_rows_over_all_partitions_is_a_full_scan() -> None:
     """Without a PartitionKey the RowKey narrows nothing that has to be walked."""
     walk = Operation(
-        kind=Kind.QUERY, partition_key=WHOLE_TABLE, row_from="a", walks=Range(5000, True)
+        kind=Kind.QUERY,
+        partition_key=WHOLE_TABLE,
+        key_range=KeyRange(row_from="a", entities=5000, exact=True),
     )
     assert walk.label == "full_table_scan"
     assert walk.entities_asked == 5000

@@ -79,39 +79,40 @@ REFUSED = attempt(fault=Fault.REFUSED)
         (501, "NotImplemented", UPSERT, (), Outcome.SERVER_ERROR),
         (502, "", UPSERT, (), Outcome.SERVER_ERROR),
         (504, "", UPSERT, (), Outcome.TIMEOUT),
-        # What no service answers is a defect.
+        # What no table service answers is unexpected; no status and no fault is a defect.
+        (100, "", UPSERT, (), Outcome.UNEXPECTED),
+        (302, "", UPSERT, (), Outcome.UNEXPECTED),
+        (304, "", READ, (), Outcome.UNEXPECTED),
+        (600, "", UPSERT, (), Outcome.UNEXPECTED),
+        (999, "", BATCH, (), Outcome.UNEXPECTED),
         (0, "", UPSERT, (), Outcome.DEFECT),
-        (100, "", UPSERT, (), Outcome.DEFECT),
-        (302, "", UPSERT, (), Outcome.DEFECT),
-        (600, "", UPSERT, (), Outcome.DEFECT),
-        # An insert whose answer was lost was applied if its retry meets the entity.
-        (409, "EntityAlreadyExists", INSERT, (LOST,), Outcome.SUCCESS_AFTER_AMBIGUITY),
-        (409, "EntityAlreadyExists", INSERT, (LATE,), Outcome.SUCCESS_AFTER_AMBIGUITY),
-        (409, "EntityAlreadyExists", INSERT, (HALF,), Outcome.SUCCESS_AFTER_AMBIGUITY),
-        (409, "EntityAlreadyExists", INSERT, (FAILED,), Outcome.SUCCESS_AFTER_AMBIGUITY),
-        (409, "EntityAlreadyExists", INSERT, (GATEWAY, BUSY), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        # The conflict of an insert whose answer was lost may be its own effect or another's.
+        (409, "EntityAlreadyExists", INSERT, (LOST,), Outcome.AMBIGUOUS),
+        (409, "EntityAlreadyExists", INSERT, (LATE,), Outcome.AMBIGUOUS),
+        (409, "EntityAlreadyExists", INSERT, (HALF,), Outcome.AMBIGUOUS),
+        (409, "EntityAlreadyExists", INSERT, (FAILED,), Outcome.AMBIGUOUS),
+        (409, "EntityAlreadyExists", INSERT, (GATEWAY, BUSY), Outcome.AMBIGUOUS),
         # A refused insert was not applied: its retry's conflict is a conflict.
         (409, "EntityAlreadyExists", INSERT, (BUSY,), Outcome.CONFLICT),
         (409, "EntityAlreadyExists", INSERT, (REFUSED,), Outcome.CONFLICT),
-        # A delete whose answer was lost was applied if its retry finds nothing.
-        (404, "ResourceNotFound", DELETE, (LOST,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        # Nobody knows who deleted what the retry of a delete does not find.
+        (404, "ResourceNotFound", DELETE, (LOST,), Outcome.AMBIGUOUS),
         (404, "ResourceNotFound", DELETE, (BUSY,), Outcome.NOT_FOUND),
-        # A conditional update whose answer was lost was applied if its retry's ETag is old.
-        (412, "UpdateConditionNotSatisfied", UPDATE, (LOST,), Outcome.SUCCESS_AFTER_AMBIGUITY),
-        (412, "UpdateConditionNotSatisfied", REPLACE, (LATE,), Outcome.SUCCESS_AFTER_AMBIGUITY),
+        # An old ETag proves nothing: another writer may have won.
+        (412, "UpdateConditionNotSatisfied", UPDATE, (LOST,), Outcome.AMBIGUOUS),
+        (412, "UpdateConditionNotSatisfied", REPLACE, (LATE,), Outcome.AMBIGUOUS),
         (412, "UpdateConditionNotSatisfied", UPDATE, (BUSY,), Outcome.PRECONDITION),
-        # An unconditional update has no such way to tell.
-        (412, "", operation(Kind.UPDATE_MERGE), (LOST,), Outcome.PRECONDITION),
-        (412, "", operation(Kind.UPDATE_MERGE, etag="*"), (LOST,), Outcome.PRECONDITION),
         # Of a whole transaction only a read-back can tell.
-        (409, "EntityAlreadyExists", BATCH, (LOST,), Outcome.UNDECIDED),
-        (404, "ResourceNotFound", BATCH, (FAILED,), Outcome.UNDECIDED),
-        (412, "UpdateConditionNotSatisfied", BATCH, (LATE,), Outcome.UNDECIDED),
+        (409, "EntityAlreadyExists", BATCH, (LOST,), Outcome.AMBIGUOUS),
+        (404, "ResourceNotFound", BATCH, (FAILED,), Outcome.AMBIGUOUS),
+        (412, "UpdateConditionNotSatisfied", BATCH, (LATE,), Outcome.AMBIGUOUS),
+        # An update may have been applied before somebody deleted its row.
+        (404, "ResourceNotFound", UPDATE, (LOST,), Outcome.AMBIGUOUS),
         (409, "EntityAlreadyExists", BATCH, (BUSY,), Outcome.CONFLICT),
         (409, "EntityAlreadyExists", BATCH, (), Outcome.CONFLICT),
         # Other answers on a retry mean what they say.
         (404, "ResourceNotFound", READ, (LOST,), Outcome.NOT_FOUND),
-        (404, "ResourceNotFound", UPDATE, (LOST,), Outcome.NOT_FOUND),
+        (409, "", UPSERT, (LOST,), Outcome.CONFLICT),
         (409, "EntityAlreadyExists", DELETE, (LOST,), Outcome.CONFLICT),
         (503, "ServerBusy", INSERT, (LOST,), Outcome.THROTTLED),
         # An answer about the table says nothing about the entity.
@@ -133,7 +134,8 @@ def test_classify(
         (Fault.REFUSED, Outcome.CONNECTION),
         (Fault.CONNECT_TIMEOUT, Outcome.CONNECTION),
         (Fault.RESET, Outcome.CONNECTION),
-        (Fault.BAD_ANSWER, Outcome.CONNECTION),
+        (Fault.BAD_ANSWER, Outcome.UNEXPECTED),
+        (Fault.TOO_LARGE, Outcome.UNEXPECTED),
         (Fault.TLS, Outcome.CONNECTION),
         (Fault.READ_TIMEOUT, Outcome.TIMEOUT),
         (Fault.CLIENT, Outcome.DEFECT),
@@ -154,12 +156,13 @@ def test_faults(fault: Fault, expected: Outcome) -> None:
 def test_classify_knows_an_outcome_for_everything(
     status: int, code: str, fault: Fault | None, of: Operation, earlier: list[Attempt]
 ) -> None:
-    """Every answer has one outcome, and only a 2xx or a lost answer is a success."""
+    """Every answer has one outcome, and only a 2xx is a success."""
     outcome = classify(status, code, "", fault, of, earlier)
     assert isinstance(outcome, Outcome)
     if outcome is Outcome.SUCCESS:
         assert 200 <= status < 300
-    if outcome in (Outcome.SUCCESS_AFTER_AMBIGUITY, Outcome.UNDECIDED):
+    assert outcome is not Outcome.SUCCESS_AFTER_AMBIGUITY
+    if outcome is Outcome.AMBIGUOUS:
         assert any(one.ambiguous for one in earlier)
 
 
@@ -204,6 +207,10 @@ def test_scope_of_throttling(status: int, code: str, message: str, expected: Sco
         (attempt(fault=Fault.RESET), True, True),
         (attempt(fault=Fault.READ_TIMEOUT), True, True),
         (attempt(fault=Fault.BAD_ANSWER), True, True),
+        (attempt(fault=Fault.TOO_LARGE), False, True),
+        (attempt(302), False, False),
+        (attempt(100), False, True),
+        (attempt(600), False, True),
         (attempt(fault=Fault.TLS), False, False),
         (attempt(fault=Fault.CLIENT), False, False),
     ],
@@ -227,7 +234,7 @@ def test_what_is_retried_and_what_may_have_been_applied(
         (DELETE, Outcome.NOT_FOUND, 0, 0),
         # A transaction is all or nothing.
         (BATCH, Outcome.SUCCESS, 0, 3),
-        (BATCH, Outcome.UNDECIDED, 0, 0),
+        (BATCH, Outcome.AMBIGUOUS, 0, 0),
         (BATCH, Outcome.TIMEOUT, 0, 0),
         # A point query counts 1, found or not.
         (READ, Outcome.SUCCESS, 0, 1),

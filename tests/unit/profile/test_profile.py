@@ -11,23 +11,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.sessions import SESSION_KINDS
+from harness.endpoint.sessions.registry import SESSION_KINDS
 from harness.model.entity import stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind
-from harness.profile.build import (
+from harness.profile.build.pace import window_s
+from harness.profile.build.scenarios import try_out
+from harness.profile.build.workload import (
     loaded_entities,
     loading_transactions,
     most_transactions,
     retry_of,
     source_of,
 )
-from harness.profile.how import Session
-from harness.profile.load import parse, question_of, resolve, shipped_directory, shipped_names
-from harness.profile.pace import window_s
-from harness.profile.scenarios import try_out
-from harness.profile.schema import Profile
+from harness.profile.profile_loader import (
+    parse,
+    question_of,
+    resolve,
+    shipped_directory,
+    shipped_names,
+)
+from harness.profile.settings.load_settings import Session
+from harness.profile.settings.schema import Profile
+from harness.workload.keys.schemes.registry import SCHEMES
 from harness.workload.mix import Action
 from harness.workload.retry import (
     ExponentialBackoff,
@@ -35,7 +42,7 @@ from harness.workload.retry import (
     NoRetry,
     ScheduledBackoff,
 )
-from harness.workload.schemes import SCHEMES
+from tests.support.driving import first_of
 
 FIRST = {
     **dict.fromkeys(
@@ -266,8 +273,8 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
 @pytest.mark.parametrize(
     ("parts", "place", "said"),
     [
-        ({"load": {"entities_per_s": 0}}, "load.entities_per_s", "greater than 0 (it is 0)"),
-        ({"load": {"operations_per_s": -3}}, "load.operations_per_s", "greater than 0 (it is -3)"),
+        ({"load": {"entities_per_s": 0}}, "load.entities_per_s", "equal to 0.001 (it is 0)"),
+        ({"load": {"operations_per_s": -3}}, "load.operations_per_s", "equal to 0.001 (it is -3)"),
         ({"load": {"entities_per_s": math.inf}}, "load.entities_per_s", "finite"),
         (
             {"load": {"entities_per_s": 5, "operations_per_s": 5}},
@@ -322,7 +329,7 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
             "load.max_entities_per_s",
             "200 is below search.max_per_s (500)",
         ),
-        ({"search": {"start_per_s": 0}}, "search.start_per_s", "greater than 0"),
+        ({"search": {"start_per_s": 0}}, "search.start_per_s", "equal to 0.001"),
         ({"search": {"factor": 1}}, "search.factor", "greater than 1"),
         ({"search": {"precision": 0}}, "search.precision", "greater than 0"),
         ({"search": {"hold_s": 0}}, "search.hold_s", "greater than or equal to 2"),
@@ -515,15 +522,15 @@ def test_a_path_is_taken_only_where_paths_are(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('# Mine?\nuser_class = "Mine"\n', encoding="utf-8")
     assert resolve(str(file), directory=shipped_directory()).profile.question == "Mine?"
-    with pytest.raises(SetupError, match="by its name"):
+    with pytest.raises(SetupError, match="only shipped profiles"):
         resolve(str(file), directory=shipped_directory(), paths=False)
 
 
-def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path) -> None:
+def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     """A syntax error is a sentence with its line."""
     file = tmp_path / "mine.toml"
     file.write_text("question = \n", encoding="utf-8")
-    with pytest.raises(SetupError, match=r"no TOML.*line 1"):
+    with pytest.raises(SetupError, match=r"invalid TOML.*line 1"):
         resolve(str(file), directory=shipped_directory())
 
 
@@ -567,7 +574,7 @@ def test_a_mix_sends_only_what_it_names(weights: dict[Action, float], seed: int)
     profile = made(mix={str(action): weight for action, weight in weights.items()})
     source = source_of(profile, run_id="r", worker=0)
     rng = random.Random(seed)
-    sent = {operation.kind for operation in (source.next(rng) for _ in range(50))}
+    sent = {first_of(source.next_task(rng)).kind for _ in range(50)}
     allowed = {kind for action in weights for kind in FIRST.get(action, (str(action),))}
     assert sent <= allowed
 
@@ -575,7 +582,7 @@ def test_a_mix_sends_only_what_it_names(weights: dict[Action, float], seed: int)
 def test_a_scenario_that_reads_what_can_be_no_key_is_refused(tmp_path: Path) -> None:
     """A PartitionKey is looked at also where nothing is written; a whole table has none."""
     text = """\
-from harness.workload.scenario import Scenario
+from harness.workload.scenarios.scenario import Scenario
 
 
 class Reads(Scenario):
@@ -603,3 +610,43 @@ class Reads(Scenario):
             continue
         with pytest.raises(SetupError, match=problem):
             try_out(source, profile)
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "problem"),
+    [
+        ("pass", 10, "Own.act returned None; an action returns one operation or yields several"),
+        ("return [self.get('p', 'r')]", 10, "Own.act returned [Operation("),
+        ("yield None", 11, "yielded None instead of an operation"),
+        ("yield self.edit('p', 'r', {})", 11, "instead of an operation; write `yield from`"),
+        ("return self.nothing()", 11, "has no attribute 'nothing'"),
+        ("result = yield self.get('p', 'r'); result.nothing", 11, "has no attribute 'nothing'"),
+        ("yield from ()", None, "1,000 tasks in a row yielded no operation"),
+    ],
+)
+def test_a_mistake_in_an_action_is_one_sentence_with_its_line(
+    tmp_path: Path, body: str, line: int | None, problem: str
+) -> None:
+    """Whether a method returns or yields: the sentence names the file, and the line at fault."""
+    text = f"""\
+from harness.workload.scenarios import Scenario
+
+
+class Own(Scenario):
+    actions = {{"act": 1}}
+
+    def loading(self):
+        return self.batched([self.insert("p", "r", {{}})])
+
+    def act(self, rng):
+        {body}
+"""
+    file = tmp_path / "own.py"
+    file.write_text(text, encoding="utf-8")
+    profile = made(scenario=f"{file}:Own")
+    with pytest.raises(SetupError) as refused:
+        try_out(source_of(profile, run_id="r" * 25, worker=0), profile)
+    said = str(refused.value)
+    assert problem in said
+    assert "\n" not in said
+    assert line is None or f"{file}:{line}:" in said

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from harness.measure.findings import PointersPart
-from harness.measure.record import RunRecord
+from harness.measure.record.findings import PointersPart
+from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE
-from harness.report.markdown import markdown
-from harness.report.reading import best_over
-from harness.report.terminal import summary
+from harness.report.columns import best_over
+from harness.report.export.markdown import markdown
+from harness.report.names import partition_name
+from harness.report.terminal.summary import summary
 from harness.report.web.parts import parts
-from harness.report.words import partition_name
 
-KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+KEPT = Path(__file__).parents[2] / "golden" / "run-v1.json"
 RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
 
 
@@ -72,11 +72,12 @@ def test_index_tables_say_what_does_not_fit_together() -> None:
         )
     )
     assert line_with(report, "PostsByTag") == (
-        "PostsByTag 1,200 rows; 3 name a row of Posts that is not there; 1 row of it named by none"
+        "PostsByTag 1,200 rows, of which 3 refer to a missing row of Posts; "
+        "1 row of Posts has no reference"
     )
     assert line_with(report, "the first table") == (
-        "Index 10 rows; 1 names a row of the first table that is not there; "
-        "0 rows of it named by none"
+        "Index 10 rows, of which 1 refers to a missing row of the first table; "
+        "0 rows of the first table have no reference"
     )
 
 
@@ -129,11 +130,13 @@ def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: st
 def test_a_gateway_says_that_its_limits_are_others() -> None:
     """Whoever throttles at 250 entities/s explains nothing beside a target of 2,000."""
     gateway = RECORD.endpoint.model_copy(update={"kind": "gateway"})
-    limits = "The gateway throttles by limits of its own, which may be far from these targets"
+    limits = "The gateway throttles by its own limits, which may differ from these targets"
     assert f"{limits}." in text(endpoint=gateway)
     first, *rest = RECORD.operations
     queries = (first.model_copy(update={"type": "query"}), *rest)
-    report = text(endpoint=gateway, operations=queries)
-    assert f"{limits}, and counts of queries what they return, not what they walk." in report
+    report = " ".join(text(endpoint=gateway, operations=queries).split())
+    assert (
+        f"{limits}. It counts the entities that queries return, not those that they scan." in report
+    )
     storage = RECORD.endpoint.model_copy(update={"kind": "storage"})
     assert limits not in text(endpoint=storage)

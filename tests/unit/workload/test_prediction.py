@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.record import PartitionPart, RunRecord
-from harness.profile.load import parse
-from harness.profile.observed import observe
-from harness.report.advice import beside
+from harness.measure.record.record import PartitionPart, RunRecord
+from harness.profile.checks.observed import observe
+from harness.profile.profile_loader import parse
+from harness.report.predicted_shares import beside
 from harness.workload.prediction import (
     RANGES,
     KeyRanges,
@@ -22,7 +22,7 @@ from harness.workload.prediction import (
     thinned,
 )
 
-KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+KEPT = Path(__file__).parents[2] / "golden" / "run-v1.json"
 
 
 def predicted(*, rows: int = 100, mix: dict[str, float] | None = None, **keys: Any) -> Prediction:

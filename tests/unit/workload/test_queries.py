@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation
-from harness.workload.entities import GROUPS, EntityFactory
-from harness.workload.keys import KeyScheme, Rows
-from harness.workload.mix import Action, Mix
-from harness.workload.pickers import Uniform
+from harness.workload.entity_factory import GROUPS, EntityFactory
+from harness.workload.keys.pickers import Uniform
+from harness.workload.keys.row_keys import ROW_KEYS
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import Queries, QueryShape
-from harness.workload.rowkeys import ROW_KEYS
-from harness.workload.schemes import SCHEMES
 from harness.workload.workload import Workload
+from tests.support.driving import first_of
 
 SCANS = (
     Action.ROW_RANGE_SCAN,
@@ -37,11 +38,13 @@ def scheme_of(name: str, partitions: int, rows: int, row_keys: str | None = None
         partitions = 1
     if cls.one_row:
         rows = 1
-    made = Rows(partitions, rows)
-    naming = None if row_keys is None or name == "natural-key" else ROW_KEYS[row_keys](made)
+    made = RowCounts(partitions, rows)
+    naming = (
+        None if row_keys is None or name == "natural-key" else ROW_KEYS[row_keys](made.partitions)
+    )
     periods = 2 if name in ("device-date", "customer-month", "customer-year") else 1
     if periods == 2 and partitions % 2:
-        made = Rows(partitions + 1, rows)
+        made = RowCounts(partitions + 1, rows)
     return cls(made, periods=periods, row_keys=naming)
 
 
@@ -53,7 +56,7 @@ def workload(
         transaction_kinds=kinds or (Kind.UPSERT_MERGE,),
         scheme=scheme,
         picker=Uniform(scheme.count),
-        mix=Mix(dict.fromkeys(actions, 1.0)),
+        mix=ActionMix(dict.fromkeys(actions, 1.0)),
         entities=EntityFactory(1024, "run1"),
         queries=QueryShape(**shape),  # type: ignore[arg-type]
     )
@@ -79,10 +82,10 @@ def in_range(query: Operation, rows: list[Row]) -> list[Row]:
         row
         for row in rows
         if query.partition_key in (WHOLE_TABLE, row[0])
-        and (query.partition_from is None or query.partition_from <= row[0])
-        and (query.partition_before is None or row[0] < query.partition_before)
-        and (query.row_from is None or query.row_from <= row[1])
-        and (query.row_before is None or row[1] < query.row_before)
+        and (query.key_range.partition_from is None or query.key_range.partition_from <= row[0])
+        and (query.key_range.partition_before is None or row[0] < query.key_range.partition_before)
+        and (query.key_range.row_from is None or query.key_range.row_from <= row[1])
+        and (query.key_range.row_before is None or row[1] < query.key_range.row_before)
     ]
 
 
@@ -97,7 +100,7 @@ def passing(query: Operation, rows: list[Row]) -> list[Row]:
         assert match is not None, term
         place = 2 if match[1] == "Number" else 3
         bound = int(match[3])
-        kept = [row for row in kept if (row[place] >= bound) is (match[2] == "ge")]
+        kept = [row for row in kept if (int(row[place]) >= bound) is (match[2] == "ge")]
     return kept
 
 
@@ -126,10 +129,9 @@ def test_a_range_has_as_many_entities_as_is_said(
     there = loaded(of)
     rng = random.Random(seed)
     for _ in range(8):
-        query = of.next(rng)
+        query = first_of(of.next_task(rng))
         walked = in_range(query, there)
-        assert query.walks is not None
-        assert (query.walks.entities, query.walks.exact) == (len(walked), True)
+        assert (query.key_range.entities, query.key_range.exact) == (len(walked), True)
         expected = {
             "full_table_scan": len(there),
             "partition_scan": len(walked),
@@ -148,7 +150,7 @@ def test_a_range_of_partitions_brings_the_same_entities_in_any_scheme(name: str)
     per_partition = 1 if scheme.one_row else 6
     rng = random.Random(3)
     for _ in range(20):
-        query = of.next(rng)
+        query = first_of(of.next_task(rng))
         found = passing(query, in_range(query, there))
         assert len(found) == min(4, scheme.count) * per_partition
         numbers = sorted(number for _, _, number, _ in found)
@@ -156,8 +158,7 @@ def test_a_range_of_partitions_brings_the_same_entities_in_any_scheme(name: str)
         if scheme.in_order:
             assert query.filter is None
         else:
-            assert query.walks is not None
-            assert query.walks.entities == len(there)
+            assert query.key_range.entities == len(there)
 
 
 @pytest.mark.parametrize("row_keys", sorted(ROW_KEYS))
@@ -168,12 +169,11 @@ def test_a_range_of_rows_brings_neighbours_however_rows_are_named(row_keys: str)
     there = loaded(of)
     rng = random.Random(4)
     for _ in range(30):
-        query = of.next(rng)
+        query = first_of(of.next_task(rng))
         found = passing(query, in_range(query, there))
         numbers = sorted(number for _, _, number, _ in found)
         assert numbers == list(range(numbers[0], numbers[0] + 7))
-        assert query.walks is not None
-        assert query.walks.entities == (7 if scheme.row_keys.order else 50)
+        assert query.key_range.entities == (7 if scheme.row_keys.order else 50)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.25, 0.999])
@@ -181,11 +181,10 @@ def test_density_is_the_share_that_a_filter_lets_through(share: float) -> None:
     """Of entities numbered on end a filter lets through the share that was asked for."""
     scheme = scheme_of("spread", 4, 1000)
     of = workload(scheme, Action.FULL_TABLE_SCAN, returned_share=share)
-    query = of.next(random.Random(1))
+    query = first_of(of.next_task(random.Random(1)))
     there = loaded(of)
     assert len(passing(query, there)) == round(share * GROUPS) * 4
-    assert query.walks is not None
-    assert query.walks.entities == 4000
+    assert query.key_range.entities == 4000
 
 
 def test_density_of_one_is_no_filter() -> None:
@@ -227,11 +226,11 @@ def test_what_is_said_to_be_exact_is_exact_while_rows_come_and_go(
             there.append((key.partition_key, key.row_key, -1, -1))
     rng = random.Random(5)
     for _ in range(60):
-        query = of.next(rng)
-        if query.walks is None:
+        query = first_of(of.next_task(rng))
+        if query.key_range.entities is None:
             continue
-        if query.walks.exact:
-            assert query.walks.entities == len(in_range(query, there))
+        if query.key_range.exact:
+            assert query.key_range.entities == len(in_range(query, there))
             assert query.label == "row_range_scan"
 
 
@@ -240,9 +239,13 @@ def test_scans_say_what_may_move(action: Action) -> None:
     """Beside a task that adds or removes rows, a scan of a partition is not sure of its count."""
     of = workload(scheme_of("spread", 3, 20), Action.PARTITION_SCAN, action)
     rng = random.Random(6)
-    scans = [one for one in (of.next(rng) for _ in range(60)) if one.label == "partition_scan"]
+    scans = [
+        one
+        for one in (first_of(of.next_task(rng)) for _ in range(60))
+        if one.label == "partition_scan"
+    ]
     assert scans
-    assert {one.walks.exact for one in scans if one.walks} == {action not in MOVING}
+    assert {one.key_range.exact for one in scans} == {action not in MOVING}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind in PART_KINDS])
@@ -251,10 +254,14 @@ def test_transactions_that_move_rows_are_known(kind: Kind) -> None:
     scheme = scheme_of("spread", 3, 20)
     of = workload(scheme, Action.FULL_TABLE_SCAN, Action.TRANSACTION, kinds=(kind,))
     rng = random.Random(7)
-    scans = [one for one in (of.next(rng) for _ in range(60)) if one.walks is not None]
+    scans = [
+        one
+        for one in (first_of(of.next_task(rng)) for _ in range(60))
+        if one.key_range.entities is not None
+    ]
     assert scans
     moves = kind in (Kind.INSERT, Kind.DELETE)
-    assert {one.walks.exact for one in scans if one.walks} == {not moves}
+    assert {one.key_range.exact for one in scans} == {not moves}
 
 
 @pytest.mark.parametrize(("width", "share"), [(100, 0.01), (100, 0.5), (700, 0.05), (10, 0.3)])
@@ -266,6 +273,6 @@ def test_density_holds_in_any_range(width: int, share: float) -> None:
     there = loaded(of)
     rng = random.Random(8)
     for _ in range(50):
-        query = of.next(rng)
+        query = first_of(of.next_task(rng))
         found = len(passing(query, in_range(query, there)))
         assert abs(found - width * share) <= 2

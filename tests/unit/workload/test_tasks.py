@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from harness.model.entity import ETAG, Properties
 from harness.model.operation import PART_KINDS, Kind, Operation, transaction_problem
 from harness.model.outcome import Attempt, Outcome, Result
-from harness.workload.entities import EntityFactory
-from harness.workload.keys import Key, KeyScheme, Rows
-from harness.workload.mix import Action, Mix
-from harness.workload.pickers import Latest, Uniform
-from harness.workload.remembered import ByPartition
-from harness.workload.schemes import SCHEMES
-from harness.workload.tasks import Tasks, Write
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import Latest, Uniform
+from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.mix import Action, ActionMix
+from harness.workload.operation_source import Steps, Task, next_operation, steps_of
+from harness.workload.tasks import ByPartition, TaskRow, Tasks
 from harness.workload.workload import Workload
+from tests.support.driving import first_of
 
 FAILURES = [
     outcome
@@ -46,11 +47,11 @@ def tasks(*, copies: bool = False, growing: bool = False, remembered: int = 1000
     """Tasks whose new rows are n1, n2, ... in the partition that was drawn, or each elsewhere."""
     numbers = iter(range(1, 10**9))
 
-    def new(partition: int) -> Write:
+    def new(partition: int) -> TaskRow:
         number = next(numbers)
         home = f"g{number}" if growing else f"p{partition}"
         more = tuple((table, key(f"{name}{number}", home)) for table, name in COPIES)
-        return Write(key=key(home, f"n{number}"), number=number, copies=more if copies else ())
+        return TaskRow(key=key(home, f"n{number}"), number=number, copies=more if copies else ())
 
     return Tasks(new, content, remembered)
 
@@ -66,21 +67,28 @@ def result(operation: Operation, outcome: Outcome = Outcome.SUCCESS, value: Any 
     )
 
 
-def after(
-    operation: Operation | None, outcome: Outcome = Outcome.SUCCESS, value: Any = None
-) -> Operation | None:
-    """What follows when ``operation`` ended so."""
-    assert operation is not None
-    return None if operation.then is None else operation.then(result(operation, outcome, value))
+class Started:
+    """A task whose first operation is sent."""
+
+    def __init__(self, task: Task) -> None:
+        self._steps = steps_of(task)
+        self.operation = next_operation(self._steps)
+
+    def after(self, outcome: Outcome = Outcome.SUCCESS, value: Any = None) -> Operation | None:
+        """The next operation, when the last one ended so."""
+        assert self.operation is not None
+        self.operation = next_operation(self._steps, result(self.operation, outcome, value))
+        return self.operation
 
 
-def whole(operation: Operation | None, *outcomes: Outcome) -> list[Operation]:
+def whole(task: Task, *outcomes: Outcome) -> list[Operation]:
     """All operations of a task; beyond ``outcomes`` everything succeeds."""
     seen: list[Operation] = []
     left = list(outcomes)
-    while operation is not None:
-        seen.append(operation)
-        operation = after(operation, left.pop(0) if left else Outcome.SUCCESS, {ETAG: "e1"})
+    started = Started(task)
+    while started.operation is not None:
+        seen.append(started.operation)
+        started.after(left.pop(0) if left else Outcome.SUCCESS, {ETAG: "e1"})
     return seen
 
 
@@ -114,7 +122,7 @@ def test_what_was_not_inserted_has_no_copies_and_is_not_remembered(outcome: Outc
     assert len(whole(made.insert(3), outcome)) == 1
     assert made.known == 0
     assert made.newest(0) is None
-    assert made.delete(0).kind is Kind.INSERT
+    assert first_of(made.delete(0)).kind is Kind.INSERT
 
 
 @pytest.mark.parametrize("outcome", [*FAILURES, Outcome.NOT_FOUND])
@@ -131,12 +139,12 @@ def test_a_copy_that_fails_is_not_made_up_for(outcome: Outcome) -> None:
 def test_nothing_is_deleted_while_it_is_being_copied() -> None:
     """Until the last copy is acknowledged the row is not one that can be deleted or moved."""
     made = tasks(copies=True)
-    second = after(made.insert(3))
-    assert second is not None
+    insert = Started(made.insert(3))
+    assert insert.after() is not None
     assert made.known == 0
-    third = after(second)
+    assert insert.after() is not None
     assert made.known == 0
-    assert after(third) is None
+    assert insert.after() is None
     assert made.known == 1
 
 
@@ -150,7 +158,7 @@ def test_the_oldest_row_is_deleted_first_then_its_copies() -> None:
         ("delete_copy", ("Index", "i1", "p0")),
         ("delete_copy", ("Other", "o1", "p0")),
     ]
-    assert where(made.delete(9)) == ("", "p0", "n2")
+    assert where(first_of(made.delete(9))) == ("", "p0", "n2")
     assert made.known == 1
 
 
@@ -173,33 +181,35 @@ def test_without_a_row_a_delete_is_an_insert() -> None:
 @pytest.mark.parametrize("outcome", SUCCESSES)
 def test_a_conditional_update_sends_the_etag_it_read(outcome: Outcome) -> None:
     """The entity is read, and changed only if it still is as it was read."""
-    first = tasks().conditional_update(key("p", "r"), 7)
+    update = Started(tasks().conditional_update(key("p", "r"), 7))
+    first = update.operation
+    assert first is not None
     assert (first.kind, first.label) == (Kind.POINT_QUERY, "read_for_update")
-    second = after(first, outcome, {ETAG: 'W/"5"'})
+    second = update.after(outcome, {ETAG: 'W/"5"'})
     assert second is not None
     assert (second.kind, second.label) == (Kind.UPDATE_MERGE, "conditional_update")
     assert (where(second), second.etag) == (("", "p", "r"), 'W/"5"')
     assert second.properties == {"Number": 7}
-    assert after(second, Outcome.PRECONDITION) is None
+    assert update.after(Outcome.PRECONDITION) is None
 
 
 @pytest.mark.parametrize("outcome", [*FAILURES, Outcome.NOT_FOUND])
 def test_what_was_not_read_is_not_changed(outcome: Outcome) -> None:
     """Without an ETag there is no conditional update."""
-    assert after(tasks().conditional_update(key("p", "r"), 7), outcome) is None
+    assert len(whole(tasks().conditional_update(key("p", "r"), 7), outcome)) == 1
 
 
 def test_read_then_write_updates_what_is_there() -> None:
     """Found is updated, under a name that tells it from other updates."""
-    first = tasks().read_then_write(Write(key=key("p", "r"), number=7))
+    first, *rest = whole(tasks().read_then_write(TaskRow(key=key("p", "r"), number=7)))
     assert (first.kind, first.label) == (Kind.POINT_QUERY, "read_before_write")
-    assert told(whole(first)[1:]) == [("update_after_read", ("", "p", "r"))]
+    assert told(rest) == [("update_after_read", ("", "p", "r"))]
 
 
 def test_read_then_write_inserts_what_is_missing() -> None:
     """Not found is inserted with its copies, and remembered."""
     made = tasks(copies=True)
-    new = Write(key=key("p", "r"), number=7, copies=(("Index", key("i", "x")),))
+    new = TaskRow(key=key("p", "r"), number=7, copies=(("Index", key("i", "x")),))
     sent = whole(made.read_then_write(new), Outcome.NOT_FOUND)
     assert told(sent[1:]) == [
         ("insert_after_read", ("", "p", "r")),
@@ -211,7 +221,8 @@ def test_read_then_write_inserts_what_is_missing() -> None:
 @pytest.mark.parametrize("outcome", FAILURES)
 def test_read_then_write_needs_to_know(outcome: Outcome) -> None:
     """Where the read failed nothing is written."""
-    assert after(tasks().read_then_write(Write(key=key("p", "r"), number=7)), outcome) is None
+    new = TaskRow(key=key("p", "r"), number=7)
+    assert len(whole(tasks().read_then_write(new), outcome)) == 1
 
 
 def test_a_key_change_within_a_partition_is_one_transaction() -> None:
@@ -310,7 +321,7 @@ def parts_of(operation: Operation) -> list[tuple[Kind, str]]:
 def test_a_transaction_of_mixed_kinds() -> None:
     """Writes go to rows that are there, inserts make new ones, deletes take those of before."""
     made = tasks()
-    first = made.transaction(0, touched(*MIXED))
+    (first,) = whole(made.transaction(0, touched(*MIXED)))
     assert parts_of(first) == [
         (Kind.INSERT, "n1"),
         (Kind.UPSERT_MERGE, "r1"),
@@ -321,8 +332,7 @@ def test_a_transaction_of_mixed_kinds() -> None:
         (Kind.UPDATE_REPLACE, "r6"),
         (Kind.INSERT, "n4"),
     ]
-    assert after(first) is None
-    second = made.transaction(0, touched(*MIXED))
+    second = first_of(made.transaction(0, touched(*MIXED)))
     assert parts_of(second)[2] == (Kind.DELETE, "n1")
     assert parts_of(second)[7] == (Kind.DELETE, "n2")
     assert parts_of(second)[0] == (Kind.INSERT, "n5")
@@ -333,18 +343,18 @@ def test_a_transaction_of_mixed_kinds() -> None:
 def test_a_transaction_that_fails_made_nothing(outcome: Outcome) -> None:
     """Its rows are not deleted later, nor are those again that it was to delete."""
     made = tasks()
-    after(made.transaction(0, touched(Kind.INSERT, Kind.INSERT)), outcome)
-    after(made.transaction(0, touched(Kind.INSERT)))
-    after(made.transaction(0, touched(Kind.DELETE)), outcome)
-    assert parts_of(made.transaction(0, touched(Kind.DELETE)))[0][0] is Kind.INSERT
+    whole(made.transaction(0, touched(Kind.INSERT, Kind.INSERT)), outcome)
+    whole(made.transaction(0, touched(Kind.INSERT)))
+    whole(made.transaction(0, touched(Kind.DELETE)), outcome)
+    assert parts_of(first_of(made.transaction(0, touched(Kind.DELETE))))[0][0] is Kind.INSERT
 
 
 def test_deletes_of_a_transaction_stay_in_its_partition() -> None:
     """What was inserted into another partition is not in this one."""
     made = tasks()
-    after(made.transaction(1, touched(Kind.INSERT, partition="p1")))
-    assert parts_of(made.transaction(0, touched(Kind.DELETE)))[0][0] is Kind.INSERT
-    assert parts_of(made.transaction(1, touched(Kind.DELETE, partition="p1"))) == [
+    whole(made.transaction(1, touched(Kind.INSERT, partition="p1")))
+    assert parts_of(first_of(made.transaction(0, touched(Kind.DELETE))))[0][0] is Kind.INSERT
+    assert parts_of(first_of(made.transaction(1, touched(Kind.DELETE, partition="p1")))) == [
         (Kind.DELETE, "n1")
     ]
 
@@ -364,10 +374,9 @@ def test_copies_of_a_transaction_follow_it() -> None:
 def test_new_rows_of_a_transaction_share_its_partition() -> None:
     """Where each new row would begin a partition of its own, all go to that of the first."""
     made = tasks(growing=True)
-    first = made.transaction(0, touched(*[Kind.INSERT] * 5))
+    (first,) = whole(made.transaction(0, touched(*[Kind.INSERT] * 5)))
     assert {part.partition_key for part in first.parts} == {"g1"}
     assert len({part.row_key for part in first.parts}) == 5
-    assert after(first) is None
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
@@ -377,7 +386,7 @@ def test_what_is_remembered_is_bounded(most: int) -> None:
     for number in range(1000):
         rows.add(f"p{number % 300}", number)
         assert len(rows) <= most
-    kept = [number for place in range(300) if (number := rows.take(f"p{place}")) is not None]
+    kept = [taken for place in range(300) if (taken := rows.take(f"p{place}")) is not None]
     assert kept == list(range(1000 - most, 1000))
     assert len(rows) == 0
 
@@ -402,12 +411,12 @@ def test_a_worker_forgets_its_oldest_rows() -> None:
     """However long it runs, a worker remembers so many rows and no more."""
     made = tasks(remembered=50)
     for _ in range(60):
-        after(made.insert(0))
+        whole(made.insert(0))
     assert made.known == 50
-    assert where(made.delete(0)) == ("", "p0", "n11")
+    assert where(first_of(made.delete(0))) == ("", "p0", "n11")
     for _ in range(60):
-        after(made.transaction(0, touched(Kind.INSERT)))
-    (gone,) = made.transaction(0, touched(Kind.DELETE)).parts
+        whole(made.transaction(0, touched(Kind.INSERT)))
+    (gone,) = first_of(made.transaction(0, touched(Kind.DELETE))).parts
     assert gone.row_key == "n71"
 
 
@@ -429,7 +438,7 @@ def scheme(name: str) -> KeyScheme:
     cls = SCHEMES[name]
     partitions = 1 if name == "single" else 4
     periods = 2 if name in ("device-date", "customer-month", "customer-year") else 1
-    return cls(Rows(partitions, 1 if cls.one_row else 8), periods=periods)
+    return cls(RowCounts(partitions, 1 if cls.one_row else 8), periods=periods)
 
 
 def workload(
@@ -439,7 +448,7 @@ def workload(
     return Workload(
         scheme=of,
         picker=Latest(of.count, 0.9) if latest else Uniform(of.count),
-        mix=Mix(dict.fromkeys(wanted, 1.0)),
+        mix=ActionMix(dict.fromkeys(wanted, 1.0)),
         entities=EntityFactory(1024, "run1"),
         transaction_size=6,
         transaction_kinds=EITHER if of.grows else kinds,
@@ -500,28 +509,27 @@ def driven(
 ) -> Service:
     """So many users at once, whose answers come in any order."""
     service = Service(of)
-    flying: list[tuple[Operation, int]] = []
+    flying: list[tuple[Steps, Operation, int]] = []
+
+    def send(steps: Steps, operation: Operation | None, count: int) -> None:
+        if operation is not None:
+            service.send(operation)
+            flying.append((steps, operation, count))
+
     for _ in range(tasks):
         while len(flying) < users:
-            first = of.next(rng)
-            service.send(first)
-            flying.append((first, 1))
-        operation, steps = flying.pop(rng.randrange(len(flying)))
-        assert steps < 50, "every task ends"
+            steps = steps_of(of.next_task(rng))
+            send(steps, next_operation(steps), 1)
+        steps, operation, count = flying.pop(rng.randrange(len(flying)))
+        assert count < 50, "every task ends"
         if operation.kind is Kind.TRANSACTION:
             assert transaction_problem(operation.parts) is None
         answer = service.answer(operation, next(outcomes), rng.random() < 0.3)
-        following = None if operation.then is None else operation.then(answer)
-        if following is not None:
-            service.send(following)
-            flying.append((following, steps + 1))
+        send(steps, next_operation(steps, answer), count + 1)
     while flying:
-        operation, steps = flying.pop()
+        steps, operation, count = flying.pop()
         answer = service.answer(operation, next(outcomes), False)
-        following = None if operation.then is None else operation.then(answer)
-        if following is not None:
-            service.send(following)
-            flying.append((following, steps + 1))
+        send(steps, next_operation(steps, answer), count + 1)
     return service
 
 
@@ -580,7 +588,7 @@ def test_transactions_that_come_and_go_stay_in_one_partition(
     of = Workload(
         scheme=made,
         picker=Uniform(made.count),
-        mix=Mix({Action.TRANSACTION: 1.0}),
+        mix=ActionMix({Action.TRANSACTION: 1.0}),
         entities=EntityFactory(1024, "run1"),
         transaction_size=5,
         transaction_kinds=kinds,
@@ -592,6 +600,6 @@ def test_transactions_that_come_and_go_stay_in_one_partition(
 def test_a_transaction_of_one_kind_has_as_many_parts_as_asked(kind: Kind) -> None:
     """Deletes without rows are inserts, so that the size never depends on chance."""
     of = workload(scheme("spread"), Action.TRANSACTION, kinds=(kind,))
-    first = of.next(random.Random(1))
+    first = first_of(of.next_task(random.Random(1)))
     assert len(first.parts) == 6
     assert {part.kind for part in first.parts} == {Kind.INSERT if kind is Kind.DELETE else kind}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from harness.model.entity import characters, entity_problems, stored_size
 from harness.model.operation import PART_KINDS, Kind, Operation
-from harness.workload.entities import (
+from harness.workload.dry_run import operations
+from harness.workload.entity_factory import (
     GROUP_PROPERTY,
     GROUPS,
     NUMBER_PROPERTY,
@@ -21,12 +22,12 @@ from harness.workload.entities import (
     EntityFactory,
     wire_bytes,
 )
-from harness.workload.imagined import operations
-from harness.workload.keys import Rows
-from harness.workload.mix import Action, Mix
-from harness.workload.pickers import Latest, Uniform
-from harness.workload.schemes import SCHEMES
+from harness.workload.keys.pickers import Latest, Uniform
+from harness.workload.keys.scheme import RowCounts
+from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.mix import Action, ActionMix
 from harness.workload.workload import Workload
+from tests.support.driving import first_of
 
 key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\#?"))
 
@@ -43,9 +44,9 @@ def workload(
     latest: bool = False,
 ) -> Workload:
     return Workload(
-        scheme=SCHEMES[scheme](Rows(partitions, rows)),
+        scheme=SCHEMES[scheme](RowCounts(partitions, rows)),
         picker=Latest(partitions, 0.99) if latest else Uniform(partitions),
-        mix=Mix(dict.fromkeys(Action, 1.0) if mix is None else mix),
+        mix=ActionMix(dict.fromkeys(Action, 1.0) if mix is None else mix),
         entities=EntityFactory(1024, "run1"),
         transaction_size=size,
         transaction_kinds=kinds,
@@ -167,7 +168,7 @@ def test_an_hour_of_a_data_series_is_one_property() -> None:
 def test_the_mix_is_kept() -> None:
     """Actions come as often as their weights say; a weight of 0 never."""
     rng = random.Random(3)
-    mix = Mix(
+    mix = ActionMix(
         {
             Action.POINT_QUERY: 50,
             Action.UPSERT_MERGE: 40,
@@ -191,7 +192,7 @@ def test_every_action_is_called_by_its_name(action: Action) -> None:
         Action.CONDITIONAL_UPDATE: "read_for_update",
         Action.READ_THEN_WRITE: "read_before_write",
     }
-    first = workload({action: 1.0}).next(random.Random(1))
+    first = first_of(workload({action: 1.0}).next_task(random.Random(1)))
     assert first.label == first_steps.get(action, action.value)
 
 

@@ -1,7 +1,7 @@
-"""PartitionKeys with a day, a month or a year in them, from 2024 on; new rows go to the newest.
+"""PartitionKeys with a day, month or year, from 2024 on; new rows go to the newest period.
 
-Documents disagree about them. Key design for blog posts takes a date for logs and a month for
-posts, and finds them evenly distributed; the performance checklist, "Append Only and Prepend Only
+The documents disagree. Key design for blog posts uses a date for logs and a month for posts, and
+calls them evenly distributed; the performance checklist, "Append Only and Prepend Only
 patterns", names the date as PartitionKey as its example of a hot partition.
 """
 
@@ -13,14 +13,14 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from harness.workload.keys import Key, KeyScheme, Rows
-from harness.workload.rowkeys import (
+from harness.workload.keys.row_keys import (
     InvertedTimestampRows,
     NumberedRows,
     RowKeys,
     SlugRows,
     TimestampRows,
 )
+from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
 
 _YEAR = 2024
 _YEARS = 10_000 - _YEAR
@@ -60,7 +60,7 @@ YEARS = Period(plural="years", most=_YEARS, label=_year)
 
 
 class Date(KeyScheme):
-    """A partition for each day, 2024-02-04 for example, with the log of the day newest first.
+    """One partition per day, such as 2024-02-04; the newest log entry comes first.
 
     Advised by key design for blog posts, pattern C (event logs); warned of by the performance
     checklist, "Append Only and Prepend Only patterns": every insert goes to the last day. A day
@@ -74,7 +74,7 @@ class Date(KeyScheme):
 
     @classmethod
     def problems(
-        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> Iterator[str]:
         """The calendar ends."""
         if rows.partitions > cls.period.most:
@@ -93,7 +93,7 @@ class Date(KeyScheme):
 
 
 class PublishMonth(Date):
-    """A partition for each month, 2025-02 for example, with the posts of the month by their slugs.
+    """One partition per month, such as 2025-02; RowKey is the slug of the post.
 
     Advised by key design for blog posts (with inverted timestamps instead for the latest first),
     against the performance checklist's warning of PartitionKeys that follow the current time. A
@@ -106,7 +106,7 @@ class PublishMonth(Date):
 
 
 class DeviceDate(KeyScheme):
-    """A partition for each day of each device, with its readings by time.
+    """One partition per device and day; RowKey is the time of the reading.
 
     Advised by key design for blog posts (IoT telemetry), where a device alone has too many rows.
     New rows go to the newest day of the device that was drawn.
@@ -136,7 +136,7 @@ class DeviceDate(KeyScheme):
 
     @classmethod
     def problems(
-        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> Iterator[str]:
         """Each thing has as many periods as any other, and the calendar ends."""
         if periods > cls.period.most:
@@ -166,7 +166,7 @@ class DeviceDate(KeyScheme):
 
 
 class CustomerMonth(DeviceDate):
-    """A partition for each month of each customer, with its orders by their ids.
+    """One partition per customer and month; RowKey is the order id.
 
     Advised by key design for blog posts, where a customer alone has too many rows.
     """
@@ -178,7 +178,7 @@ class CustomerMonth(DeviceDate):
 
 
 class CustomerYear(CustomerMonth):
-    """A partition for each year of each customer, with its orders by their ids.
+    """One partition per customer and year; RowKey is the order id.
 
     Advised by key design for blog posts (e-commerce orders).
     """

@@ -1,21 +1,21 @@
-"""An entity under several keys, one for each way of looking for it."""
+"""An entity stored under several keys, one for each query."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from harness.workload.keys import Key
-from harness.workload.schemes.dates import DAYS
-from harness.workload.schemes.numbered import Customer
+from harness.workload.keys.scheme import Key
+from harness.workload.keys.schemes.dates import DAYS
+from harness.workload.keys.schemes.numbered import Customer
 
 
 class IndexTable(Customer):
-    """Each order twice: by customer, and in a table ending in Index by date.
+    """Each order twice: by customer, and by date in a second table whose name ends in Index.
 
     Advised by the performance checklist, "Denormalization", key design for blog posts (tables as
-    indexes), and the data partitioning strategies (Index Table pattern). The two tables agree only
-    in the end, and new rows of the index all go to the newest day: the checklist warns of such
-    dates as PartitionKey. RowKeys of the index tell the first key.
+    indexes), and the data partitioning strategies (Index Table pattern). The tables are
+    eventually consistent. New index rows all go to the newest day, a hot partition that the
+    checklist warns of. The RowKey of an index row names the order.
     """
 
     name: ClassVar[str] = "index-table"

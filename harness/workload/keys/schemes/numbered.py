@@ -1,4 +1,4 @@
-"""PartitionKeys that are numbers of fixed width; new rows go to the partition that was drawn."""
+"""PartitionKeys that are numbers of fixed width; a new row goes to the drawn partition."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import functools
 from collections.abc import Iterator
 from typing import ClassVar
 
-from harness.workload.keys import KeyScheme, Rows
-from harness.workload.rowkeys import InvertedTimestampRows, NumberedRows, RowKeys
+from harness.workload.keys.row_keys import InvertedTimestampRows, NumberedRows, RowKeys
+from harness.workload.keys.scheme import KeyScheme, RowCounts
 
 
 class Spread(KeyScheme):
-    """A number of values, p00 to p49 where there are 50; rows belong to the value drawn.
+    """A fixed number of values, such as p00 to p49; a new row goes to the drawn value.
 
     Advised by the partitioning strategy, "Partition sizing" (multiple values), and by the
     performance checklist, "High-traffic data".
@@ -29,7 +29,7 @@ class Spread(KeyScheme):
 
 
 class Single(Spread):
-    """One value for all entities.
+    """The same PartitionKey for all entities.
 
     The target of the stress test in the partitioning strategy, which takes it for small tables
     (as do the data partitioning strategies); key design for blog posts warns of it (anti-patterns).
@@ -39,7 +39,7 @@ class Single(Spread):
 
     @classmethod
     def problems(
-        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> Iterator[str]:
         """It has one partition."""
         if rows.partitions != 1:
@@ -51,7 +51,7 @@ class Single(Spread):
 
 
 class _OfThing(Spread):
-    """A partition for each thing, which has a name instead of a prefix."""
+    """One partition per thing; the key is the name of the thing and its number."""
 
     thing: ClassVar[str]
 
@@ -61,7 +61,7 @@ class _OfThing(Spread):
 
 
 class Tenant(_OfThing):
-    """A partition for each tenant, with the tenant's entities by their ids.
+    """One partition per tenant; RowKey is the entity id.
 
     Advised by key design for blog posts, pattern B (multi-tenant SaaS).
     """
@@ -72,7 +72,7 @@ class Tenant(_OfThing):
 
 
 class Device(_OfThing):
-    """A partition for each device, with its readings newest first.
+    """One partition per device; RowKey is an inverted timestamp, newest reading first.
 
     Advised by key design for blog posts, pattern A (time-series data).
     """
@@ -83,10 +83,10 @@ class Device(_OfThing):
 
 
 class Customer(_OfThing):
-    """A partition for each customer, with the customer's orders by their ids.
+    """One partition per customer; RowKey is the order id.
 
-    Advised by key design for blog posts (e-commerce orders), which warns of partitions that get
-    very large so: see customer-month and customer-year.
+    Advised by key design for blog posts (e-commerce orders), which warns that such partitions can
+    get very large: see customer-month and customer-year.
     """
 
     name: ClassVar[str] = "customer"
@@ -95,7 +95,7 @@ class Customer(_OfThing):
 
 
 class Category(_OfThing):
-    """A partition for each category, with its products by their numbers.
+    """One partition per category; RowKey is the product number.
 
     The Product Info table of the data partitioning strategies.
     """
@@ -109,7 +109,7 @@ _MEMBERS = 10
 
 
 class Composite(KeyScheme):
-    """Two properties joined, the slowest-changing first: ten cities of each country.
+    """Two properties joined, the one with fewer values first: ten cities per country.
 
     Advised by the partitioning strategy, "Choose the PartitionKey value", and by the data
     partitioning strategies (more than two key properties: the third one is the RowKey).
@@ -131,7 +131,7 @@ class Composite(KeyScheme):
 
 
 class RegionCategory(Composite):
-    """A partition for each category of each region, ten a region, with its products.
+    """One partition per region and category, ten categories a region; RowKey is the product.
 
     Advised by key design for blog posts, where a partition by region alone gets too large.
     """

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from harness.workload.keys import KeyScheme, Rows
-from harness.workload.rowkeys import RowKeys
-from harness.workload.schemes.dates import (
+from harness.workload.keys.row_keys import RowKeys
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes.dates import (
     CustomerMonth,
     CustomerYear,
     Date,
     DeviceDate,
     PublishMonth,
 )
-from harness.workload.schemes.indexed import IndexTable
-from harness.workload.schemes.numbered import (
+from harness.workload.keys.schemes.indexed import IndexTable
+from harness.workload.keys.schemes.numbered import (
     Category,
     Composite,
     Customer,
@@ -28,8 +28,8 @@ from harness.workload.schemes.numbered import (
     Spread,
     Tenant,
 )
-from harness.workload.schemes.scattered import NaturalKey, Unique
-from harness.workload.schemes.sequences import (
+from harness.workload.keys.schemes.scattered import NaturalKey, Unique
+from harness.workload.keys.schemes.sequences import (
     AppendOnly,
     AppendOnlyUnpadded,
     HashPrefix,
@@ -64,7 +64,7 @@ SCHEMES: Mapping[str, type[KeyScheme]] = MappingProxyType({one.name: one for one
 
 
 def scheme_of(
-    name: str, rows: Rows, *, prefix: str, periods: int, row_keys: RowKeys | None
+    name: str, rows: RowCounts, *, prefix: str, periods: int, row_keys: RowKeys | None
 ) -> KeyScheme:
     """The scheme that is called ``name``.
 

@@ -1,19 +1,19 @@
-"""PartitionKeys without order: each entity has one of its own, anywhere in the table."""
+"""PartitionKeys without order: each entity has its own, anywhere in the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from harness.workload.keys import Key, KeyScheme, Rows, new_key
-from harness.workload.rowkeys import EmptyRows, RowKeys, guid, new_number, scattered
+from harness.workload.keys.row_keys import EmptyRows, RowKeys, guid, new_number, scattered
+from harness.workload.keys.scheme import Key, KeyScheme, RowCounts, new_key
 
 
 class Unique(KeyScheme):
-    """A GUID for each entity.
+    """A GUID per entity.
 
-    Advised by the partitioning strategy, "Storage operations", against append-only; key design for
-    blog posts warns of it (anti-patterns: groups cannot be queried).
+    Advised by the partitioning strategy, "Storage operations", instead of append-only; key design
+    for blog posts warns of it (anti-patterns: groups cannot be queried).
     """
 
     name: ClassVar[str] = "unique"
@@ -39,7 +39,7 @@ class Unique(KeyScheme):
 
 
 class NaturalKey(Unique):
-    """The natural key of the entity, a user's name for example, and an empty RowKey.
+    """The natural key of the entity, such as a user name; the RowKey is empty.
 
     Advised by the data partitioning strategies and the partitioning strategy (one key property),
     and by the performance checklist, "Tables and partitions" (the user's id).
@@ -50,7 +50,7 @@ class NaturalKey(Unique):
 
     @classmethod
     def problems(
-        cls, rows: Rows, *, periods: int = 1, row_keys: RowKeys | None = None
+        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
     ) -> Iterator[str]:
         """Its RowKey is empty."""
         if row_keys is not None:

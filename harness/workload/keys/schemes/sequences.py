@@ -9,14 +9,14 @@ from __future__ import annotations
 import zlib
 from typing import ClassVar
 
-from harness.workload.keys import Key, KeyScheme, new_key
+from harness.workload.keys.scheme import Key, KeyScheme, new_key
 
 _DIGITS = 10
 _LAST = 10**_DIGITS - 1
 
 
 class AppendOnly(KeyScheme):
-    """A growing sequence of zero-padded numbers: each insert makes a partition behind the last.
+    """Ascending zero-padded numbers: each insert creates a partition after the last one.
 
     Warned of by the partitioning strategy, "Range partitions", the performance checklist, "Append
     Only and Prepend Only patterns", and the data partitioning strategies, which say too that range
@@ -48,7 +48,7 @@ class AppendOnly(KeyScheme):
 
 
 class PrependOnly(AppendOnly):
-    """Zero-padded numbers counted down from a maximum: each insert makes one before the first.
+    """Descending zero-padded numbers: each insert creates a partition before the first one.
 
     Warned of with append-only by the partitioning strategy, "Range partitions", and the
     performance checklist, "Append Only and Prepend Only patterns". The loaded partition 0 is the
@@ -69,7 +69,7 @@ class PrependOnly(AppendOnly):
 
 
 class AppendOnlyUnpadded(AppendOnly):
-    """The append-only sequence without zero-padding, so that 111 comes before 2.
+    """The append-only sequence without zero-padding: 111 sorts before 2.
 
     Warned of by the partitioning strategy, "Table primary key": keys are compared as text.
     """
@@ -82,10 +82,10 @@ class AppendOnlyUnpadded(AppendOnly):
 
 
 class HashPrefix(AppendOnly):
-    """The append-only sequence behind a three-digit hash of it, which scatters it.
+    """The append-only sequence with a three-digit hash as prefix, which scatters it.
 
     Advised by the data partitioning strategies (hash the partition key; a three-digit hash as
-    prefix), against append-only. It costs the range queries.
+    prefix), against append-only. Range queries over the sequence are no longer possible.
     """
 
     name: ClassVar[str] = "hash-prefix"

@@ -6,14 +6,15 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.connection import Sas, SharedKey
-from harness.endpoint.wire.signing import ServiceDate, signer_of
+from harness.endpoint.auth.credential import Sas, SharedKey
+from harness.endpoint.auth.signing import ServiceDate, sdk_credential, signer_of
 
 
 @given(
@@ -56,3 +57,18 @@ def test_the_date_is_one_that_http_knows() -> None:
     assert now.endswith(" GMT")
     assert parsedate_to_datetime(now).microsecond == 0
     assert parsedate_to_datetime(date.now()) >= parsedate_to_datetime(now)
+
+
+@pytest.mark.parametrize("use", [signer_of, sdk_credential])
+def test_an_unknown_type_of_credential_is_refused(use: Callable[..., object]) -> None:
+    """Nothing signs with it, least of all by putting it into an address; its text is not shown."""
+
+    class Bearer:
+        token = "c2VjcmV0"
+
+        def __repr__(self) -> str:
+            return self.token
+
+    with pytest.raises(TypeError, match="credential of type Bearer") as caught:
+        use(Bearer())
+    assert Bearer.token not in str(caught.value)

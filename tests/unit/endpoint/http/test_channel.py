@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.channel import talk
-from harness.endpoint.exchange import Exchange, ResponseFault
-from harness.endpoint.reader import Reader, read_at_once
+from harness.endpoint.http.channel import talk
+from harness.endpoint.http.exchange import Exchange, ResponseFault
+from harness.endpoint.http.reader import Reader, read_at_once
 from harness.model.outcome import Fault
 
 BODY = b'{"PartitionKey":"p"}'
@@ -33,6 +33,7 @@ class Pieces:
     """A connection that brings these pieces, and then ends or says nothing more."""
 
     new = False
+    timeout_s = 1.0
     waits_since_s = math.inf
 
     def __init__(self, *pieces: bytes, then: BaseException | None = None) -> None:

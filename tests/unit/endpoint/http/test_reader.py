@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.reader import HTTPParseError, Reader, is_bare_success
+from harness.endpoint.http.reader import HTTPParseError, Reader, is_bare_success
 
 BARE = b"HTTP/1.1 204 No Content\r\nETag: x\r\nContent-Length: 0\r\n\r\n"
 ANSWER = (

@@ -11,9 +11,8 @@ from azure.data.tables._deserialize import _convert_to_entity
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.lean_writes import json_of
-from harness.endpoint.translate import value_of as sdk_value_of
-from harness.endpoint.wire.entities import EntityWriter, Found, value_of
+from harness.endpoint.protocol.edm import EntityWriter, ReadEntity, edm_json, values_of
+from harness.endpoint.sessions.sdk_shapes import value_of
 from harness.model.entity import EdmValue, Int64
 from harness.model.operation import Kind, Operation
 
@@ -30,6 +29,21 @@ _VALUES: st.SearchStrategy[EdmValue] = st.one_of(
     st.datetimes(min_value=dt.datetime(1601, 1, 1), timezones=st.just(dt.UTC)),
     st.uuids(),
 )
+
+
+def json_of(operation: Operation) -> dict[str, Any]:
+    """The entity of a write as JSON, put together without a template."""
+    entity: dict[str, Any] = {
+        "PartitionKey": operation.partition_key,
+        "PartitionKey@odata.type": "Edm.String",
+        "RowKey": operation.row_key,
+        "RowKey@odata.type": "Edm.String",
+    }
+    for name, value in (operation.properties or {}).items():
+        edm_type, entity[name] = edm_json(value)
+        if edm_type:
+            entity[f"{name}@odata.type"] = edm_type
+    return entity
 
 
 def insert(properties: dict[str, Any], partition: str = "p", row: str = "r") -> Operation:
@@ -68,7 +82,7 @@ def test_a_value_without_an_edm_type_is_not_written(value: Any) -> None:
 def test_a_moment_is_written_as_it_was_read() -> None:
     """A time keeps all the digits that the service has of it."""
     told = "2024-01-02T03:04:05.1234567Z"
-    read = value_of({"When@odata.type": "Edm.DateTime", "When": told})["When"]
+    read = values_of({"When@odata.type": "Edm.DateTime", "When": told})["When"]
     assert json.loads(EntityWriter().text(insert({"When": read})))["When"] == told
 
 
@@ -123,8 +137,8 @@ def test_an_entity_is_read_as_the_sdk_reads_it(
             document["Timestamp@odata.type"] = "Edm.DateTime"
     if etag is not None:
         document["odata.etag"] = etag
-    theirs = sdk_value_of(_convert_to_entity(document))
-    ours = Found(document)
+    theirs = value_of(_convert_to_entity(document))
+    ours = ReadEntity(document)
     assert {name: shown(value) for name, value in ours.items()} == {
         name: shown(value) for name, value in theirs.items()
     }
@@ -132,12 +146,14 @@ def test_an_entity_is_read_as_the_sdk_reads_it(
 
 def test_a_boolean_may_say_that_it_is_one() -> None:
     """A type that JSON tells too changes nothing; the SDK takes its name for the value."""
-    assert value_of({"A@odata.type": "Edm.Boolean", "A": True})["A"] is True
+    assert values_of({"A@odata.type": "Edm.Boolean", "A": True})["A"] is True
 
 
 def test_what_was_found_equals_a_dict() -> None:
     """An entity whose values are made late is the mapping that a dict of them is."""
-    found = Found({"PartitionKey": "p", "A@odata.type": "Edm.Int64", "A": "5", "odata.etag": "e"})
+    found = ReadEntity(
+        {"PartitionKey": "p", "A@odata.type": "Edm.Int64", "A": "5", "odata.etag": "e"}
+    )
     expected = {"PartitionKey": "p", "A": Int64(5), "odata.etag": "e", "Timestamp": None}
     assert found == expected
     assert expected == found

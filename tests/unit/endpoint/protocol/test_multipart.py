@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.exchange import PartRefused, ResponseFault
-from harness.endpoint.wire.multipart import message_of, refused_part, require_success
+from harness.endpoint.http.exchange import PartRefused, ResponseFault
+from harness.endpoint.protocol.multipart import message_of, refused_part, require_success
 
 OK = "HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n"
 REFUSED = "HTTP/1.1 409 Conflict\r\nX-Ms-Error-Code: No\r\nContent-Length: 5\r\n\r\n{  }\n"
@@ -35,8 +35,9 @@ def test_the_parts_are_found_by_a_mail_reader(texts: list[str]) -> None:
     """What is sent is a multipart message as mail has it, each part whole and numbered."""
     parts = [f"POST / HTTP/1.1\r\n\r\n{text}" for text in texts] or ["POST / HTTP/1.1\r\n\r\n"]
     head = b"Content-Type: multipart/mixed; boundary=batch_run-1-a\r\n\r\n"
-    (changes,) = message_from_bytes(head + message_of("run-1-a", parts)).get_payload()
-    found = cast("list[Message]", cast(Message, changes).get_payload())
+    whole = message_from_bytes(head + message_of("run-1-a", parts))
+    (changes,) = cast("list[Message]", whole.get_payload())
+    found = cast("list[Message]", changes.get_payload())
     assert [cast(bytes, part.get_payload(decode=True)).decode() for part in found] == parts
     assert [part["Content-ID"] for part in found] == [str(n) for n in range(len(parts))]
 
@@ -61,7 +62,7 @@ def test_a_refused_part_is_found(answers: tuple[str, ...]) -> None:
 
 def test_another_number_of_answers_is_no_success() -> None:
     """Where a part was not answered nobody knows what became of it."""
-    with pytest.raises(ResponseFault, match="3 parts, but 2 answers"):
+    with pytest.raises(ResponseFault, match="3 parts, but 2 responses"):
         require_success(*answered(OK, OK), 3)
 
 

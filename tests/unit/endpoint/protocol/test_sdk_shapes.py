@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from azure.data.tables import EdmType, EntityProperty, TableEntity
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.exchange import AnswerHeaders
-from harness.endpoint.translate import (
-    entity_of,
-    filter_of,
-    read_error,
-    retry_after_s,
-    shorten,
-    value_of,
-)
+from harness.endpoint.http.exchange import ResponseHeaders
+from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
+from harness.endpoint.protocol.odata import filter_of
+from harness.endpoint.sessions.sdk_shapes import entity_of, value_of
 from harness.model.entity import Int64
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 
 
-def query(partition: str = "p", **rest: str | None) -> Operation:
-    return Operation(kind=Kind.QUERY, partition_key=partition, **rest)  # type: ignore[arg-type]
+def query(partition: str = "p", **rest: Any) -> Operation:
+    return Operation(kind=Kind.QUERY, partition_key=partition, **rest)
 
 
 def test_int64_is_sent_as_int64() -> None:
@@ -56,21 +52,27 @@ def test_int64_comes_back_as_int64() -> None:
         (query(), "PartitionKey eq 'p'"),
         (query("it's"), "PartitionKey eq 'it''s'"),
         (
-            query(row_from="a'", row_before="b"),
+            query(key_range=KeyRange(row_from="a'", row_before="b")),
             "PartitionKey eq 'p' and RowKey ge 'a''' and RowKey lt 'b'",
         ),
         (query(WHOLE_TABLE, filter="A eq 1 or B eq 2"), "A eq 1 or B eq 2"),
         (query(""), "PartitionKey eq ''"),
         (query(filter="A eq 1 or B eq 2"), "PartitionKey eq 'p' and (A eq 1 or B eq 2)"),
-        (query(row_from=""), "PartitionKey eq 'p' and RowKey ge ''"),
-        (query(WHOLE_TABLE, partition_from="a'"), "PartitionKey ge 'a'''"),
-        (query(WHOLE_TABLE, partition_before=""), "PartitionKey lt ''"),
+        (query(key_range=KeyRange(row_from="")), "PartitionKey eq 'p' and RowKey ge ''"),
+        (query(WHOLE_TABLE, key_range=KeyRange(partition_from="a'")), "PartitionKey ge 'a'''"),
+        (query(WHOLE_TABLE, key_range=KeyRange(partition_before="")), "PartitionKey lt ''"),
         (
-            query(WHOLE_TABLE, partition_from="a", partition_before="b'c", filter="A or B"),
+            query(
+                WHOLE_TABLE,
+                key_range=KeyRange(partition_from="a", partition_before="b'c"),
+                filter="A or B",
+            ),
             "PartitionKey ge 'a' and PartitionKey lt 'b''c' and (A or B)",
         ),
         (
-            query(WHOLE_TABLE, partition_from="a", row_from="r", row_before="s"),
+            query(
+                WHOLE_TABLE, key_range=KeyRange(partition_from="a", row_from="r", row_before="s")
+            ),
             "PartitionKey ge 'a' and RowKey ge 'r' and RowKey lt 's'",
         ),
         (query(WHOLE_TABLE, filter=""), ""),
@@ -84,7 +86,7 @@ def test_a_query_becomes_a_filter(operation: Operation, expected: str) -> None:
 def test_the_header_names_the_error_first() -> None:
     """The code of the header wins over the body's; the message is the body's first line."""
     body = {"odata.error": {"code": "InBody", "message": {"value": "It failed.\nRequestId:1"}}}
-    headers = AnswerHeaders({"x-ms-error-code": "InHeader"})
+    headers = ResponseHeaders({"x-ms-error-code": "InHeader"})
     assert read_error(headers, json.dumps(body).encode()) == ("InHeader", "It failed.")
     assert read_error({}, json.dumps(body).encode()) == ("InBody", "It failed.")
 
@@ -102,6 +104,7 @@ def test_the_header_names_the_error_first() -> None:
             b"<m:error><m:code>C</m:code><m:message xml:lang='en'>M</m:message></m:error>",
             ("C", "M"),
         ),
+        (b"<m:error><m:code/><code>\n C\n</code></m:error>", ("C", "<m:error><m:code/><code>")),
     ],
 )
 def test_any_body_can_be_read(body: bytes, expected: tuple[str, str]) -> None:
@@ -140,7 +143,7 @@ def test_the_wait_that_is_asked_for(headers: dict[str, str], seconds: float) -> 
 
 def test_headers_are_found_in_any_case() -> None:
     """The names of headers have no case."""
-    headers = AnswerHeaders()
+    headers = ResponseHeaders()
     headers.add("ETag", "1")
     assert (headers["etag"], headers.get("ETAG"), "eTag" in headers) == ("1", "1", True)
     assert headers.get("other") is None

@@ -1,4 +1,4 @@
-"""The lean writes put on the wire what the SDK's own methods would."""
+"""The tuned session's own writes are the requests that `TableClient` sends; its seam to the SDK."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from azure.data.tables import TableClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.lean_writes import LEAN_KINDS, LeanWrites, json_of
-from harness.endpoint.translate import send
+from harness.endpoint.protocol.edm import EntityWriter
+from harness.endpoint.sessions.sdk import ENTITY_WRITES, write_request_of
+from harness.endpoint.sessions.sdk_shapes import call
 from harness.model.entity import EdmValue, Int64
 from harness.model.operation import Kind, Operation
-from harness.workload.entities import EntityFactory, wire_bytes
+from harness.workload.entity_factory import EntityFactory, wire_bytes
 
-_WRITES = sorted(LEAN_KINDS)
+_WRITES = sorted(ENTITY_WRITES)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _VALUES: st.SearchStrategy[EdmValue] = st.one_of(
     _TEXT,
@@ -69,9 +70,12 @@ class Nothing(SansIOHTTPPolicy[HttpRequest, HttpResponse]):
         pass
 
 
+URL = "http://127.0.0.1:1/devstoreaccount1"
+
+
 def client_of() -> TableClient:
     return TableClient(
-        "http://127.0.0.1:1/devstoreaccount1",
+        URL,
         "stress",
         credential=AzureNamedKeyCredential("devstoreaccount1", "a2V5"),
         transport=Catching(),
@@ -79,10 +83,18 @@ def client_of() -> TableClient:
     )
 
 
-def leaving(call: Any, *arguments: Any, **options: Any) -> tuple[str, str, dict[str, str], Any]:
+def theirs(operation: Operation) -> HttpRequest:
     with pytest.raises(Caught) as caught:
-        call(*arguments, **options)
-    request = caught.value.args[0]
+        call(client_of(), operation, {}, lean=False)
+    request: HttpRequest = caught.value.args[0]
+    return request
+
+
+def ours(operation: Operation) -> HttpRequest:
+    return write_request_of(URL, "stress", operation, EntityWriter(), cosmos=False)
+
+
+def shown(request: Any) -> tuple[str, str, dict[str, str], Any]:
     # Their order means nothing.
     headers = {name.lower(): value for name, value in sorted(request.headers.items())}
     # The SDK asks for an echo of an inserted entity; length follows from the body.
@@ -98,24 +110,20 @@ def leaving(call: Any, *arguments: Any, **options: Any) -> tuple[str, str, dict[
     st.dictionaries(st.from_regex(r"[A-Za-z_]\w{0,10}", fullmatch=True), _VALUES, max_size=8),
     st.sampled_from([None, "*", "W/\"datetime'2024'\""]),
 )
-def test_a_lean_write_is_the_request_that_the_sdk_would_send(
+def test_a_write_is_the_request_that_the_sdk_would_send(
     kind: Kind, partition: str, row: str, properties: dict[str, EdmValue], etag: str | None
 ) -> None:
     """Method, address, headers and entity are those of `TableClient`'s own methods."""
     operation = Operation(
         kind=kind, partition_key=partition, row_key=row, properties=properties, etag=etag
     )
-    theirs = leaving(send, client_of(), operation, {}, lean=False)
-    ours = leaving(LeanWrites(client_of()).send, operation, {})
-    assert repr(ours) == repr(theirs)
+    assert repr(shown(ours(operation))) == repr(shown(theirs(operation)))
 
 
 def test_an_insert_asks_for_no_echo() -> None:
     """The entity that was sent is not sent back."""
     operation = Operation(kind=Kind.INSERT, partition_key="p", row_key="r", properties={})
-    with pytest.raises(Caught) as caught:
-        LeanWrites(client_of()).send(operation, {})
-    assert caught.value.args[0].headers["Prefer"] == "return-no-content"
+    assert ours(operation).headers["Prefer"] == "return-no-content"
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, None, 1j])
@@ -125,7 +133,7 @@ def test_a_value_without_an_edm_type_is_a_mistake_of_the_client(value: Any) -> N
         kind=Kind.INSERT, partition_key="p", row_key="r", properties={"Value": value}
     )
     with pytest.raises(TypeError):
-        json_of(operation)
+        ours(operation)
 
 
 def test_a_moment_that_was_read_is_written_as_it_was() -> None:
@@ -140,7 +148,7 @@ def test_a_moment_that_was_read_is_written_as_it_was() -> None:
         row_key="r",
         properties={"When": Read(2024, 1, 2), "Id": uuid.UUID(int=1)},
     )
-    assert json_of(operation)["When"] == "2024-01-02T03:04:05.1234567Z"
+    assert json.loads(EntityWriter().text(operation))["When"] == "2024-01-02T03:04:05.1234567Z"
 
 
 @pytest.mark.parametrize("size", [400, 1024, 5000, 70_000, 500_000])
@@ -151,4 +159,4 @@ def test_the_size_on_the_wire_is_told_beforehand(size: int) -> None:
         kind=Kind.INSERT, partition_key="p0", row_key="0-00000001", properties=properties
     )
     told = wire_bytes("p0", "0-00000001", properties)
-    assert told == pytest.approx(len(json.dumps(json_of(operation))), abs=3)
+    assert told == pytest.approx(len(EntityWriter().text(operation)), abs=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import math
@@ -12,19 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.audit import (
+from harness.measure.audit.audit import (
     ANYBODY,
     MOST_EXAMPLES,
     NOBODY,
+    AuditTally,
     Others,
-    Tally,
-    Verdict,
+    WriteVerdict,
     audit_part,
     lost_writes,
     verdicts,
 )
-from harness.measure.findings import AuditPart
-from harness.measure.journal import (
+from harness.measure.audit.journal import (
     MARK_PROPERTY,
     MOST_WRITES_A_ROW,
     PLACES,
@@ -33,22 +33,23 @@ from harness.measure.journal import (
     Written,
     places_in,
 )
-from harness.measure.look_up import LookUp, look_ups
-from harness.measure.writes import hashed, same
+from harness.measure.audit.look_up import LookUp, look_ups
+from harness.measure.audit.writes import hashed, same
+from harness.measure.record.findings import AuditPart
 from harness.model.entity import Int64
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Attempt, Fault, Outcome, Result
-from harness.report.audit import audit_begins, audit_ends, audit_goes_on
-from tests.unit.audited import Service, World, key_of
+from harness.report.terminal.live import audit_begins, audit_ends, audit_goes_on
+from tests.support.simulated_service import Service, World, key_of
 
-WORLDS = st.builds(
+WORLDS: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 3),
     clients=st.integers(1, 4),
     operations=st.integers(2, 12),
 )
-SERVICES = st.builds(
+SERVICES: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict, ambiguous=st.sampled_from((0.0, 0.1, 0.4)), busy=st.sampled_from((0.0, 0.2))
 )
 
@@ -113,12 +114,12 @@ def test_a_faithful_service_loses_nothing(world: dict[str, Any], service: dict[s
     is said of unacknowledged writes is true."""
     run = World(service=Service(**service), **world)
     for number, noted, verdict in run.found():
-        assert verdict is not Verdict.LOST, (number, noted.kind)
-        if verdict is Verdict.APPLIED:
+        assert verdict is not WriteVerdict.LOST, (number, noted.kind)
+        if verdict is WriteVerdict.APPLIED:
             assert number in run.service.done
-        if verdict is Verdict.NOT_APPLIED:
+        if verdict is WriteVerdict.NOT_APPLIED:
             assert number not in run.service.done
-        if verdict is Verdict.KEPT and noted.kind is not Kind.DELETE:
+        if verdict is WriteVerdict.KEPT and noted.kind is not Kind.DELETE:
             assert number in run.service.done
 
 
@@ -127,7 +128,7 @@ def test_a_faithful_service_loses_nothing(world: dict[str, Any], service: dict[s
 def test_only_what_was_lost_is_called_lost(world: dict[str, Any], service: dict[str, Any]) -> None:
     """Where a service drops some of what it acknowledges, no other write is blamed for it."""
     run = World(service=Service(lossy=0.1, **service), **world)
-    lost = {number for number, _, verdict in run.found() if verdict is Verdict.LOST}
+    lost = {number for number, _, verdict in run.found() if verdict is WriteVerdict.LOST}
     assert lost <= run.service.dropped - run.service.done
 
 
@@ -209,7 +210,7 @@ def test_what_was_overwritten_is_not_claimed(worker: OneWorker) -> None:
     """A lost write that a later one covers leaves no trace: it is counted, and no more."""
     worker.note(write(Kind.UPSERT_REPLACE, A=1), 1.0, 2.0)
     last = worker.note(write(Kind.UPSERT_REPLACE, A=2), 3.0, 4.0)
-    tally = Tally()
+    tally = AuditTally()
     (row,) = worker.journal.rows(PLACES)
     tally.add(row, dict(last.operation.properties or {}), mine=worker.journal.mine)
     assert tally.counts == {"covered": 1, "kept": 1}
@@ -374,15 +375,15 @@ def test_rows_of_several_tables_are_told_apart(worker: OneWorker) -> None:
 
 
 def test_only_writes_get_a_mark_and_nothing_else_changes(worker: OneWorker) -> None:
-    """A delete is sent as it is, a write with one property more, and what follows it is kept."""
+    """A delete is sent as it is, a write with one property more."""
     deleting = write(Kind.DELETE)
     assert worker.journal.sent(deleting, 1.0).operation is deleting
     inserting = Operation(
-        kind=Kind.INSERT, partition_key="p", row_key="r", properties={"A": 1}, then=lambda _: None
+        kind=Kind.INSERT, partition_key="p", row_key="r", name="sign_up", properties={"A": 1}
     )
     sent = worker.journal.sent(inserting, 1.0).operation
     assert sent.properties == {"A": 1, MARK_PROPERTY: "1-2"}
-    assert sent.then is inserting.then
+    assert sent == dataclasses.replace(inserting, properties=sent.properties)
     assert inserting.properties == {"A": 1}
 
 
@@ -446,14 +447,14 @@ def test_a_row_that_was_given_up_is_not_taken_up_again(worker: OneWorker) -> Non
 
 def test_the_audit_says_how_far_it_has_come() -> None:
     """Its lines have all and sample, lost writes, and why it ended early."""
-    assert audit_begins(5, 5, exact=True) == "Audit: 5 rows that the load wrote"
+    assert audit_begins(5, 5, exact=True) == "Audit: checking 5 rows that the load wrote"
     sample = audit_begins(2000, 9000, exact=False)
-    assert sample == "Audit: 2,000 rows, a sample of about 9,000 that the load wrote"
-    assert audit_goes_on(12_000, 20_000, 1) == "Audit: 12,000 of 20,000 rows, 1 lost write"
+    assert sample == "Audit: checking 2,000 rows, a sample of about 9,000 that the load wrote"
+    assert audit_goes_on(12_000, 20_000, 1) == "Audit: 12,000 of 20,000 rows checked, 1 lost write"
     ended = audit_ends(part(rows=1, written=1, lost=2), 63.0)
-    assert ended == "Audit: 1 row looked up in 1:03, 2 lost writes"
+    assert ended == "Audit: 1 row checked in 1:03, 2 lost writes"
     cut = audit_ends(part(written=5, cut_short="it took too long"), 3.0)
-    assert cut == "Audit: 0 rows looked up in 0:03; cut short: it took too long"
+    assert cut == "Audit: 0 rows checked in 0:03; cut short: it took too long"
 
 
 def journal_of(worker: int, rows: range, most_rows: int, seed: str = "run") -> Journal:
@@ -539,8 +540,8 @@ def test_messages_come_back_as_they_were() -> None:
     assert Written.from_message(written.to_message()) == written
     plan = look_ups({"a": written}, most_rows=10, strangers=False)["a"]
     assert LookUp.from_message(plan.to_message()) == plan
-    tally = Tally(rows=3, unread=1, counts={"lost": 2}, examples=["this one"])
-    assert Tally.from_message(json.loads(json.dumps(tally.to_message()))) == tally
+    tally = AuditTally(rows=3, unread=1, counts={"lost": 2}, examples=["this one"])
+    assert AuditTally.from_message(json.loads(json.dumps(tally.to_message()))) == tally
 
 
 def test_tallies_add_up_to_the_part_of_the_record(worker: OneWorker) -> None:
@@ -548,11 +549,15 @@ def test_tallies_add_up_to_the_part_of_the_record(worker: OneWorker) -> None:
     for number in range(MOST_EXAMPLES + 5):
         worker.note(write(Kind.INSERT, f"{number}", A=1), 1.0, 2.0)
     worker.note(write(Kind.INSERT, "open", A=1), 1.0, 2.0, Outcome.TIMEOUT, ambiguous=True)
-    tally = Tally(unread=2)
+    tally = AuditTally(unread=2)
     for row in worker.journal.rows(PLACES):
         tally.add(row, None, mine=worker.journal.mine)
     part = audit_part(
-        [tally, Tally(rows=1, counts={"kept": 4})], written=20, exact=True, given_up=0, cut_short=""
+        [tally, AuditTally(rows=1, counts={"kept": 4})],
+        written=20,
+        exact=True,
+        given_up=0,
+        cut_short="",
     )
     assert (part.rows, part.unread, part.written) == (17, 2, 20)
     assert (part.acknowledged, part.lost, part.kept) == (19, 15, 4)
@@ -563,8 +568,9 @@ def test_tallies_add_up_to_the_part_of_the_record(worker: OneWorker) -> None:
 
 
 def part(**changes: Any) -> AuditPart:
-    counts = dict.fromkeys(AuditPart.model_fields, 0) | {"exact": True, "cut_short": ""}
-    return AuditPart(**(counts | {"examples": ()} | changes))
+    counts: dict[str, Any] = dict.fromkeys(AuditPart.model_fields, 0)
+    texts: dict[str, Any] = {"exact": True, "cut_short": "", "examples": ()}
+    return AuditPart(**(counts | texts | changes))
 
 
 def test_lost_writes_are_not_known_where_nothing_was_looked_up() -> None:

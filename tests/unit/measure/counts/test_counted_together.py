@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.measure.ledger import Ledger
+from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.columns import MOST_COLUMNS
-from harness.measure.heatmap import MOST_RANGES, HeatMap, HeatView
+from harness.measure.counts.heatmap import MOST_RANGES, HeatMap, HeatView
+from harness.measure.counts.time_columns import MOST_COLUMNS
 from harness.model.operation import WHOLE_TABLE
-from harness.profile.build import source_of
-from harness.profile.load import parse
-from harness.profile.scenarios import drawn
-from harness.workload.schemes import SCHEMES
+from harness.profile.build.scenarios import dry_run
+from harness.profile.build.workload import source_of
+from harness.profile.profile_loader import parse
+from harness.workload.keys.schemes.registry import SCHEMES
 
 START = 1_700_000_000
 SECONDS = 60
@@ -52,7 +52,7 @@ def view_of(name: str, distribution: str = "uniform") -> HeatView:
         keys["rows_per_partition"] = 1
     profile = parse({"question": "?", "keys": keys, "mix": {"insert": 100}}, source="test")
     source = source_of(profile, run_id="20260101T000000Z-00000000", worker=0)
-    operations = drawn(source, profile)
+    operations = (operation for _, operation in dry_run(source, profile))
     master = HeatMap()
     for second in range(SECONDS):
         workers = (HeatMap(), HeatMap())
@@ -222,14 +222,14 @@ def test_sums_are_the_same_in_any_order(
     if view is None:
         assert not happened
         return
-    entities, throttled = [0] * view.columns, [0] * view.columns
+    served, throttled = [0] * view.columns, [0] * view.columns
     for _, second, count, refused in happened:
         column = (START + second - view.start) // view.width_s
         if refused:
             throttled[column] += 1
         else:
-            entities[column] += count
-    assert _sums([row.entities for row in view.ranges]) == entities
+            served[column] += count
+    assert _sums([row.entities for row in view.ranges]) == served
     assert _sums([row.throttled for row in view.ranges]) == throttled
     in_order = [row for row in view.ranges if not row.first.endswith("/")]
     for earlier, later in itertools.pairwise(in_order):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.delta import Delta
-from harness.measure.ledger import Ledger
-from harness.measure.snapshot import KindView, Snapshot
-from harness.measure.tally import MOST_LABELS, Alike, KindTally, PartitionTally, Tally
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.measure.counts.ledger import Delta, Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.tally import MOST_LABELS, Alike, KindTally, PartitionTally, Tally
+from harness.measure.record.record import OperationPart
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 
 START = 1_700_000_000
@@ -66,8 +66,8 @@ def seen(ledger: Ledger) -> Snapshot:
     return ledger.snapshot(start=START, end=END)
 
 
-def by_label(snapshot: Snapshot) -> dict[str, KindView]:
-    return {view.label: view for view in snapshot.kinds}
+def by_label(snapshot: Snapshot) -> dict[str, OperationPart]:
+    return {view.kind: view for view in snapshot.operations}
 
 
 def over_the_wire(delta: Delta) -> Delta:
@@ -90,14 +90,14 @@ def test_operations_of_one_kind_are_told_apart_by_name() -> None:
                 result(),
                 result(name="by_bib"),
                 result(name="by_bib", outcome=Outcome.NOT_FOUND),
-                scan(entities=30, returned=3, row_from="a"),
+                scan(entities=30, returned=3, key_range=KeyRange(row_from="a")),
                 scan(entities=70, returned=70),
                 scan(WHOLE_TABLE, entities=500, returned=5),
-                scan(WHOLE_TABLE, entities=20, returned=20, partition_from="a"),
+                scan(WHOLE_TABLE, entities=20, returned=20, key_range=KeyRange(partition_from="a")),
             )
         )
     )
-    assert {label: view.operations for label, view in views.items()} == {
+    assert {label: view.count for label, view in views.items()} == {
         "point_query": 1,
         "by_bib": 2,
         "row_range_scan": 1,
@@ -105,9 +105,12 @@ def test_operations_of_one_kind_are_told_apart_by_name() -> None:
         "full_table_scan": 1,
         "partition_range_scan": 1,
     }
-    assert views["by_bib"].kind is Kind.POINT_QUERY
+    assert views["by_bib"].type == Kind.POINT_QUERY
     assert views["by_bib"].outcomes == {Outcome.SUCCESS: 1, Outcome.NOT_FOUND: 1}
-    assert (views["full_table_scan"].entities, views["full_table_scan"].returned) == (500, 5)
+    assert (views["full_table_scan"].entities, views["full_table_scan"].entities_returned) == (
+        500,
+        5,
+    )
 
 
 def test_what_is_estimated_is_told_apart() -> None:
@@ -121,7 +124,7 @@ def test_what_is_estimated_is_told_apart() -> None:
         )
     )
     view = by_label(snapshot)["partition_scan"]
-    assert (view.entities, view.returned, view.estimated) == (5057, 107, 57)
+    assert (view.entities, view.entities_returned, view.entities_estimated) == (5057, 107, 57)
     counts = snapshot.counts
     assert (counts.entities, counts.entities_returned, counts.entities_estimated) == (5058, 107, 57)
 
@@ -149,7 +152,7 @@ def test_a_name_that_two_kinds_share_is_two_rows() -> None:
         )
     )
     views = by_label(snapshot)
-    assert {label: (view.kind, view.entities) for label, view in views.items()} == {
+    assert {label: (view.type, view.entities) for label, view in views.items()} == {
         "checkout": (Kind.POINT_QUERY, 1),
         "checkout (insert)": (Kind.INSERT, 6),
     }
@@ -161,7 +164,7 @@ def test_a_name_like_a_kind_does_not_take_its_place() -> None:
     views = by_label(
         seen(counted(result(Kind.QUERY, "insert", entities=9), result(Kind.INSERT, entities=1)))
     )
-    assert {label: view.kind for label, view in views.items()} == {
+    assert {label: view.type for label, view in views.items()} == {
         "insert": Kind.QUERY,
         "insert (insert)": Kind.INSERT,
     }
@@ -171,12 +174,12 @@ def test_no_more_names_than_the_cap() -> None:
     """Beyond the cap operations are counted under their kind, and every sum stays exact."""
     results = [result(Kind.INSERT, f"n{number}", entities=2) for number in range(1000)]
     snapshot = seen(counted(*results))
-    labels = {view.label for view in snapshot.kinds}
+    labels = {view.kind for view in snapshot.operations}
     assert len(labels) == MOST_LABELS + 1
     assert by_label(snapshot)["insert"].entities == 2 * (1000 - MOST_LABELS)
-    assert sum(view.entities for view in snapshot.kinds) == 2000
+    assert sum(view.entities for view in snapshot.operations) == 2000
     (partition,) = snapshot.partitions
-    assert set(partition.entities_by_operation) == labels
+    assert set(partition.entities_by_kind) == labels
     assert partition.entities == 2000
 
 
@@ -188,10 +191,10 @@ def test_names_stay_bounded_over_many_reports() -> None:
             worker.add(result(Kind.INSERT, f"name-{second}-{number}"))
         master.merge(over_the_wire(worker.drain()))
     snapshot = seen(master)
-    assert len(snapshot.kinds) <= MOST_LABELS + len(Kind)
-    assert sum(view.operations for view in snapshot.kinds) == 2000
+    assert len(snapshot.operations) <= MOST_LABELS + len(Kind)
+    assert sum(view.count for view in snapshot.operations) == 2000
     (partition,) = snapshot.partitions
-    assert len(partition.entities_by_operation) <= MOST_LABELS + 1
+    assert len(partition.entities_by_kind) <= MOST_LABELS + 1
     assert partition.entities == 2000
 
 
@@ -219,7 +222,13 @@ def test_scans_over_partitions_are_no_hottest_partition() -> None:
         counted(
             scan(WHOLE_TABLE, entities=9000, returned=9),
             scan(WHOLE_TABLE, "Index", entities=8000, returned=8),
-            scan(WHOLE_TABLE, "Index", entities=100, returned=1, partition_from="a"),
+            scan(
+                WHOLE_TABLE,
+                "Index",
+                entities=100,
+                returned=1,
+                key_range=KeyRange(partition_from="a"),
+            ),
             result(key="p", table="Index"),
         )
     )
@@ -265,10 +274,10 @@ some_result = st.builds(
 def sums_by_kind(snapshot: Snapshot) -> dict[Kind, tuple[int, int, int, int]]:
     """Operations, entities, returned and estimated of each kind, under whatever names."""
     sums = dict.fromkeys(Kind, (0, 0, 0, 0))
-    for view in snapshot.kinds:
-        more = (view.operations, view.entities, view.returned, view.estimated)
-        mine = sums[view.kind]
-        sums[view.kind] = tuple(map(sum, zip(mine, more, strict=True)))  # type: ignore[assignment]
+    for view in snapshot.operations:
+        more = (view.count, view.entities, view.entities_returned, view.entities_estimated)
+        mine = sums[Kind(view.type)]
+        sums[Kind(view.type)] = tuple(map(sum, zip(mine, more, strict=True)))  # type: ignore[assignment]
     return sums
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.latency import BUCKETS_S, LatencyHistogram, LatencyView
-from harness.measure.tally import Latencies
+from harness.measure.counts.latency import BUCKETS_S, Latencies, LatencyHistogram
+from harness.measure.record.record import LatencyPart
 
 latencies = st.lists(st.floats(1e-6, 120.0), min_size=1, max_size=80)
 
@@ -22,7 +22,7 @@ def histogram(values: list[float], digits: int = 3) -> LatencyHistogram:
     return made
 
 
-def view(values: list[float], digits: int = 3) -> LatencyView:
+def view(values: list[float], digits: int = 3) -> LatencyPart:
     seen = histogram(values, digits).view()
     assert seen is not None
     return seen
@@ -34,10 +34,10 @@ def test_percentiles_are_those_of_the_sorted_list(values: list[float], digits: i
     """Each percentile is the smallest value that enough latencies do not exceed, within digits."""
     ordered = sorted(values)
     seen = view(values, digits)
-    for percentile, found in ((50, seen.p50_s), (90, seen.p90_s), (99, seen.p99_s)):
+    for percentile, found in ((50, seen.p50 / 1000), (90, seen.p90 / 1000), (99, seen.p99 / 1000)):
         exact = ordered[math.ceil(len(ordered) * percentile / 100) - 1]
         assert found == pytest.approx(exact, rel=10.0**-digits, abs=1.1e-6)
-    assert seen.max_s == pytest.approx(ordered[-1], rel=10.0**-digits, abs=1.1e-6)
+    assert seen.max / 1000 == pytest.approx(ordered[-1], rel=10.0**-digits, abs=1.1e-6)
     assert seen.count == len(values)
     assert seen.total_s == pytest.approx(sum(values), abs=1.1e-6 * len(values))
 
@@ -81,7 +81,7 @@ def test_extremes_are_clamped() -> None:
     seen = view([-1.0, 0.0, 500.0])
     assert seen.count == 3
     assert seen.total_s == pytest.approx(120.000002)
-    assert seen.max_s == pytest.approx(120.0, rel=1e-3)
+    assert seen.max / 1000 == pytest.approx(120.0, rel=1e-3)
 
 
 def test_nothing_recorded_has_no_percentiles() -> None:

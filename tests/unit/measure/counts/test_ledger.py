@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.build_record import broken_invariants
-from harness.measure.delta import Delta
-from harness.measure.failed_attempts import ERROR_CAP
-from harness.measure.ledger import Ledger
-from harness.measure.recorded import attempts_by_status
-from harness.measure.snapshot import PartitionView, Snapshot
-from harness.measure.tally import PartitionTally
+from harness.measure.counts.failed_attempts import ERROR_CAP
+from harness.measure.counts.ledger import Delta, Ledger
+from harness.measure.counts.snapshot import Snapshot, attempts_by_status
+from harness.measure.counts.tally import PartitionTally
+from harness.measure.record.record import PartitionPart
+from harness.measure.record.record_builder import broken_invariants
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
 
@@ -72,7 +71,7 @@ def over_the_wire(delta: Delta) -> Delta:
     return Delta.decode(msgpack.unpackb(packed, raw=False, strict_map_key=False))
 
 
-def partition(snapshot: Snapshot, key: str) -> PartitionView:
+def partition(snapshot: Snapshot, key: str) -> PartitionPart:
     return next(view for view in snapshot.partitions if view.key == key)
 
 
@@ -140,20 +139,18 @@ def test_sums_agree_with_each_other(results: list[Result]) -> None:
     entities = sum(one.entities for one in results)
     assert counts.entities == entities
     assert sum(view.entities for view in snapshot.partitions) == entities
-    assert sum(view.entities for view in snapshot.kinds) == entities
+    assert sum(view.entities for view in snapshot.operations) == entities
     assert sum(point.entities for point in snapshot.series) == entities
     assert sum(point.attempts for point in snapshot.series) == attempts
     rate = sum(view.entities_per_s.mean for view in snapshot.partitions)
     assert snapshot.entities_per_s.mean == pytest.approx(rate)
     assert snapshot.reads_per_s + snapshot.writes_per_s == pytest.approx(rate)
     failed = sum(not one.outcome.succeeded for one in results)
-    assert sum(point.failed for point in snapshot.series) == failed
+    assert sum(point.unsuccessful for point in snapshot.series) == failed
     assert sum(point.operations for point in snapshot.series) == len(results)
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled
-    assert throttled == sum(
-        point.throttled_503 + point.throttled_500 + point.throttled_429 for point in snapshot.series
-    )
+    assert throttled == sum(point.throttled for point in snapshot.series)
     assert broken_invariants(snapshot, waiting=0, in_flight=0) == ()
 
 
@@ -186,11 +183,11 @@ def test_above_the_cap_sums_stay_exact(
         assert all(view.exact for view in snapshot.partitions)
 
 
-def assert_bounds_hold(view: PartitionView, truth: int) -> None:
+def assert_bounds_hold(view: PartitionPart, truth: int) -> None:
     """An exact row is exact; another one says bounds, and the truth lies within."""
     if view.exact:
         assert view.entities == truth
-        assert view.since_s is None
+        assert view.since is None
         assert view.estimate is None
     else:
         assert view.estimate is not None
@@ -213,8 +210,8 @@ def test_a_heavy_key_that_comes_late_is_found() -> None:
     hot = partition(snapshot, "hot")
     assert snapshot.hottest is hot
     assert not hot.exact
-    assert hot.since_s is not None
-    assert START + 5 <= hot.since_s <= START + 8
+    assert hot.since is not None
+    assert START + 5 <= hot.since <= START + 8
     assert 0.7 * truth["hot"] <= hot.entities < truth["hot"]
     for view in snapshot.partitions:
         assert_bounds_hold(view, truth[view.key])
@@ -274,7 +271,7 @@ def test_since_is_a_moment_of_the_run() -> None:
         ledger.drain()
     for number in range(100):
         ledger.add(result(f"k{number:03d}", second=5))
-    late = [view.since_s for view in seen(ledger).partitions if view.since_s is not None]
+    late = [view.since for view in seen(ledger).partitions if view.since is not None]
     assert late
     assert min(late) > START
 
@@ -319,18 +316,18 @@ def test_latencies_belong_to_the_window_and_counts_to_the_run() -> None:
         ledger.add(result(second=second))
     snapshot = ledger.snapshot(start=START + 5, end=START + 6)
     assert snapshot.counts.operations == 3
-    assert snapshot.service is not None
-    assert snapshot.service.count == 1
+    assert snapshot.service_ms is not None
+    assert snapshot.service_ms.count == 1
     assert snapshot.entities_per_s.mean == 1
 
 
 def test_without_partition_latencies_the_kinds_keep_theirs() -> None:
     """A cheap snapshot leaves out the partitions' percentiles, and the courses of latency."""
     snapshot = counted([result()]).snapshot(start=START, end=END, latencies=False)
-    assert partition(snapshot, "p0").service is None
+    assert partition(snapshot, "p0").service_ms is None
     assert snapshot.course.service is None
     assert snapshot.course.heat is not None
-    assert snapshot.kinds[0].service is not None
+    assert snapshot.operations[0].service_ms is not None
 
 
 def test_queries_over_the_whole_table_are_no_hottest_partition() -> None:
@@ -364,6 +361,14 @@ def test_errors_are_kept_for_support_up_to_a_cap() -> None:
     assert kept[0]["client_request_id"] == "run1-7"
     assert kept[0]["worker"] == "w1"
     assert kept[0]["partition_key"] == "p0"
+
+
+def test_a_refusal_without_an_error_code_is_kept_too() -> None:
+    """A proxy before the service names no code; its refusal is a failed attempt all the same."""
+    ledger = Ledger()
+    ledger.add(result(attempts=(attempt(502), attempt())))
+    (error,), dropped = ledger.errors()
+    assert (error["status"], error["error_code"], dropped) == (502, "", 0)
 
 
 @pytest.mark.parametrize(

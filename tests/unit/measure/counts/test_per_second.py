@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.seconds import PerSecond
+from harness.measure.counts.per_second import PerSecond
 
 START = 1_700_000_000
 additions = st.lists(st.tuples(st.integers(START, START + 60), st.integers(0, 1000)), max_size=60)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.conditions import parse_condition
-from harness.measure.ledger import Ledger
-from harness.measure.redaction import Aliases
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.redaction import Aliases
+from harness.measure.verdict.conditions import parse_condition
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 

@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.columns import MOST_COLUMNS
-from harness.measure.latency_course import BOUNDS_S, LatencyCourse
+from harness.measure.counts.time_columns import MOST_COLUMNS
+from harness.measure.counts.time_course import BOUNDS_S, LatencyCourse
 
 START = 1_700_000_000
 

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.over_time import HeatPart, KeyRangePart, LatencyCoursePart, counts_of, row_of
+from harness.measure.record.over_time import (
+    HeatPart,
+    KeyRangePart,
+    LatencyCoursePart,
+    counts_of,
+    row_of,
+)
 
 
 @given(st.lists(st.integers(0, 10**9)))

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.advice import README
-from harness.measure.evidence import Evidence
-from harness.measure.generator import GeneratorView
-from harness.measure.latency import LatencyHistogram, LatencyView
-from harness.measure.snapshot import PartitionView, Snapshot
-from harness.measure.verdict import judge
+from harness.measure.counts.generator import GeneratorView
+from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import LatencyPart
+from harness.measure.verdict.advice import README
+from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome, Scope
 from harness.model.target import EndpointKind
-from tests.unit.measured import START, evidence, snapshot_of
+from tests.support.evidence import START, evidence, snapshot_of
 
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
 HOT = snapshot_of({"p0": 2500}, throttled_per_s=1)
@@ -43,14 +44,14 @@ COSMOS = "Physical partitions"
 
 def in_transactions(snapshot: Snapshot, share: float) -> Snapshot:
     """The same writes, so many of them in transactions."""
-    [kind] = snapshot.kinds
-    gathered = round(kind.operations * share)
+    [part] = snapshot.operations
+    gathered = round(part.count * share)
     return dataclasses.replace(
         snapshot,
-        kinds=(
-            dataclasses.replace(kind, operations=kind.operations - gathered),
-            dataclasses.replace(
-                kind, label="transaction", kind=Kind.TRANSACTION, operations=gathered
+        operations=(
+            part.model_copy(update={"count": part.count - gathered}),
+            part.model_copy(
+                update={"kind": "transaction", "type": Kind.TRANSACTION.value, "count": gathered}
             ),
         ),
     )
@@ -60,7 +61,9 @@ def late(snapshot: Snapshot, by_s: int) -> Snapshot:
     """The same, but throttling begins some seconds into the load."""
     first, *others = snapshot.series
     calm = [
-        dataclasses.replace(first, second=first.second - by_s + n, throttled_503=0)
+        dataclasses.replace(
+            first, second=first.second - by_s + n, throttled_by_status={503: 0, 500: 0, 429: 0}
+        )
         for n in range(by_s)
     ]
     return dataclasses.replace(snapshot, series=(*calm, first, *others))
@@ -69,7 +72,7 @@ def late(snapshot: Snapshot, by_s: int) -> Snapshot:
 def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
     """The same, but nothing succeeds from second 5 on for some seconds."""
     points = [
-        dataclasses.replace(point, entities=0, failed=point.operations)
+        dataclasses.replace(point, entities=0, unsuccessful=point.operations)
         if START + 5 <= point.second < START + 5 + length_s
         else point
         for point in snapshot.series
@@ -77,7 +80,7 @@ def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
     return dataclasses.replace(snapshot, series=tuple(points))
 
 
-def answered_after(seconds: float) -> LatencyView:
+def answered_after(seconds: float) -> LatencyPart:
     histogram = LatencyHistogram(3)
     for _ in range(1000):
         histogram.record([seconds])
@@ -88,8 +91,9 @@ def answered_after(seconds: float) -> LatencyView:
 
 def slow_answers(seconds: float) -> Evidence:
     """20 users wait for all the time and miss the rate."""
+    service = answered_after(seconds)
     snapshot = dataclasses.replace(
-        SLOW, service=dataclasses.replace(answered_after(seconds), total_s=200.0)
+        SLOW, service_ms=service.model_copy(update={"mean": 200_000 / service.count})
     )
     return evidence(in_transactions(snapshot, 0.6), wanted_per_s=2000.0)
 
@@ -102,7 +106,7 @@ GATHERED = in_transactions(HOT, 0.6)
     [
         # Nothing is advised where nothing is wrong, or nothing is known.
         (evidence(SLOW), []),
-        (evidence(SLOW, complete=False), []),
+        (evidence(SLOW, all_reported=False), []),
         (evidence(SLOW, wanted_per_s=2000.0), []),
         # A partition above its target throttles: finer keys; single writes can be gathered.
         (evidence(HOT), [FINER, BATCH]),
@@ -169,13 +173,7 @@ def test_advice_has_a_cause(given: Evidence, sections: list[str]) -> None:
 
 def test_folded_partitions_have_nothing_to_gather() -> None:
     """Where keys are too many to be told apart, writes are not advised to be gathered."""
-    folded = PartitionView(
-        **{
-            field.name: getattr(HOT.partitions[0], field.name)
-            for field in dataclasses.fields(PartitionView)
-        }
-    )
-    many = dataclasses.replace(HOT, folded=folded)
+    many = dataclasses.replace(HOT, folded=HOT.partitions[0])
     assert [part.section for part in judge(evidence(many)).advice] == [FINER]
 
 
@@ -189,7 +187,7 @@ def test_users_are_counted_by_littles_law() -> None:
 
 def test_sections_of_the_readme_exist() -> None:
     """What is cited of the harness's own document is there."""
-    text = (Path(__file__).parents[2] / README).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / README).read_text(encoding="utf-8")
     for section in (SESSION, USERS, REAL):
         assert f"\n## {section}\n" in text
 
@@ -212,36 +210,40 @@ TWO = GeneratorView(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (evidence(SLOW), "1,000 entities/s came through, as fast as answers came."),
+        (
+            evidence(SLOW),
+            "The mean rate was 1,000 entities/s, limited only by how fast answers came.",
+        ),
         (
             evidence(SLOW, wanted_per_s=2000.0),
-            "1,000 of the wanted 2,000 entities/s came through (50%).",
+            "The mean rate was 1,000 entities/s, 50% of the wanted 2,000.",
         ),
-        (evidence(SLOW), "Partition 'p0' took the most, 1,000 entities/s, 50% of its target."),
-        (evidence(SLOW), "Nothing was throttled in 200 attempts."),
+        (evidence(SLOW), "Partition 'p0' was the busiest: 1,000 entities/s, 50% of its target."),
+        (evidence(SLOW), "None of 200 attempts was throttled."),
         (
             evidence(THROTTLED),
-            "10 of 210 attempts were throttled (4.8%): 10 for a partition, 0 for the account.",
+            "10 of 210 attempts were throttled (4.8%): 10 by a partition's limit, 0 by the "
+            "account's.",
         ),
         (
             evidence(BY_ACCOUNT),
-            "10 of 210 attempts were throttled (4.8%): 0 for a partition, 10 for the account.",
+            "10 of 210 attempts were throttled (4.8%): 0 by a partition's limit, 10 by the "
+            "account's.",
         ),
-        (evidence(THROTTLED), "Partition 'p0' was refused 4.8% of its attempts."),
+        (evidence(THROTTLED), "Partition 'p0': 4.8% of the attempts were throttled."),
         (
             evidence(late(THROTTLED, 3)),
-            "Throttling first came 3 s into the load, began once, and lasted 10 s in a row at "
-            "most.",
+            "Requests were throttled for 10 s, from second 3 of the load.",
         ),
         (
             evidence(torn(THROTTLED, 3)),
-            "Nothing succeeded for 3 s from second 5 on, and 90% of the rate before it was back "
-            "after 3 s.",
+            "No operation succeeded for 3 s, from second 5 of the load, and 90% of the earlier "
+            "rate was back after 3 s.",
         ),
         (
             evidence(torn(THROTTLED, 5)),
-            "Nothing succeeded for 5 s from second 5 on, and the rate before it was not reached "
-            "again.",
+            "No operation succeeded for 5 s, from second 5 of the load, and the earlier rate was "
+            "not reached again.",
         ),
         (
             evidence(
@@ -259,21 +261,22 @@ TWO = GeneratorView(
         ),
         (evidence(SLOW), "Service latency was 4.00 ms at the median, 4.00 ms at p99."),
         (
-            evidence(dataclasses.replace(SLOW, response=answered_after(0.8))),
+            evidence(dataclasses.replace(SLOW, response_ms=answered_after(0.8))),
             "Service latency was 4.00 ms at the median, 4.00 ms at p99; response latency 800 ms "
             "at p99.",
         ),
         (
             evidence(SLOW, light_latency_s=0.001),
-            "Its mean of 4.00 ms is 4.0 times the 1.00 ms under little load.",
+            "Its mean of 4.00 ms was 4.0 times the 1.00 ms under light load.",
         ),
         (
             evidence(snapshot_of({"p0": 1000}, operations_per_s=1000)),
-            "1,000 operations/s x 4.00 ms = 4.0 of 20 users waiting for an answer (Little's law).",
+            "On average 4.0 of 20 users waited for an answer: 1,000 operations/s x 4.00 ms "
+            "(Little's law).",
         ),
         (
             evidence(ACCOUNTED, scheduled=True, waiting=40),
-            "Of 60,000 due operations 120 were dropped and 40 still waited at the end.",
+            "120 of 60,000 due operations were dropped; 40 were still waiting at the end.",
         ),
         (
             evidence(SLOW, connections=500, connections_in_use=20),
@@ -281,23 +284,23 @@ TWO = GeneratorView(
         ),
         (
             evidence(SLOW, generator=TWO),
-            "CPU of a core by worker: 80%, 40% on average, 99% at most, 90% or more in 10% of the "
-            "seconds.",
+            "CPU of the workers, each on one core: 80%, 40% on average, 99% at most, 90% or more "
+            "in 10% of the seconds.",
         ),
         (
             evidence(
                 SLOW,
                 generator=dataclasses.replace(TWO, cpu_percents=(80.0, 40.0, 30.0, 20.0, 10.0)),
             ),
-            "CPU of a core by worker: 80%, 40%, 30% and at most 20% each by the others on average, "
-            "99% at most, 90% or more in 10% of the seconds.",
+            "CPU of the workers, each on one core: 80%, 40%, 30%, others up to 20% on average, 99% "
+            "at most, 90% or more in 10% of the seconds.",
         ),
         (
             evidence(SLOW, generator=TWO),
-            "The machine was 97% busy at most, without time left in 5% of the seconds.",
+            "The machine's CPU was 97% busy at most, and saturated in 5% of the seconds.",
         ),
-        (evidence(SLOW, generator=TWO), "Operations left at most 12 ms after their turn."),
-        (evidence(SLOW, generator=GeneratorView()), "The generator's CPU is not known."),
+        (evidence(SLOW, generator=TWO), "Operations were sent at most 12 ms late."),
+        (evidence(SLOW, generator=GeneratorView()), "The CPU use of the generator is unknown."),
     ],
 )
 def test_what_was_seen_is_said_with_figures(given: Evidence, says: str) -> None:
@@ -308,16 +311,16 @@ def test_what_was_seen_is_said_with_figures(given: Evidence, says: str) -> None:
 def test_what_is_not_known_is_not_said() -> None:
     """Without a schedule, connections or an idle latency there is no sentence about them."""
     said = " ".join(judge(evidence(SLOW)).evidence)
-    assert not any(word in said for word in ("due", "connections", "little load", "response"))
+    assert not any(word in said for word in ("due", "connections", "light load", "response"))
 
 
 def test_a_torn_run_says_so_in_its_verdict() -> None:
     """A partition that was away shows in the sentence: from when on, for how long, and after."""
     verdict = judge(evidence(torn(late(THROTTLED, 4), 3)))
     assert (
-        "most for partition 'p0' (1,000 entities/s), from 4 s into the load on and for up to 10 s "
-        "in a row; nothing succeeded for 3 s from second 9 on, and 90% of the rate before it was "
-        "back after 3 s." in verdict.sentence
+        "most of them for partition 'p0' (1,000 entities/s); requests were throttled for 10 s, "
+        "from second 4 of the load; no operation succeeded for 3 s, from second 9 of the load, and "
+        "90% of the earlier rate was back after 3 s." in verdict.sentence
     )
     assert verdict.throttling.first_s == 4
     assert verdict.throttling.gap_count == 1
@@ -326,23 +329,23 @@ def test_a_torn_run_says_so_in_its_verdict() -> None:
 def test_many_gaps_are_counted() -> None:
     """Three gaps are told in full, of more there is the count."""
     points = [
-        dataclasses.replace(point, entities=0, failed=point.operations)
+        dataclasses.replace(point, entities=0, unsuccessful=point.operations)
         if point.second % 4 < 2
         else point
         for point in snapshot_of({"p0": 1000}, seconds=20, throttled_per_s=1).series
     ]
     given = evidence(dataclasses.replace(THROTTLED, end=START + 20, series=tuple(points)))
     said = judge(given).evidence
-    assert sum("Nothing succeeded for 2 s" in line for line in said) == 3
-    assert "There were 5 such gaps." in said
+    assert sum("No operation succeeded for 2 s" in line for line in said) == 3
+    assert "There were 5 such interruptions." in said
 
 
 def test_a_run_without_a_window_is_described_too() -> None:
     """Nothing is divided by a window that never opened."""
-    nothing = dataclasses.replace(SLOW, start=0, end=0, service=None)
+    nothing = dataclasses.replace(SLOW, start=0, end=0, service_ms=None)
     verdict = judge(evidence(nothing, wanted_per_s=1000.0, light_latency_s=0.1))
     assert verdict.result == "inconclusive"
-    assert verdict.evidence[0] == "No rate was measured, for the measured window did not open."
+    assert verdict.evidence[0] == "No rate was measured because the measured window did not open."
 
 
 @pytest.mark.parametrize("kind", [EndpointKind.AZURITE, EndpointKind.GATEWAY])
@@ -371,14 +374,14 @@ def test_one_is_said_in_the_singular() -> None:
         waiting=1,
     )
     said = " ".join(judge(given).evidence)
-    assert "of 1 user waiting" in said
+    assert "of 1 user waited" in said
     assert "At most 1 of 1 connection was in use." in said
     lone = evidence(refused_once(), users=1)
     assert "1 attempt was throttled (0.05%)" in judge(lone).sentence
-    assert "1 of 2,001 attempts was throttled (0.05%): 1 for a partition" in " ".join(
+    assert "1 of 2,001 attempts was throttled (0.05%): 1 by a partition" in " ".join(
         judge(lone).evidence
     )
     waits = evidence(slow_answers(0.2).snapshot, wanted_per_s=2000.0, users=1)
-    assert "the only user waits for answers" in judge(waits).sentence
+    assert "the only user was waiting for answers" in judge(waits).sentence
     few = evidence(snapshot_of({"p0": 1}, operations_per_s=1, seconds=5))
     assert "5 measured operations are fewer" in judge(few).sentence

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.conditions import parse_condition
-from harness.measure.ledger import Ledger
-from harness.measure.quantities import FORMS, Facts, Unit, near_first
-from harness.measure.snapshot import Snapshot
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.quantities import FORMS, Facts, Unit, near_first
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 
@@ -129,7 +129,7 @@ def test_nothing_measured_is_unknown(quantity: str) -> None:
             "p50(service, op='upsert_mergee') < 1s",
             "there was no operation 'upsert_mergee', but 'upsert_merge', 'delete'",
         ),
-        ("p99(response, op='delete') < 1s", "a closed loop has no schedule"),
+        ("p99(response, op='delete') < 1s", "needs a schedule, and a closed loop has none"),
         ("lost_writes == 0", "the run was not audited"),
         ("held_rate > 99%", "a closed loop without a cap"),
     ],
@@ -173,10 +173,10 @@ def test_a_key_that_gave_up_its_place_is_noted() -> None:
         master.merge(delta)
     snapshot = master.snapshot(start=START, end=START + 10)
     missing = parse_condition("entities_per_s(partition='c') > 1").evaluate(snapshot)
-    assert "'c' is not among those told apart" in missing.note
+    assert "'c' is not one of those counted separately" in missing.note
     kept = parse_condition("entities_per_s(partition='a') > 1").evaluate(snapshot)
     assert (kept.value, kept.passed) == (2.0, True)
-    assert "was not told apart all the time" in kept.note
+    assert "was not counted separately for the whole run" in kept.note
 
 
 def test_quotes_hold_any_key() -> None:
@@ -215,36 +215,61 @@ def test_a_lost_write_is_lost_whoever_limited_the_rate() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "attempts", "certain"),
+    [
+        ("throttled_ratio < 1%", 20, True),
+        ("throttled_ratio(partition) <= 99%", 88, True),
+        # It held, too few attempts say so, or more load would only help.
+        ("throttled_ratio <= 100%", 88, False),
+        ("throttled_ratio < 1%", 19, False),
+        ("throttled_ratio > 100%", 88, False),
+        ("failed_ratio < 1%", 88, False),
+    ],
+)
+def test_too_much_throttling_is_certain(text: str, attempts: int, certain: bool) -> None:
+    """No faster and no longer run is throttled less: attempts alone prove it."""
+    ledger = Ledger()
+    busy = Attempt(
+        status=503, error_code="ServerBusy", scope=Scope.PARTITION, sent_s=1.0, latency_s=0.1
+    )
+    write = Operation(kind=Kind.INSERT, partition_key="p", row_key="r")
+    for _ in range(attempts):
+        ledger.add_attempt(write, busy)
+    result = parse_condition(text).evaluate(ledger.snapshot(start=0, end=10))
+    assert result.certain is certain
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no condition; write for example"),
-        ("throttled_ratio", "is no condition"),
-        ("throttled_ratio = 1%", "at '= 1%': after what is compared comes one of <, <=, >, >=, =="),
-        ("throttled_ratio != 1%", "at '!= 1%': after what is compared comes one of"),
-        ("throttled_ratio =< 1%", "at '=< 1%': after what is compared comes one of"),
-        ("throttled_ratio <", "at its end: after < comes a number"),
-        ("throttled_ratio < -1%", "is no condition, at '-1%': after < comes a number"),
-        ("< 1%", "begins with what is compared"),
+        ("", "is not a condition; examples are"),
+        ("throttled_ratio", "is not a condition"),
+        ("throttled_ratio = 1%", "at '= 1%': expected one of <, <=, >, >=, =="),
+        ("throttled_ratio != 1%", "at '!= 1%': expected one of"),
+        ("throttled_ratio =< 1%", "at '=< 1%': expected one of"),
+        ("throttled_ratio <", "at its end: expected a number after <"),
+        ("throttled_ratio < -1%", "is not a condition, at '-1%': expected a number after <"),
+        ("< 1%", "expected a metric"),
         ("p99(service < 1s", "comma or the closing parenthesis"),
-        ("p99( < 1s", "in parentheses stand words"),
-        ("p99(service, partition=p0) < 1s", 'a name stands in quotes, as in partition="..."'),
-        ("p99(service, partition='p0) < 1s", "a name stands in quotes"),
+        ("p99( < 1s", "expected a word, or a name"),
+        ("p99(service, partition=p0) < 1s", 'expected a name in quotes, as in partition="..."'),
+        ("p99(service, partition='p0) < 1s", "expected a name in quotes"),
         ("entities_per_s(account) > 1,500", "at ',500'"),
-        ("entities_per_s(account) > 1.500.000", "at most one point"),
-        ("throttled_ratio < 1% and more", "is no condition"),
-        ("p99(service) < 1e3", "is no condition"),
-        ("p98(service) < 100ms", r"compares something unknown; known are throttled_ratio, "),
-        ("p99 < 100ms", "compares something unknown"),
+        ("entities_per_s(account) > 1.500.000", "one comparison with a decimal number"),
+        ("throttled_ratio < 1% and more", "is not a condition"),
+        ("p99(service) < 1e3", "is not a condition"),
+        ("p98(service) < 100ms", r"compares an unknown quantity; known are throttled_ratio, "),
+        ("p99 < 100ms", "compares an unknown quantity"),
         ("p99(servce) < 100ms", r"p99 is written p99\(service\), .*did you mean p99\(service\)\?"),
         ("P99(service) < 1s", r"did you mean p99\(service\)\?"),
         ("lost_write == 0", r"did you mean lost_writes\?"),
-        ("p99(service, response) < 1s", "compares something unknown"),
+        ("p99(service, response) < 1s", "compares an unknown quantity"),
         ("p99(service, point_query) < 1s", r'p99\(service, op="\.\.\."\)'),
-        ("p99(service, partition='a', op='insert') < 1s", "compares something unknown"),
-        ("p99(service, partition='a', partition='b') < 1s", "compares something unknown"),
-        ("p99(partition='a') < 1s", "compares something unknown"),
+        ("p99(service, partition='a', op='insert') < 1s", "compares an unknown quantity"),
+        ("p99(service, partition='a', partition='b') < 1s", "compares an unknown quantity"),
+        ("p99(partition='a') < 1s", "compares an unknown quantity"),
         ("lost_writes(account) < 1", "lost_writes is written lost_writes"),
-        ("throttled_ratio(partition, partition='a') < 1%", "compares something unknown"),
+        ("throttled_ratio(partition, partition='a') < 1%", "compares an unknown quantity"),
         ("entities_per_s > 1", r"entities_per_s is written entities_per_s\(partition\)"),
         ("failed_ratio < 5", r"compares with 500%; failed_ratio is 100% \(or 1\) at most"),
         ("throttled_ratio < 101%", "compares with 101%"),

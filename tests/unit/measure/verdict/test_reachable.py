@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.conditions import parse_condition
-from harness.measure.ledger import Ledger
-from harness.measure.quantities import FORMS, NO_FACTS, Facts, Form
-from harness.measure.reachable import Extent
-from harness.measure.snapshot import Snapshot
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.quantities import FORMS, NO_FACTS, Facts, Form
+from harness.measure.verdict.reachable import Extent, reachable
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 
@@ -190,6 +191,12 @@ def test_lost_writes_are_not_found_again(lost: int | None, text: str, expected: 
     facts = Facts(lost_writes=lost)
     extent = Extent(window_s=WINDOW_S)
     assert condition.cannot_hold_any_more(snapshot_of([], 1), facts, extent) is expected
+
+
+def test_a_quantity_that_is_not_named_stops_no_run() -> None:
+    """A metric that only `FORMS` knows can end anywhere; whoever watches goes on."""
+    snapshot, extent = snapshot_of([FINE], 1), Extent(window_s=WINDOW_S, operations=1)
+    assert reachable(Form("new_metric"), "", snapshot, NO_FACTS, extent) == (-math.inf, math.inf)
 
 
 events_lists = st.lists(

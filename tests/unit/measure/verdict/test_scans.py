@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness.measure.ledger import Ledger
-from harness.measure.snapshot import Snapshot
-from harness.measure.verdict import judge
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
-from tests.unit.measured import START, evidence, snapshot_of
+from tests.support.evidence import START, evidence, snapshot_of
 
 DENSITY = "Query density"
 SCOPE = "Query scope"
@@ -35,7 +35,7 @@ def walked(
     query = {"entities": entities, "entities_returned": returned, "estimated": estimated}
     for second in range(START, START + 10):
         at_s = float(second)
-        attempts = (Attempt(status=200, sent_s=at_s, latency_s=0.004),)
+        attempts: tuple[Attempt, ...] = (Attempt(status=200, sent_s=at_s, latency_s=0.004),)
         if throttled:
             busy = Attempt(status=503, sent_s=at_s, latency_s=0.1, scope=Scope.PARTITION)
             attempts = (busy, *attempts)
@@ -106,15 +106,15 @@ def test_advice_on_queries_has_a_cause(
         # A partition that queries make hot.
         (
             walked(),
-            "nothing was throttled, but the server might run too hot in production, queries may "
-            "walk too many entities",
+            "nothing was throttled, but the server might run too hot in production; queries may "
+            "scan too many entities",
         ),
         # One that writes make hot.
-        (snapshot_of({"p0": 2500}), "run too hot in production, the partition keys may be too"),
+        (snapshot_of({"p0": 2500}), "run too hot in production; the partition keys may be too"),
         # The account alone: keys are no cause, and no server is known to be hot.
         (
             walked(MANY, queries_per_s=15),
-            "but the account might throttle in production, queries may walk too many entities.",
+            "but the account might throttle in production; queries may scan too many entities.",
         ),
         (
             snapshot_of({f"p{number:02d}": 1900 for number in range(11)}),
@@ -123,7 +123,7 @@ def test_advice_on_queries_has_a_cause(
         # What is counted may be too little.
         (
             walked(entities=50, estimated=True),
-            "nothing was throttled (at least: for 100% of what counts only the least",
+            "nothing was throttled (at least: 100% of the entities are a lower bound",
         ),
     ],
 )
@@ -142,17 +142,17 @@ def test_exact_counts_are_no_least() -> None:
     [
         (
             walked(),
-            "Queries walked 25,000 entities, 100% of all that counted, and returned 400.",
+            "Queries scanned 25,000 entities, 100% of all counted entities, and returned 400.",
         ),
         (
             walked(entities=125, writes_per_s=2500, estimated=True),
-            "Queries walked 25,000 entities, 50% of all that counted, and returned 400; of 200 of "
-            "200 queries only the least they can have walked is known.",
+            "Queries scanned 25,000 entities, 50% of all counted entities, and returned 400; for "
+            "200 of 200 queries this is a lower bound.",
         ),
         (
             walked((WHOLE_TABLE,)),
-            "Queries over several partitions took 2,500 entities/s, which count for the account; "
-            "how much of them each partition served is not known.",
+            "Queries over several partitions scanned 2,500 entities/s, which count for the "
+            "account; the share of each partition is unknown.",
         ),
     ],
 )

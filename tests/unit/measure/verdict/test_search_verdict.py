@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.measure.findings import SearchPart
-from harness.measure.searched import judge_search
-from harness.measure.verdict import judge
-from tests.unit.measured import evidence, snapshot_of
+from harness.measure.record.findings import SearchPart
+from harness.measure.verdict.search_verdict import judge_search
+from harness.measure.verdict.verdict import judge
+from tests.support.evidence import evidence, snapshot_of
 
 FINER = "Table partition stress testing"
 BATCH = "Batching"
@@ -42,5 +42,5 @@ def test_a_search_is_advised_on_its_limit(
     assert (verdict.result, verdict.sentence) == (result, "Found.")
     assert [advice.section for advice in verdict.advice] == sections
     assert verdict.evidence[0] == (
-        "1,000 entities/s came through on average over the whole search, its failed steps included."
+        "The mean rate was 1,000 entities/s over the whole search, failed steps included."
     )

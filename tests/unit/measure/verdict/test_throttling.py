@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.snapshot import SeriesPoint
-from harness.measure.throttling import MOST_GAPS, Gap, Throttling, throttling_of
+from harness.measure.counts.snapshot import SeriesPoint
+from harness.measure.verdict.throttling import MOST_GAPS, Gap, Throttling, throttling_of
 
 START = 1_700_000_000
 
@@ -30,11 +30,9 @@ def series(seconds: str) -> list[SeriesPoint]:
                 second=START + place,
                 entities=entities,
                 operations=0 if letter == " " else 10,
-                failed=10 if letter in "xfn" else 0,
+                unsuccessful=10 if letter in "xfn" else 0,
                 attempts=0 if letter == " " else 20,
-                throttled_503=throttled,
-                throttled_500=0,
-                throttled_429=0,
+                throttled_by_status={503: throttled, 500: 0, 429: 0},
             )
         )
     return points
@@ -122,11 +120,11 @@ def test_the_last_retries_are_no_gap() -> None:
     assert throttling_of(points).gap_count == 1
 
 
-@pytest.mark.parametrize("status", ["throttled_503", "throttled_500", "throttled_429"])
-def test_each_throttling_answer_counts(status: str) -> None:
+@pytest.mark.parametrize("status", [503, 500, 429])
+def test_each_throttling_answer_counts(status: int) -> None:
     """503, 500 and 429 are throttling alike."""
     points = series("sss")
-    points[1] = dataclasses.replace(points[1], **{status: 1})
+    points[1] = dataclasses.replace(points[1], throttled_by_status={status: 1})
     assert throttling_of(points).first_s == 1
 
 

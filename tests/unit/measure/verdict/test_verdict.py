@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
-from harness.measure.build_record import RunFacts, broken_invariants, build_record
-from harness.measure.conditions import ConditionResult, parse_condition
-from harness.measure.evidence import Evidence, shortcoming
-from harness.measure.generator import CpuSample, GeneratorLog, GeneratorView
-from harness.measure.ledger import Ledger
-from harness.measure.record import EndpointPart, EntityPart, LoadingPart, RunRecord
-from harness.measure.recorded import MOST_SERIES_POINTS
-from harness.measure.snapshot import Snapshot
-from harness.measure.verdict import (
+from harness.measure.counts.generator import CpuSample, GeneratorLog, GeneratorView
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import (
+    SCHEMA_VERSION,
+    EndpointPart,
+    EntityPart,
+    LoadingPart,
+    RunRecord,
+)
+from harness.measure.record.record_builder import (
+    MOST_SERIES_POINTS,
+    broken_invariants,
+    counts_part,
+    generator_part,
+    judged_fields,
+    measured_fields,
+)
+from harness.measure.verdict.conditions import ConditionResult, parse_condition
+from harness.measure.verdict.evidence import Evidence, shortcoming
+from harness.measure.verdict.verdict import (
     Verdict,
     VerdictResult,
     exit_code,
@@ -24,7 +37,7 @@ from harness.measure.verdict import (
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.model.target import EndpointKind
-from tests.unit.measured import QUIET, START, evidence, snapshot_of
+from tests.support.evidence import QUIET, START, evidence, snapshot_of
 
 SLOW = snapshot_of({"p0": 1000})
 WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
@@ -38,31 +51,31 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
     ("given", "result", "limited_by", "says"),
     [
         # Below both targets and no cap: within target, nobody knows what limited it.
-        (evidence(SLOW), "within_target", "unknown", "1,000 entities/s, 50% of the target"),
+        (evidence(SLOW), "within_target", "unknown", "1,000 entities/s (50% of the target"),
         # The wanted rate was held: the load was the limit.
         (evidence(SLOW, wanted_per_s=1000.0), "within_target", "load", "nothing was throttled"),
         # One partition above 2,000 without throttling: over target.
-        (evidence(HOT), "over_target", "unknown", "Over target: partition 'p0' took 2,500"),
+        (evidence(HOT), "over_target", "unknown", "Over target: partition 'p0' served 2,500"),
         # Every partition below 2,000 but the account above 20,000: over target.
         (
             evidence(snapshot_of({f"p{n:02d}": 1900 for n in range(11)})),
             "over_target",
             "unknown",
-            "the account 20,900, 104% of 20,000",
+            "the account 20,900 (104% of 20,000",
         ),
         # Refusals of the partition: throttled, the partition named with its rate.
         (
             evidence(snapshot_of({"p0": 1000, "p1": 20}, throttled_per_s=1)),
             "throttled",
             "partition",
-            "20 of 420 attempts (4.8%) were refused, most for partition 'p0'",
+            "20 of 420 attempts (4.8%) were throttled, most of them for partition 'p0'",
         ),
         # Refusals of account scope: the account is the limit, however slow the partitions.
         (
             evidence(snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)),
             "throttled",
             "account",
-            "most for the account",
+            "most of them for the account",
         ),
         # Fewer refusals than one in a thousand do not make a run throttled.
         (
@@ -82,14 +95,14 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             evidence(SLOW, generator=GeneratorView(cpu_percent_mean=99.0), wanted_per_s=1000.0),
             "client_limited",
             "generator",
-            "99% of its core throughout",
+            "99% of a core on average",
         ),
         # Somebody else took the machine's time.
         (
             evidence(SLOW, generator=GeneratorView(machine_busy_share=0.3)),
             "client_limited",
             "generator",
-            "machine had no time left",
+            "machine was saturated",
         ),
         # Operations left late although the CPU looks idle.
         (
@@ -119,28 +132,28 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             evidence(WAITING, wanted_per_s=2000.0, users=4, scheduled=True, waiting=5000),
             "endpoint_limited",
             "endpoint",
-            "answers too slowly for so few users",
+            "answers too slowly for this number of users",
         ),
         # The same, and answers take ever longer: the endpoint is at its capacity.
         (
             evidence(WAITING, wanted_per_s=2000.0, users=4, scheduled=True, light_latency_s=0.001),
             "endpoint_limited",
             "endpoint",
-            "Latency is 4.0 times that under little load: the endpoint is at its capacity.",
+            "Latency is 4.0 times that under light load: the endpoint is at its capacity.",
         ),
         # The same, but answers take as long as ever: there are too few users.
         (
             evidence(WAITING, wanted_per_s=2000.0, users=4, scheduled=True, light_latency_s=0.004),
             "client_limited",
             "users",
-            "all of 4 users wait for answers that take no longer than under little load",
+            "all 4 users were waiting for answers, which took no longer than under light load",
         ),
         # In a closed loop slow answers are the endpoint's, however constant.
         (
             evidence(WAITING, wanted_per_s=2000.0, users=4, light_latency_s=0.004),
             "endpoint_limited",
             "endpoint",
-            "answers too slowly for so few users",
+            "answers too slowly for this number of users",
         ),
         # A schedule fell behind although users were free: nobody but the generator.
         (
@@ -163,14 +176,14 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             ),
             "client_limited",
             "generator",
-            "over 90% of its core in 50% of the seconds",
+            "over 90% of a core in 50% of the seconds",
         ),
         # No rate was wanted, all users wait, and answers take ever longer: the endpoint.
         (
             evidence(WAITING, users=4, light_latency_s=0.001),
             "endpoint_limited",
             "endpoint",
-            "1,000 entities/s came through",
+            "1,000 entities/s were served",
         ),
         # The same above the target: what matters is the target.
         (
@@ -179,7 +192,7 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             ),
             "over_target",
             "unknown",
-            "took 2,500",
+            "served 2,500",
         ),
         # Users waited for connections rather than for the endpoint.
         (
@@ -207,7 +220,13 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
             "unknown",
             "90 measured operations are fewer than 100",
         ),
-        (evidence(SLOW, complete=False), "inconclusive", "unknown", "last report is missing"),
+        (evidence(SLOW, all_reported=False), "inconclusive", "unknown", "last report is missing"),
+        (
+            evidence(SLOW, cut_short_by="the loss of every worker"),
+            "inconclusive",
+            "unknown",
+            "cut short by the loss of every worker",
+        ),
     ],
 )
 def test_verdict(given: Evidence, result: str, limited_by: str, says: str) -> None:
@@ -233,9 +252,10 @@ def refused(throttled: int, attempts: int) -> Snapshot:
 
 def waiting(operations: float) -> Snapshot:
     """1,000 entities/s with so many operations waiting for their answer on average."""
-    assert SLOW.service is not None
-    service = dataclasses.replace(SLOW.service, total_s=operations * 10)
-    return dataclasses.replace(SLOW, service=service)
+    assert SLOW.service_ms is not None
+    mean = operations * 10_000 / SLOW.service_ms.count
+    service = SLOW.service_ms.model_copy(update={"mean": mean})
+    return dataclasses.replace(SLOW, service_ms=service)
 
 
 def generator(**figures: float) -> GeneratorView:
@@ -347,7 +367,7 @@ def test_the_throttled_partition_is_named() -> None:
                     )
                 )
     verdict = judge(evidence(ledger.snapshot(start=START, end=START + 10)))
-    assert "most for partition 'refused'" in verdict.sentence
+    assert "most of them for partition 'refused'" in verdict.sentence
 
 
 def test_enough_is_enough() -> None:
@@ -368,6 +388,7 @@ PASSED = ConditionResult(text="a", value=1.0, passed=True)
 FAILED = ConditionResult(text="b", value=1.0, passed=False)
 KEPT = ConditionResult(text="d", value=0.0, passed=True, depends=False)
 LOST = ConditionResult(text="d", value=1.0, passed=False, depends=False)
+CERTAIN = ConditionResult(text="e", value=1.0, passed=False, certain=True)
 UNKNOWN = ConditionResult(text="c", value=None, passed=None)
 
 
@@ -399,6 +420,10 @@ UNKNOWN = ConditionResult(text="c", value=None, passed=None)
         # Too short, too few samples, incomplete.
         (True, False, "inconclusive", (), 3),
         (True, False, "inconclusive", (FAILED,), 3),
+        # What failed for certain failed, however short the run was.
+        (True, False, "inconclusive", (PASSED, CERTAIN, UNKNOWN), 1),
+        (True, True, "client_limited", (CERTAIN,), 1),
+        (False, True, "inconclusive", (CERTAIN,), 4),
         # The harness broke its own laws: before everything else.
         (False, True, "within_target", (PASSED,), 4),
         (False, False, "inconclusive", (FAILED,), 4),
@@ -448,37 +473,35 @@ def test_no_samples_no_load() -> None:
     assert (view.workers, view.cpu_percent_max, view.busy_share) == (1, 0.0, 0.0)
 
 
-FACTS = RunFacts(
-    harness_version="0.0",
-    run_id="run1",
-    profile={"name": "single-partition"},
-    endpoint=EndpointPart(kind="storage", described="Azure", host="h", table="t"),
-    session="sdk",
-    started_at="2025-01-01T00:00:00Z",
-    ended_at="2025-01-01T00:01:00Z",
-    ended_by="run time",
-    workers=1,
-    users=20,
-    complete=True,
-    waiting=0,
-    in_flight=0,
-    billable_transactions=7,
-    entity=EntityPart(stored_bytes=1024, wire_bytes=700),
-    loading=LoadingPart(entities=0, seconds=0.0, attempts=0),
-)
+FACTS: dict[str, Any] = {
+    "schema_version": SCHEMA_VERSION,
+    "harness_version": "0.0",
+    "run_id": "run1",
+    "profile": {"name": "single-partition"},
+    "endpoint": EndpointPart(kind="storage", described="Azure", host="h", table="t"),
+    "session": "sdk",
+    "started_at": "2025-01-01T00:00:00Z",
+    "ended_at": "2025-01-01T00:01:00Z",
+    "ended_by": "run time",
+    "workers": 1,
+    "users": 20,
+    "complete": True,
+    "exit_code": 0,
+    "entity": EntityPart(stored_bytes=1024, wire_bytes=700),
+    "loading": LoadingPart(entities=0, seconds=0.0, attempts=0),
+}
 
 
 def record_of(snapshot: Snapshot, kind: EndpointKind = EndpointKind.STORAGE) -> RunRecord:
     given = evidence(snapshot, kind=kind)
-    return build_record(
-        FACTS,
-        snapshot,
-        QUIET,
-        judge(given),
-        [parse_condition("throttled_ratio < 1%").evaluate(snapshot)],
-        targets=given.targets,
+    condition = parse_condition("throttled_ratio < 1%").evaluate(snapshot)
+    return RunRecord(
+        **FACTS,
+        counts=counts_part(snapshot, waiting=0, in_flight=0, billable_transactions=7),
+        generator=generator_part(QUIET, connections=None, connections_in_use=None),
         invariants=broken_invariants(snapshot, waiting=0, in_flight=0),
-        exit_code=0,
+        **measured_fields(snapshot, QUIET, given.targets),
+        **judged_fields(judge(given), [condition]),
     )
 
 
@@ -543,7 +566,7 @@ def test_failures_leave_nothing_else_to_say() -> None:
     )
     verdict = judge(evidence(failing, wanted_per_s=1000.0))
     assert verdict.result == "inconclusive"
-    assert "100 of 1,000 operations failed (10%), most with connection" in verdict.sentence
+    assert "100 of 1,000 operations failed (10%), most of them with connection" in verdict.sentence
 
 
 def test_what_an_application_expects_is_no_failure() -> None:

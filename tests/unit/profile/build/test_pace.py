@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.target import EndpointKind
-from harness.profile.load import parse
-from harness.profile.pace import (
+from harness.profile.build.pace import (
     capped_rate,
     counts_operations,
     loading_pacer_of,
@@ -26,8 +25,9 @@ from harness.profile.pace import (
     wanted_rate,
     window_s,
 )
-from harness.profile.schema import Profile
-from harness.workload.pacing import ClosedLoop, OpenLoop
+from harness.profile.profile_loader import parse
+from harness.profile.settings.schema import Profile
+from harness.workload.load.pacing import ClosedLoop, OpenLoop
 
 AZURITE, STORAGE = EndpointKind.AZURITE, EndpointKind.STORAGE
 USERS = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 30}

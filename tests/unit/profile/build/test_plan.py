@@ -9,8 +9,8 @@ import pytest
 
 from harness.cli import main
 from harness.model.target import EndpointKind
-from harness.profile.load import parse
-from harness.profile.planning import Plan, plan_of
+from harness.profile.build.plan import Plan, plan_of
+from harness.profile.profile_loader import parse
 
 STORAGE, AZURITE = EndpointKind.STORAGE, EndpointKind.AZURITE
 LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
@@ -137,7 +137,7 @@ def test_the_command_takes_what_locust_takes(
     out = capsys.readouterr().out
     (measured,) = [line for line in out.splitlines() if line.startswith("measure")]
     assert measured.split()[-1] == shown
-    assert "nothing is sent" in out
+    assert "no request is sent" in out
     assert "No price" in out
 
 
@@ -157,7 +157,7 @@ def test_a_search_says_what_ends_it(
     out = capsys.readouterr().out
     lines = {line.split("  ")[0]: line for line in out.splitlines()}
     assert lines["measure"].endswith("5:00 at most")
-    assert " at most" in lines["together"]
+    assert " at most" in lines["total"]
     assert ("limits.stop_on_account_throttling = false" in " ".join(out.split())) is said
 
 
@@ -185,4 +185,4 @@ def test_a_plan_without_a_rate_is_shown(kind: str, capsys: pytest.CaptureFixture
         "--set", "load.max_entities_per_s=inf", "--set", "load.emulator_max_entities_per_s=inf",
     ]  # fmt: skip
     assert main(["plan", "single-partition", "--host-kind", kind, *uncapped]) == 0
-    assert "no rate is wanted" in capsys.readouterr().out
+    assert "no target rate" in capsys.readouterr().out

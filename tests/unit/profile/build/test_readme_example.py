@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.operation import Operation
 from harness.model.outcome import Outcome
-from harness.profile.build import source_of
-from harness.profile.load import resolve, shipped_directory
-from harness.profile.scenarios import try_out
-from tests.unit.memory_tables import MemoryTables
+from harness.profile.build.scenarios import try_out
+from harness.profile.build.workload import source_of
+from harness.profile.profile_loader import resolve, shipped_directory
+from tests.support.memory_tables import MemoryTables
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 EXAMPLES = ROOT / "tests" / "examples"
 
 
@@ -38,11 +37,8 @@ def test_the_example_runs() -> None:
     outcomes = {tables.execute(operation).outcome for operation in workers[0][0].loading()}
     names = set()
     for source, rng in itertools.islice(itertools.cycle(workers), 400):
-        operation: Operation | None = source.next(rng)
-        while operation is not None:
-            result = tables.execute(operation)
+        for result in tables.perform(source.next_task(rng)):
             outcomes.add(result.outcome)
-            names.add(operation.label)
-            operation = None if operation.then is None else operation.then(result)
+            names.add(result.operation.label)
     assert outcomes == {Outcome.SUCCESS}
     assert names == {"point_query", "list_branch", "add_book", "read_new_book"}

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.model.operation import WHOLE_TABLE, Kind, Operation, Range
-from harness.profile.checklist import PRACTICES, findings_of, of_severity
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
+from harness.profile.checks.checklist import PRACTICES, findings_of, of_severity
+from harness.profile.checks.observed import Observed, observe
+from harness.profile.checks.observed_keys import TableKeys
+from harness.profile.checks.observed_operations import matching_of
 from harness.profile.checks.practice import Look, Severity
-from harness.profile.keys_seen import TableKeys
-from harness.profile.load import parse
-from harness.profile.observed import Observed, observe
-from harness.profile.schema import Profile
-from harness.profile.sent import matching_of
-from harness.report.advice import opening_line
-from harness.workload.schemes import SCHEMES
+from harness.profile.profile_loader import parse
+from harness.profile.settings.schema import Profile
+from harness.report.terminal.live import opening_line
+from harness.workload.keys.schemes.registry import SCHEMES
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
 SAMPLE = 600
@@ -415,7 +415,7 @@ def test_where_documents_disagree_both_are_cited(name: str) -> None:
 
 SCENARIO = """
 from harness.model.operation import Kind
-from harness.workload.scenario import Scenario
+from harness.workload.scenarios.scenario import Scenario
 
 
 class {name}(Scenario):
@@ -426,10 +426,8 @@ class {name}(Scenario):
 
     def look(self, rng):
         key = f"user-{{rng.randrange(20)}}"
-        return self.get(key, "row", then=lambda result: self.change(key, result))
-
-    def change(self, key, result):
-        return {change}
+        yield self.get(key, "row")
+        yield {change}
 """
 
 
@@ -517,7 +515,7 @@ def test_what_a_filter_lets_through_is_known_of_the_harness_own(
         kind=Kind.QUERY,
         partition_key=WHOLE_TABLE,
         filter=filter_text,
-        walks=Range(500, exact=True),
+        key_range=KeyRange(entities=500, exact=True),
     )
     assert matching_of(query) == matching
 
@@ -535,7 +533,7 @@ def test_a_run_says_in_one_line_what_is_offended() -> None:
     line = opening_line("mine", findings_of(seen_of({"keys.scheme": "single"})))
     assert "\n" not in line
     assert "constant-partition-key" in line
-    assert line.endswith("harness check mine tells more")
+    assert line.endswith("Details: harness check mine")
     good = opening_line("mine", findings_of(seen_of({"keys.partitions": 50})))
     assert good.startswith("check: none of ")
 

@@ -14,16 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.measure.record import LatencyPart, RunRecord
-from harness.report.comparable import MEASURES, Measure, Values, change_of, differ, values_of
-from harness.report.compare import Comparison, Subject, compare, findings, warnings
-from harness.report.compare_export import comparison_json, comparison_markdown
-from harness.report.compare_page import changed, side_by_side
-from harness.report.page import Page
-from harness.report.regression import parse_regression
-from harness.report.words import listed
+from harness.measure.figures import listed
+from harness.measure.record.record import LatencyPart, RunRecord
+from harness.report.compare.comparison import Comparison, Subject, compare, findings, warnings
+from harness.report.compare.export import comparison_json, comparison_markdown
+from harness.report.compare.page import changed, side_by_side
+from harness.report.compare.quantities import (
+    MEASURES,
+    Measure,
+    Values,
+    change_of,
+    differ,
+    values_of,
+)
+from harness.report.compare.regression import parse_regression
+from harness.report.terminal.page import Page
 
-KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
 RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
 BY_NAME = {measure.name: measure for measure in MEASURES}
 RATE, P99 = BY_NAME["entities_per_s"], BY_NAME["p99(service)"]
@@ -151,8 +158,7 @@ def test_findings_of_more_than_two_name_the_best() -> None:
     """Of three the best is named, and those that do not differ from it with it."""
     found = findings(subjects([run(1000)], [run(1500)], [run(1490)]))
     assert found[0] == (
-        "Entities/s: B (1,500) and C (1,490) are best, without a difference; "
-        "A has 1,000 (33% less)."
+        "Entities/s: B (1,500) and C (1,490) are best and do not differ; A has 1,000 (33% less)."
     )
 
 
@@ -177,14 +183,14 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
     ("parts", "sentence"),
     [
         ({"complete": False}, "B is incomplete"),
-        ({"invariants": ("broken",)}, "B broke the harness's own laws of counting"),
-        ({"outcomes": {"defect": 1}}, "B had operations that ended in a way"),
+        ({"invariants": ("broken",)}, "B is not valid: its counts contradict each other"),
+        ({"outcomes": {"defect": 1}}, "B had operations that failed because of a defect"),
         (verdict("client_limited"), "B was client-limited"),
         (verdict("inconclusive"), "B was inconclusive"),
         ({"measured_s": 400}, "A was measured for 40 s, B for 400 s."),
         (
             {"entity": RECORD.entity.model_copy(update={"stored_bytes": 512})},
-            "Written entities have 1,024 B in A, 512 B in B",
+            "Entities have 1,024 B in A and 512 B in B",
         ),
         (
             {
@@ -192,7 +198,7 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
                     update={"kind": "azurite", "described": "Azurite (emulator)"}
                 )
             },
-            "A was answered by Azure Table storage, B by Azurite (emulator).",
+            "A ran on Azure Table storage, B on Azurite (emulator).",
         ),
     ],
 )
@@ -206,7 +212,8 @@ def test_other_sizes_make_targets_indicative() -> None:
     """Entities of another size than 1 KiB are held against targets only as an indication."""
     small = run(entity=RECORD.entity.model_copy(update={"stored_bytes": 512}))
     assert warnings(subjects([small], [small])) == [
-        "Indicative only: targets hold for 1 KiB entities, which A and B do not have."
+        "Indicative only: targets hold for 1 KiB entities, and entities of A and B have "
+        "another size."
     ]
 
 
@@ -245,7 +252,7 @@ def test_a_regression_holds_the_last_against_the_first(
 def test_a_regression_says_its_figures() -> None:
     """Last, first and bound are told with their unit."""
     judged = parse_regression("p99(service) > 120%").judge(values(100), values(150))
-    assert judged.sentence == "150 ms against 100 ms, the bound is 120 ms"
+    assert judged.sentence == "150 ms against 100 ms; the bound is 120 ms"
 
 
 def test_a_regression_inside_the_spread_of_repeats_does_not_hold() -> None:
@@ -253,7 +260,7 @@ def test_a_regression_inside_the_spread_of_repeats_does_not_hold() -> None:
     regression = parse_regression("entities_per_s < 98%")
     noisy = regression.judge(values(900, 1000, 1100), values(960, 970, 980))
     assert noisy.holds is False
-    assert "inside the spread of repeats" in noisy.sentence
+    assert "within the spread of repeats" in noisy.sentence
     assert regression.judge(values(1000), values(970)).holds is True
 
 
@@ -267,14 +274,14 @@ def test_a_regression_without_a_value_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no regression; write for example 'entities_per_s < 95%'"),
-        ("entities_per_s drops", "is no regression"),
-        ("entities_per_s < 95", "is no regression"),
-        ("entities_per_s < -5%", "is no regression"),
-        ("entities_per_s == 95%", "is no regression"),
-        ("speed < 95%", "known are entities_per_s, entities_per_s(best_1s), target_ratio("),
-        ("p99 > 120%", "known are"),
-        ("entities_per_s > 95%", "would fail the better run: of entities_per_s less is worse"),
+        ("", "cannot be read as a regression. Examples: 'entities_per_s < 95%'"),
+        ("entities_per_s drops", "cannot be read as a regression"),
+        ("entities_per_s < 95", "cannot be read as a regression"),
+        ("entities_per_s < -5%", "cannot be read as a regression"),
+        ("entities_per_s == 95%", "cannot be read as a regression"),
+        ("speed < 95%", "Known metrics: entities_per_s, entities_per_s(best_1s), target_ratio("),
+        ("p99 > 120%", "Known metrics: "),
+        ("entities_per_s > 95%", "would fail the better run: for entities_per_s, less is worse"),
         ("p99(service) < 95%", "so write >"),
         ("throttled_ratio > 1%", "write 'throttled_ratio > first + 1%' for percentage points"),
         ("p99(service) > first + 20", "has unit ''; p99(service) takes ms or s"),
@@ -341,7 +348,7 @@ def test_the_text_shows_each_beside_the_first() -> None:
     assert line_with(text, "p99 service").split()[-3:] == ["606", "606", "same"]
     assert line_with(text, "verdict").split() == ["verdict", "throttled", "throttled"]
     assert "response" not in text
-    assert "There are no repeats, so no spread to judge by" in text
+    assert "No run was repeated, so the spread is unknown" in text
 
 
 def test_the_text_shows_the_range_of_repeats() -> None:
@@ -352,13 +359,13 @@ def test_the_text_shows_the_range_of_repeats() -> None:
     place = lines.index(line_with(text, "entities/s "))
     assert lines[place + 1].split() == ["900", "to", "1,100"]
     assert "throttled, 2 of 3" in text
-    assert "larger than the widest spread of the repeats" in text
+    assert "exceeds both the widest spread of the repeats" in text
 
 
 def test_two_repeats_are_said_to_be_few() -> None:
     """A spread of two says little, which the output says."""
-    assert "2 repeats say little" in compared([[run()], [run(), run()]]).rule
-    assert "say little" not in compared([[run()], [run(), run(), run()]]).rule
+    assert "2 repeats give a rough spread" in compared([[run()], [run(), run()]]).rule
+    assert "rough spread" not in compared([[run()], [run(), run(), run()]]).rule
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from harness.measure.findings import PointersPart
-from harness.measure.latency import LatencyHistogram
-from harness.measure.record import EstimatePart, LatencyPart, RunRecord
+from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.record.findings import PointersPart
+from harness.measure.record.record import EstimatePart, LatencyPart, RunRecord
 from harness.model.operation import WHOLE_TABLE
-from harness.report import gfm
-from harness.report.hlog import hlog
-from harness.report.junit import junit
-from harness.report.markdown import markdown
-from harness.report.table_csv import partitions_csv
-from harness.report.words import printable
+from harness.report.export import gfm
+from harness.report.export.hlog import hlog
+from harness.report.export.junit import junit
+from harness.report.export.markdown import markdown
+from harness.report.export.partitions_csv import partitions_csv
+from harness.report.names import printable
 
-KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
 RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
 PARTITION = RECORD.partitions[0]
 STRANGE = st.text(st.characters(codec=None), max_size=60)
@@ -102,9 +102,9 @@ def test_code_in_a_table_is_shown_as_it_is(value: str) -> None:
         "**Throttled: 3,840 of 44,263 attempts (8.7%) were refused",
         "Limited by the partition.",
         "Azure Table storage",
-        "20 users in 1 process, at most 2,000 entities/s together",
-        "44,263 attempts for 40,414 operations, 1.095 each",
-        "throttled: 3,840 (8.7%), for the partition 3,771, for the account 69",
+        "20 users in 1 process, at most 2,000 entities/s in total",
+        "44,263 attempts for 40,414 operations (1.095 per operation)",
+        "throttled: 3,840 (8.7%), 3,771 by a partition limit, 69 by an account limit",
         "44,283 transactions",
         "(exit code 1)",
     ],
@@ -139,16 +139,16 @@ def test_markdown_caps_the_partitions_and_names_the_rest() -> None:
     assert "key10" not in source
     assert row_of(source, "and 3 more")[1] == "5,077"
     assert row_of(source, "all others")[1] == "1,692"
-    assert "all others: partitions beyond the 13 that are told apart" in source
+    assert "all others: partitions beyond the 13 that are counted separately" in source
 
 
 def test_markdown_shows_both_latencies() -> None:
     """Service and response latency stand beside each other; in a closed loop there is one."""
     latency = LatencyPart(count=1, mean=1.0, p50=1.5, p90=2.5, p99=3.5, max=4.5)
     row = row_of(markdown(changed(response_ms=latency)), "all")
-    assert row[4:] == ["4.74", "25.7", "606", "1,744", "1.50", "2.50", "3.50", "4.50"]
-    assert row_of(markdown(RECORD), "all")[8:] == ["n/a"] * 4
-    assert "In a closed loop nothing is due: n/a." in markdown(RECORD)
+    assert row[3:-1] == ["4.74", "25.7", "606", "1,744", "1.50", "2.50", "3.50", "4.50"]
+    assert row_of(markdown(RECORD), "all")[3:] == ["4.74", "25.7", "606", "1,744", ""]
+    assert "A closed loop has no response latency." in markdown(RECORD)
 
 
 def test_markdown_tells_what_was_scanned_from_what_was_returned() -> None:
@@ -176,15 +176,15 @@ def test_markdown_conditions_say_yes_or_no() -> None:
     rows = cells(markdown(changed(conditions=(*RECORD.conditions[:2], unknown))))
     assert ["❌ no", "throttled_ratio < 1%", "measured 8.7%"] in rows
     assert ["✅ yes", "entities_per_s(partition) > 1000", "measured 1,692"] in rows
-    assert ["❔ not known", "throttled_ratio < 1%", "nothing was measured for it"] in rows
+    assert ["❔ not known", "throttled_ratio < 1%", "not measured"] in rows
 
 
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
-        ({"complete": False}, "Incomplete: a worker's last report is missing"),
+        ({"complete": False}, "Incomplete: the last report of a worker is missing"),
         ({"invariants": ("due 5 is not sent 4",)}, "due 5 is not sent 4"),
-        ({"outcomes": {"defect": 2}}, "2 operations ended in a way the harness does not know."),
+        ({"outcomes": {"defect": 2}}, "2 operations failed because of a defect in the harness"),
     ],
 )
 def test_markdown_warns_of_wrong_figures(parts: dict[str, Any], sentence: str) -> None:

@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.live import Live, live_line, progress_line, step
-from harness.report.search import step_begins, step_taken
-from harness.workload.steps import Limit, Step, StepOutcome, TakenStep
+from harness.report.terminal.live import (
+    Live,
+    live_line,
+    progress_line,
+    step,
+    step_begins,
+    step_taken,
+)
+from harness.workload.load.search import Limit, Step, StepOutcome, TakenStep
 
 OPEN = Live(
     elapsed_s=75.4,
@@ -119,10 +125,10 @@ def test_a_step_of_a_search_is_announced() -> None:
     """Its number, its rate, and how long it takes; and what it is for."""
     first = Step(rate_per_s=200.0, settle_s=3.0, hold_s=10.0, confirming=False)
     assert step_begins(1, first) == (
-        "step 1: 200 entities/s, looked at for 10 s after 3 s to settle"
+        "step 1: 200 entities/s, 3 s to settle, then measured for 10 s"
     )
     confirming = dataclasses.replace(first, confirming=True)
-    assert step_begins(9, confirming).endswith("to settle, to confirm it")
+    assert step_begins(9, confirming).endswith("to confirm the rate")
 
 
 def test_what_came_of_a_step_is_said() -> None:
@@ -167,3 +173,9 @@ def test_steps_are_those_of_the_documented_procedure() -> None:
     """The four steps are numbered and named, with what is special to the run."""
     assert step(1, "stress1") == "[1/4] Create a test table: stress1"
     assert [step(n)[:6] for n in (1, 2, 3, 4)] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
+
+
+def test_a_silent_endpoint_is_told_while_loading() -> None:
+    """Where nothing was answered for some seconds, the line says so in place of the time left."""
+    assert "left" in progress_line(500, 2000, 20.0, 4.0)
+    assert "no answer for 0:07" in progress_line(500, 2000, 20.0, 7.0)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.measure.findings import (
+from harness.measure.figures import counted, data_size, duration, milliseconds, number, percent
+from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
     GapPart,
@@ -21,25 +22,15 @@ from harness.measure.findings import (
     StepPart,
     ThrottlingPart,
 )
-from harness.measure.record import EstimatePart, LatencyPart, RunRecord
+from harness.measure.record.record import EstimatePart, LatencyPart, RunRecord
 from harness.model.operation import WHOLE_TABLE
-from harness.report.drawing import FULL, PLAIN, bar, chart, columns
-from harness.report.markdown import markdown
-from harness.report.stressed import scheduled_words
-from harness.report.terminal import summary
-from harness.report.words import (
-    counted,
-    data_size,
-    duration,
-    milliseconds,
-    number,
-    partition_name,
-    percent,
-    printable,
-    shortened,
-)
+from harness.report.export.markdown import markdown
+from harness.report.names import partition_name, printable, shortened
+from harness.report.sentences import scheduled_words
+from harness.report.terminal.drawing import FULL, PLAIN, bar, chart, columns
+from harness.report.terminal.summary import summary
 
-KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
+KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
 RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
 PARTITION = RECORD.partitions[0]
 ANSI = re.compile("\x1b\\[[0-9;]*m")
@@ -78,12 +69,12 @@ def line_with(report: str, part: str) -> str:
         "1,024 B stored, about 682 B on the wire; 2,000 loaded in 1.8 s",
         "40 s of 48 s under load, ended by run time",
         "session sdk",
-        "44,263 attempts for 40,414 operations, 1.095 each",
-        "throttled: 3,840 (8.7%), for the partition 3,771, for the account 69",
+        "44,263 attempts for 40,414 operations (1.095 per operation)",
+        "throttled: 3,840 (8.7%), 3,771 by a partition limit, 69 by an account limit",
         "61.4 MiB sent, 16.9 MiB received",
         "44,283 transactions",
-        "CPU 43% of a core, 48% at most",
-        "response: n/a (closed loop)",
+        "CPU 43% of one core on average, peak 48%",
+        "A closed loop has no response latency.",
         "limited by the partition",
         "VERDICT: THROTTLED",
     ],
@@ -168,7 +159,7 @@ def test_unknown_conditions_are_shown_as_they_are() -> None:
             )
         )
     )
-    assert line_with(report, "? not known").endswith("nothing was measured for it")
+    assert line_with(report, "? not known").endswith("not measured")
     assert line_with(report, "future(metric) ~ 3").endswith("measured 2.5")
 
 
@@ -184,15 +175,15 @@ def test_folded_partitions_are_named() -> None:
     """What is not told apart has a row of its own, without a target, and a line that explains."""
     report = text(changed(partitions_folded=PARTITION.model_copy(update={"key": "(other)"})))
     assert line_with(report, "all others").split()[2] == "1,692"
-    assert "partitions beyond the 1 that are told apart" in report
+    assert "partitions beyond the 1 that are counted separately" in report
 
 
 def test_estimated_partitions_show_their_bounds() -> None:
     """A key that was told apart late is marked, with the bounds of what it has."""
     bounds = EstimatePart(at_least=1200, at_most=1350)
-    report = text(spread("late", exact=False, since=1.0, estimate=bounds))
+    report = " ".join(text(spread("late", exact=False, since=1.0, estimate=bounds)).split())
     assert "late ~" in report
-    assert "in the whole run it has 1,200 to 1,350 entities" in report
+    assert "In the whole run it has 1,200 to 1,350 entities" in report
 
 
 def test_partition_names_that_begin_alike_stay_distinct() -> None:
@@ -228,8 +219,8 @@ def test_other_sizes_are_marked_indicative(size: int, marked: bool) -> None:
     ("change", "expected"),
     [
         ({"invariants": ("due 10 is not sent 9",)}, "due 10 is not sent 9"),
-        ({"complete": False}, "a worker's last report is missing"),
-        ({"outcomes": {"defect": 3}}, "3 operations ended in a way the harness does not know"),
+        ({"complete": False}, "the last report of a worker is missing"),
+        ({"outcomes": {"defect": 3}}, "3 operations failed because of a defect in the harness"),
     ],
 )
 def test_what_makes_figures_wrong_is_loud(change: dict[str, Any], expected: str) -> None:
@@ -363,14 +354,14 @@ MOVED = ThrottlingPart(
 def test_throttling_has_its_first_time_its_longest_stretch_and_its_gaps() -> None:
     """When it came, how long it took, what was gone, and how long until it was back."""
     report = " ".join(text(changed(throttling=MOVED)).split())
-    assert "first time 12 s into the load" in report
-    assert "19 seconds with throttled attempts, in 4 stretches of at most 5 s" in report
-    assert "gone nothing succeeded for 3 s from second 21 on" in report
-    assert "90% of the rate before it was back after 5 s" in report
-    assert "nothing succeeded for 4 s from second 40 on" in report
-    assert "the rate before it was not reached again" in report
+    assert "began 12 s after the load began" in report
+    assert "requests were throttled for 19 s, in 4 periods, the longest 5 s" in report
+    assert "outage no operation succeeded for 3 s, from second 21 of the load" in report
+    assert "90% of the earlier rate was back after 5 s" in report
+    assert "no operation succeeded for 4 s, from second 40 of the load" in report
+    assert "the earlier rate was not reached again" in report
     # A second may be one operation that failed.
-    assert "second 30 on" not in report
+    assert "second 30 of" not in report
     assert "throttling ─" not in text(RECORD)
 
 
@@ -378,19 +369,19 @@ def test_gaps_are_drawn_below_the_chart() -> None:
     """The seconds of a gap are marked where they are in the course of the run."""
     report = text(changed(throttling=MOVED), 140)
     series = report[report.index("entities/s over time") :].splitlines()
-    marks = next(line for line in series if line.strip().startswith("gone "))[10:]
+    marks = next(line for line in series if line.strip().startswith("outage "))[10:]
     columns_of_a_second = len(series[4][10:]) // len(RECORD.series)
     marked = {place // columns_of_a_second for place, mark in enumerate(marks) if mark == "█"}
     assert marked == {21, 22, 23, 40, 41, 42, 43}
-    assert " gone " not in text(RECORD)
+    assert " outage " not in text(RECORD)
 
 
 def test_no_more_than_five_gaps_are_listed() -> None:
     """A run that stutters all the time has a report that can be read."""
     gaps = tuple(GapPart(start_s=3 * n, length_s=2, recovered_s=None) for n in range(9))
     report = text(changed(throttling=MOVED.model_copy(update={"gaps": gaps})))
-    assert report.count("nothing succeeded for") == 5
-    assert "and 4 gaps more" in report
+    assert report.count("no operation succeeded for") == 5
+    assert "and 4 more outages" in report
 
 
 STEP = StepPart(
@@ -446,7 +437,7 @@ def test_a_search_shows_every_step(width: int) -> None:
     assert rows[-1][-3:] == ["30", "s", "1,000"]
     flowing = " ".join(report.split())
     assert (
-        "200 entities/s, confirmed; above it attempts are throttled; 7 steps, 7,000 billable "
+        "200 entities/s, confirmed; higher rates are throttled; 7 steps, 7,000 billable "
         "transactions." in flowing
     )
 
@@ -492,8 +483,10 @@ AUDIT = AuditPart(
 def test_an_audit_says_what_was_lost() -> None:
     """Of the acknowledged writes, those that are not there; of the others, what became of them."""
     report = " ".join(text(changed(audit=AUDIT)).split())
-    assert "looked up all 2,000 written rows lost 2 of 2,100 acknowledged writes" in report
-    assert "unanswered 7 writes: 4 applied, 3 not applied such as p0 r1 p0\\u000ar2" in report
+    assert "checked all 2,000 written rows lost 2 of 2,100 acknowledged writes" in report
+    assert (
+        "not acknowledged 7 writes: 4 applied, 3 not applied examples p0 r1 p0\\u000ar2" in report
+    )
     assert "audit ─" not in text(RECORD)
 
 
@@ -509,13 +502,16 @@ def test_an_audit_says_what_it_did_not_see() -> None:
         "undecided": 1,
     }
     report = " ".join(text(changed(audit=AUDIT.model_copy(update=partly)), 140).split())
-    assert "looked up 500 of about 2,000 written rows" in report
+    assert "checked 500 of about 2,000 written rows" in report
     assert (
-        "not looked up 1 row that could not be read; 2 rows with too many writes; the budget was "
+        "not checked 1 row could not be read; 2 rows have too many writes; the budget was "
         "used up" in report
     )
-    assert "lost 2 of 2,100 acknowledged writes; 8 of them are covered by later writes" in report
-    assert "3 not applied, 1 not known" in report
+    assert (
+        "lost 2 of 2,100 acknowledged writes; later writes replaced 8 of the acknowledged ones"
+        in report
+    )
+    assert "3 not applied, 1 unknown" in report
 
 
 def test_scans_tell_scanned_from_returned() -> None:
@@ -533,8 +529,8 @@ def test_index_tables_that_fell_out_of_step_are_shown() -> None:
     """Rows that name a row that is not there are counted, and rows that none names."""
     index = PointersPart(table="ByTag", to="", rows=1200, dangling=3, unnamed=1)
     report = " ".join(text(changed(pointers=(index,)), 120).split())
-    assert "ByTag 1,200 rows; 3 name a row of the first table that is not there" in report
-    assert "1 row of it named by none" in report
+    assert "ByTag 1,200 rows, of which 3 refer to a missing row of the first table" in report
+    assert "1 row of the first table has no reference" in report
 
 
 @pytest.mark.parametrize(
@@ -554,7 +550,7 @@ def test_the_cap_of_a_closed_loop_is_named(
     """The cap that held: an emulator has one of its own."""
     endpoint = RECORD.endpoint.model_copy(update={"kind": kind})
     line = line_with(text(changed(profile={"load": load}, endpoint=endpoint)), "│ load ")
-    caps = re.findall(r"at most (.+) entities/s together", line)
+    caps = re.findall(r"at most (.+) entities/s in total", line)
     assert caps == ([] if expected is None else [expected])
 
 
@@ -600,10 +596,10 @@ def test_a_schedule_is_named(profile: dict[str, Any], expected: str | None) -> N
         '### What the documents advise\n\n- Use a finer PartitionKey. (The checklist, "Keys")',
         "### Why\n\n- 3,840 attempts were throttled.\n- CPU was 43%.",
         "| 2 | throttled | 400 | 300 | 30% | n/a | 10 s | 1,000 |",
-        "| first time | 12 s into the load |",
-        "| gone | nothing succeeded for 3 s from second 21 on",
+        "| began | 12 s after the load began |",
+        "| outage | no operation succeeded for 3 s, from second 21 of the load",
         "| lost | 2 of 2,100 acknowledged writes |",
-        "| such as | p0 r1 |",
+        "| examples | p0 r1 |",
     ],
 )
 def test_the_page_of_a_job_has_the_same_parts(expected: str) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.measure.over_time import LatencyCoursePart
-from harness.measure.record import RunRecord
+from harness.measure.record.over_time import LatencyCoursePart
+from harness.measure.record.record import RunRecord
 from harness.report.web.charts import charts
-from harness.report.web.percentiles import percentiles
-from tests.unit.courses import course, kept, with_courses, with_heat
+from harness.report.web.heat_maps import percentiles
+from tests.support.records import course, kept, with_courses, with_heat
 
 RECORD = kept()
 START = RECORD.series[0].t
@@ -97,9 +97,7 @@ def test_throttling_is_shown_where_it_was() -> None:
     """Without throttled attempts there is neither a chart nor a heat map of them."""
     calm = tuple(
         point.model_copy(
-            update=dict.fromkeys(
-                ("throttled", "throttled_503", "throttled_500", "throttled_429"), 0.0
-            )
+            update={"throttled": 0.0, "throttled_by_status": {503: 0.0, 500: 0.0, 429: 0.0}}
         )
         for point in RECORD.series
     )
@@ -115,8 +113,12 @@ def test_throttling_is_shown_where_it_was() -> None:
 @pytest.mark.parametrize(
     ("rate", "lines", "note"),
     [
-        (100.0, [], "targets 20,000 (account) and 2,000 (partition) are above this chart"),
-        (1500.0, [2000.0], "target 20,000 (account) is above this chart"),
+        (
+            100.0,
+            [],
+            "targets 20,000 (account) and 2,000 (partition) are above the range of this chart",
+        ),
+        (1500.0, [2000.0], "target 20,000 (account) is above the range of this chart"),
         (9000.0, [20000.0, 2000.0], ""),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html.parser
 import json
@@ -14,16 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.findings import MachinePart
-from harness.measure.record import RunRecord
+from harness.measure.record.findings import MachinePart
+from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
-from harness.report.web.document import document, embedded, live_page
+from harness.report.names import partition_name, printable
+from harness.report.web.document import document, embedded, live_page, update
 from harness.report.web.layout import SECTIONS
+from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.rendering import page_js, plotly_js
-from harness.report.web.settings import settings as settings_text
-from harness.report.web.update import update
-from harness.report.words import partition_name, printable
-from tests.unit.courses import kept, with_courses, with_heat, with_partitions
+from tests.support.records import kept, with_courses, with_heat, with_partitions
 
 RECORD = kept()
 SEARCH = kept("run-v1-search.json")
@@ -117,6 +117,12 @@ def test_a_record_of_an_older_harness_is_shown(record: RunRecord) -> None:
     assert record.run_id in text
 
 
+@functools.cache
+def tags_with_plain_keys(count: int) -> list[tuple[str, tuple[str, ...]]]:
+    """The tags of a page whose keys need no escaping."""
+    return Structure(parts_of(full([f"k{place}" for place in range(count)]))).tags
+
+
 @settings(max_examples=60)
 @given(
     st.lists(
@@ -131,7 +137,7 @@ def test_a_record_of_an_older_harness_is_shown(record: RunRecord) -> None:
 def test_a_key_is_shown_and_never_acts(keys: list[str]) -> None:
     """Whatever keys hold, the page has the tags of a page with plain keys, and the keys as text."""
     page = Structure(parts_of(full(keys)))
-    assert page.tags == Structure(parts_of(full([f"k{place}" for place in range(len(keys))]))).tags
+    assert page.tags == tags_with_plain_keys(len(keys))
     titles = {value for _, name, value in page.attributes if name == "title"}
     for key in keys:
         name = partition_name(key)
@@ -207,7 +213,7 @@ def test_a_report_is_read_without_scripts() -> None:
         'scheme = "single"',
         "CPython 3.11",
         "locust 2.47.0",
-        "Aliases stand for the PartitionKeys",
+        "Aliases replace the PartitionKeys",
         record.verdict.advice[0].document,
     ):
         assert expected in text, expected

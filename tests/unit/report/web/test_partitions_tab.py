@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record import EstimatePart, PartitionPart, RunRecord
-from harness.report.partitions_tab import COLUMNS, in_demand, row_of_text, rows_of
+from harness.measure.record.record import EstimatePart, PartitionPart, RunRecord
+from harness.report.web.partitions_tab import COLUMNS, in_demand, row_of_text, rows_of
 
-RECORD = RunRecord.from_json((Path(__file__).parents[1] / "golden" / "run-v1.json").read_bytes())
+RECORD = RunRecord.from_json((Path(__file__).parents[3] / "golden" / "run-v1.json").read_bytes())
 PART = RECORD.partitions[0]
 
 
@@ -74,7 +74,7 @@ def test_partitions_that_are_alike_keep_their_order() -> None:
 def test_the_folded_rest_is_named() -> None:
     """What is not told apart is one row, last, held against no target."""
     last = rows_of(record(part("a", 5), partitions_folded=part("", 7)), live=True)[-1]
-    assert last["partition"] == "all others, beyond the 1 told apart"
+    assert last["partition"] == "all others, beyond the 1 counted separately"
     assert last["of_target"] == ""
     assert all(row["partition"] != "" for row in rows_of(RECORD, live=True))
 

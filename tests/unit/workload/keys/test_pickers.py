@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.workload.pickers import (
+from harness.workload.keys.pickers import (
     PICKERS,
     Hotspot,
     Latest,

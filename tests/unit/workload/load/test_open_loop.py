@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.workload.pacing import STOP, ClosedLoop, OpenLoop, Pacer
-from harness.workload.schedule import Schedule, Stage
+from harness.workload.load.pacing import STOP, ClosedLoop, OpenLoop, Pacer
+from harness.workload.load.schedule import RateStage, Schedule
 
 RAMP = Schedule.of(
     [
-        Stage(for_s=10.0, to_per_s=200.0),
-        Stage(for_s=10.0, to_per_s=50.0, from_per_s=50.0),
-        Stage(for_s=10.0, to_per_s=300.0),
+        RateStage(for_s=10.0, to_per_s=200.0),
+        RateStage(for_s=10.0, to_per_s=50.0, from_per_s=50.0),
+        RateStage(for_s=10.0, to_per_s=300.0),
     ]
 )
 
@@ -83,7 +83,9 @@ def test_from_the_end_on_nothing_is_handed_out() -> None:
 
 def test_a_schedule_that_runs_out_ends_the_load() -> None:
     """After a ramp down to 0 nothing more is ever due."""
-    pacer = OpenLoop(Schedule.of([Stage(for_s=2.0, to_per_s=10.0, from_per_s=10.0)]).held(2.0, 0.0))
+    pacer = OpenLoop(
+        Schedule.of([RateStage(for_s=2.0, to_per_s=10.0, from_per_s=10.0)]).held(2.0, 0.0)
+    )
     assert pacer.next(0.0, 19) is not STOP
     assert pacer.next(0.0, 20) is STOP
     assert pacer.behind(100.0, 18) == pytest.approx(2.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.model.outcome import Attempt, Fault
 from harness.workload.budget import Budget, equal_parts
-from harness.workload.pacing import CATCH_UP_S, STOP, ClosedLoop
+from harness.workload.load.pacing import CATCH_UP_S, STOP, ClosedLoop
 from harness.workload.retry import (
     ExponentialBackoff,
     FixedBackoff,
@@ -54,9 +54,14 @@ def test_the_cap_is_not_exceeded_over_any_second(
     """No second has more entities than the cap and its catching up allow, one operation aside."""
     pacer = ClosedLoop(rate)
     left = simulate(pacer, users, 10.0, sizes, max(answer_s, 1e-3))
-    for number, (start, _) in enumerate(left):
-        in_second = sum(n for at, n in left[number:] if at < start + 1.0 - 1e-9)
+    assert left == sorted(left, key=lambda sent: sent[0])
+    in_second, end = 0, 0
+    for start, entities in left:
+        while end < len(left) and left[end][0] < start + 1.0 - 1e-9:
+            in_second += left[end][1]
+            end += 1
         assert in_second <= rate * (1 + CATCH_UP_S) + max(sizes) + 1e-6
+        in_second -= entities
 
 
 def test_enough_users_reach_the_cap() -> None:
@@ -238,6 +243,9 @@ def test_waits_of_each_strategy(policy: RetryPolicy, delays: list[float | None])
         # What the service asks for is the least wait.
         ([failed(429, retry_after_s=3.5)], 3.5),
         ([failed(429, retry_after_s=0.5)], 2.0),
+        # But not without bound; the strategy's own waits may be longer.
+        ([failed(503, retry_after_s=1e9)], 3.75),
+        ([failed(503), failed(503, retry_after_s=1e9)], 4.0),
         # What can never succeed is not sent again.
         ([failed(404)], None),
         ([failed(501)], None),
@@ -246,7 +254,7 @@ def test_waits_of_each_strategy(policy: RetryPolicy, delays: list[float | None])
 )
 def test_when_an_operation_is_sent_again(attempts: list[Attempt], expected: float | None) -> None:
     """The last attempt decides whether, the strategy and the service how late."""
-    assert next_delay_s(SCHEDULE, attempts, random.Random(1)) == expected
+    assert next_delay_s(SCHEDULE, attempts, random.Random(1), longest_s=3.75) == expected
 
 
 def test_the_factor_comes_from_the_given_source() -> None:

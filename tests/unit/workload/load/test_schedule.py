@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.workload.schedule import Schedule, Stage
+from harness.workload.load.schedule import RateStage, Schedule
 
 TWO_WEEKS_S = 14 * 24 * 3600.0
 
 rates = st.one_of(st.just(0.0), st.floats(0.01, 20_000.0))
 lasting = st.floats(0.1, TWO_WEEKS_S / 6)
 stages = st.builds(
-    Stage, for_s=lasting, to_per_s=rates, from_per_s=st.one_of(st.none(), st.none(), rates)
+    RateStage, for_s=lasting, to_per_s=rates, from_per_s=st.one_of(st.none(), st.none(), rates)
 )
 schedules = st.lists(stages, min_size=1, max_size=6).map(Schedule.of)
 instants = st.floats(0.0, TWO_WEEKS_S)
@@ -59,8 +59,10 @@ def test_the_inverse_is_exact_where_something_is_always_due(
     ramps: list[tuple[float, float]], at_s: float
 ) -> None:
     """Where the rate is never 0, an instant is got back from its amount."""
-    begin = Stage(for_s=1.0, to_per_s=5.0, from_per_s=5.0)
-    schedule = Schedule.of([begin, *(Stage(for_s=for_s, to_per_s=per_s) for for_s, per_s in ramps)])
+    begin = RateStage(for_s=1.0, to_per_s=5.0, from_per_s=5.0)
+    schedule = Schedule.of(
+        [begin, *(RateStage(for_s=for_s, to_per_s=per_s) for for_s, per_s in ramps)]
+    )
     assert schedule.at(schedule.due_by(at_s)) == pytest.approx(at_s, rel=1e-9, abs=1e-9)
 
 
@@ -76,7 +78,7 @@ def test_what_is_due_never_falls(schedule: Schedule, at: list[float]) -> None:
         assert later_s >= earlier_s
 
 
-def walked(stages: list[Stage], at_s: float) -> float:
+def walked(stages: list[RateStage], at_s: float) -> float:
     """What is due by an instant: the areas under the rate, added up one by one."""
     areas = []
     per_s = 0.0
@@ -94,7 +96,7 @@ def walked(stages: list[Stage], at_s: float) -> float:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(stages, min_size=1, max_size=6), instants)
-def test_what_is_due_is_the_area_under_the_rate(stages: list[Stage], at_s: float) -> None:
+def test_what_is_due_is_the_area_under_the_rate(stages: list[RateStage], at_s: float) -> None:
     """A walk over the stages comes to the same amount."""
     due = walked(stages, at_s)
     assert Schedule.of(stages).due_by(at_s) == pytest.approx(due, rel=1e-9, abs=1e-3)
@@ -136,16 +138,16 @@ def test_parts_that_follow_each_other_add_up(
     ("stages", "at_s", "due", "rate"),
     [
         # A ramp from 0 to 100/s in 10 s has half of 1,000 units.
-        ([Stage(for_s=10.0, to_per_s=100.0)], 10.0, 500.0, 100.0),
+        ([RateStage(for_s=10.0, to_per_s=100.0)], 10.0, 500.0, 100.0),
         # Half way it has a quarter of them.
-        ([Stage(for_s=10.0, to_per_s=100.0)], 5.0, 125.0, 50.0),
+        ([RateStage(for_s=10.0, to_per_s=100.0)], 5.0, 125.0, 50.0),
         # After the last stage its rate is held.
-        ([Stage(for_s=10.0, to_per_s=100.0)], 20.0, 1500.0, 100.0),
+        ([RateStage(for_s=10.0, to_per_s=100.0)], 20.0, 1500.0, 100.0),
         # A hold.
-        ([Stage(for_s=10.0, to_per_s=50.0, from_per_s=50.0)], 4.0, 200.0, 50.0),
+        ([RateStage(for_s=10.0, to_per_s=50.0, from_per_s=50.0)], 4.0, 200.0, 50.0),
         # The next stage begins where the last one ended.
         (
-            [Stage(for_s=10.0, to_per_s=100.0), Stage(for_s=10.0, to_per_s=0.0)],
+            [RateStage(for_s=10.0, to_per_s=100.0), RateStage(for_s=10.0, to_per_s=0.0)],
             15.0,
             500.0 + 375.0,
             50.0,
@@ -153,9 +155,9 @@ def test_parts_that_follow_each_other_add_up(
         # A burst: the rate jumps up at once, and down again.
         (
             [
-                Stage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
-                Stage(for_s=2.0, to_per_s=500.0, from_per_s=500.0),
-                Stage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
+                RateStage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
+                RateStage(for_s=2.0, to_per_s=500.0, from_per_s=500.0),
+                RateStage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
             ],
             13.0,
             100.0 + 1000.0 + 10.0,
@@ -164,20 +166,22 @@ def test_parts_that_follow_each_other_add_up(
         # Where it jumps the rate is already the one after the jump.
         (
             [
-                Stage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
-                Stage(for_s=2.0, to_per_s=500.0, from_per_s=500.0),
+                RateStage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
+                RateStage(for_s=2.0, to_per_s=500.0, from_per_s=500.0),
             ],
             10.0,
             100.0,
             500.0,
         ),
         # Before the beginning there is nothing.
-        ([Stage(for_s=1.0, to_per_s=10.0, from_per_s=10.0)], -1.0, 0.0, 0.0),
+        ([RateStage(for_s=1.0, to_per_s=10.0, from_per_s=10.0)], -1.0, 0.0, 0.0),
         # No stages, no load.
         ([], 10.0, 0.0, 0.0),
     ],
 )
-def test_what_stages_add_up_to(stages: list[Stage], at_s: float, due: float, rate: float) -> None:
+def test_what_stages_add_up_to(
+    stages: list[RateStage], at_s: float, due: float, rate: float
+) -> None:
     """Ramps, holds, bursts and what comes after them."""
     schedule = Schedule.of(stages)
     assert schedule.due_by(at_s) == pytest.approx(due)
@@ -186,10 +190,10 @@ def test_what_stages_add_up_to(stages: list[Stage], at_s: float, due: float, rat
 
 PAUSED = Schedule.of(
     [
-        Stage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
-        Stage(for_s=60.0, to_per_s=0.0, from_per_s=0.0),
-        Stage(for_s=10.0, to_per_s=5.0, from_per_s=5.0),
-        Stage(for_s=10.0, to_per_s=0.0),
+        RateStage(for_s=10.0, to_per_s=10.0, from_per_s=10.0),
+        RateStage(for_s=60.0, to_per_s=0.0, from_per_s=0.0),
+        RateStage(for_s=10.0, to_per_s=5.0, from_per_s=5.0),
+        RateStage(for_s=10.0, to_per_s=0.0),
     ]
 )
 
@@ -217,7 +221,7 @@ def test_pauses_and_the_end_of_a_schedule(units: float, at_s: float) -> None:
 
 def test_two_weeks_lose_no_unit() -> None:
     """At the end of two weeks at 20,000/s, neighbours are still a twenty-thousandth apart."""
-    schedule = Schedule.of([Stage(for_s=3600.0, to_per_s=20_000.0)])
+    schedule = Schedule.of([RateStage(for_s=3600.0, to_per_s=20_000.0)])
     units = math.floor(schedule.due_by(TWO_WEEKS_S))
     gaps = [schedule.at(units + more + 1) - schedule.at(units + more) for more in range(1000)]
     assert sum(gaps) == pytest.approx(1000 / 20_000, rel=1e-6)
@@ -254,7 +258,7 @@ def test_an_instant_before_the_beginning_is_the_beginning() -> None:
 def test_stages_that_cannot_be_are_refused(wrong: dict[str, Any], sentence: str) -> None:
     """No time, negative time, and rates that are negative or without bound."""
     with pytest.raises(ValueError, match=sentence):
-        Stage(**wrong)
+        RateStage(**wrong)
 
 
 @pytest.mark.parametrize("per_s", [-1.0, math.inf, math.nan])

@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.workload.search import Found, Search
-from harness.workload.steps import Limit, SearchBounds, Step, StepOutcome, TakenStep
+from harness.workload.load.search import (
+    Limit,
+    SearchBounds,
+    SearchResult,
+    Step,
+    StepOutcome,
+    StepSearch,
+    TakenStep,
+)
 
 BOUNDS = SearchBounds(
     start_per_s=100.0,
@@ -57,25 +64,25 @@ class Model:
         )
 
 
-def searched(model: Model, bounds: SearchBounds = BOUNDS, seed: int = 1) -> Found:
+def searched(model: Model, bounds: SearchBounds = BOUNDS, seed: int = 1) -> SearchResult:
     """The result of a whole search."""
-    search, rng = Search(bounds), random.Random(seed)
+    search, rng = StepSearch(bounds), random.Random(seed)
     for _ in range(bounds.most_steps):
         step = search.next()
-        if isinstance(step, Found):
+        if isinstance(step, SearchResult):
             return step
         assert step.rate_per_s <= bounds.max_per_s
         search.note(model.take(step, rng))
     found = search.next()
-    assert isinstance(found, Found)
+    assert isinstance(found, SearchResult)
     return found
 
 
-def rates(found: Found) -> list[float]:
+def rates(found: SearchResult) -> list[float]:
     return [taken.step.rate_per_s for taken in found.steps]
 
 
-def refuted(found: Found, taken: TakenStep) -> bool:
+def refuted(found: SearchResult, taken: TakenStep) -> bool:
     """Whether as much failed in another step."""
     rate = taken.step.rate_per_s
     return any(other.failed and other.step.rate_per_s <= rate for other in found.steps)
@@ -135,10 +142,10 @@ def test_a_search_ends_whatever_comes_of_its_steps(
 ) -> None:
     """Steps that pass and fail at random: never more steps than allowed, each kept."""
     bounds = dataclasses.replace(BOUNDS, most_steps=most_steps, step_per_s=step_per_s)
-    search = Search(bounds)
+    search = StepSearch(bounds)
     for number, passed in enumerate(passes):
         step = search.next()
-        if isinstance(step, Found):
+        if isinstance(step, SearchResult):
             assert len(step.steps) == number <= most_steps
             assert step.confirmed == any(
                 taken.step.confirming and taken.failed is None and not refuted(step, taken)
@@ -307,7 +314,7 @@ def test_steps_that_do_not_suffice_leave_it_open() -> None:
 
 def test_a_run_that_ends_early_says_what_is_known() -> None:
     """What passed so far is a lower bound that nothing confirmed."""
-    search = Search(BOUNDS)
+    search = StepSearch(BOUNDS)
     nothing = search.ended("the budget was used up")
     assert nothing.rate_per_s is None
     assert nothing.sentence == "No sustainable rate was found: the budget was used up."
@@ -326,14 +333,14 @@ def test_a_run_that_ends_early_says_what_is_known() -> None:
 
 def test_nothing_is_noted_after_the_end() -> None:
     """A search that is over takes no more steps, and says the same again."""
-    search = Search(BOUNDS)
+    search = StepSearch(BOUNDS)
     step = search.next()
     assert isinstance(step, Step)
     assert search.next() == step
     outcome = Model(limit_per_s=1.0).take(step, NO_CHANCE)
     search.note(outcome)
     found = search.next()
-    assert isinstance(found, Found)
+    assert isinstance(found, SearchResult)
     assert search.next() == search.ended("somebody was bored") == found
     with pytest.raises(ValueError, match="end of the search"):
         search.note(outcome)

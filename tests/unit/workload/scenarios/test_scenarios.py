@@ -14,16 +14,17 @@ from harness.model.entity import entity_problems
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction_problem
 from harness.model.outcome import Outcome, Result
-from harness.profile.load import resolve, shipped_directory, shipped_names
-from harness.workload.entities import EntityFactory
-from harness.workload.imagined import operations
-from harness.workload.pickers import Latest, Picker, Uniform
-from harness.workload.scenario import Pointers, Scenario, Setting
-from harness.workload.scenarios import SCENARIOS
+from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.workload.dry_run import operations
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import Latest, Picker, Uniform
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
 from harness.workload.scenarios.foot_race import FootRace, Registration
-from harness.workload.scenarios.times import day
-from tests.unit.memory_tables import Entity, MemoryTables
+from harness.workload.scenarios.registry import SCENARIOS
+from harness.workload.scenarios.scenario import Pointers, Scenario, Setting
+from harness.workload.scenarios.simulated_time import day
+from tests.support.driving import first_of
+from tests.support.memory_tables import Entity, MemoryTables
 
 SIZES = {
     "bank-transfers": (40, 2),
@@ -77,11 +78,7 @@ def loaded(name: str, lost: float = 0.0) -> MemoryTables:
 
 def task(scenario: Scenario, rng: random.Random, tables: MemoryTables) -> Iterator[Result]:
     """Results of a whole task."""
-    operation: Operation | None = scenario.next(rng)
-    while operation is not None:
-        result = tables.execute(operation)
-        yield result
-        operation = None if operation.then is None else operation.then(result)
+    yield from tables.perform(scenario.next_task(rng))
 
 
 def driven(
@@ -187,9 +184,10 @@ def test_what_is_said_to_be_walked_is_walked(name: str) -> None:
     for result, walked in run(name)[1]:
         operation = result.operation
         if operation.kind is Kind.QUERY:
-            assert operation.walks is not None
-            assert operation.walks.entities <= walked, operation
-            assert not operation.walks.exact or operation.walks.entities == walked, operation
+            keys = operation.key_range
+            assert keys.entities is not None
+            assert keys.entities <= walked, operation
+            assert not keys.exact or keys.entities == walked, operation
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "user-profiles"])
@@ -199,16 +197,15 @@ def test_a_range_is_known_where_nobody_writes(name: str) -> None:
     reads = [
         action
         for action in scenario.actions
-        if getattr(scenario, action)(random.Random(1)).kind is Kind.QUERY
+        if first_of(getattr(scenario, action)(random.Random(1))).kind is Kind.QUERY
     ]
     reading = made(name, actions={action: float(action in reads) for action in scenario.actions})
     tables, rng = loaded(name), random.Random(5)
     for _ in range(200):
-        query = reading.next(rng)
+        query = first_of(reading.next_task(rng))
         tables.execute(query)
-        assert query.walks is not None
-        assert query.walks.exact
-        assert query.walks.entities == tables.walked, query
+        assert query.key_range.exact
+        assert query.key_range.entities == tables.walked, query
 
 
 @pytest.mark.parametrize("name", [name for name, of in SCENARIOS.items() if of.pointers])
@@ -309,15 +306,15 @@ def test_a_bib_and_an_age_are_found() -> None:
     for _ in range(100):
         by_bib = scenario.query_by_bib(rng)
         (runner,) = rows_of(tables, by_bib)
-        assert by_bib.row_from == f"BIB:{runner['Bib']}__"
+        assert by_bib.key_range.row_from == f"BIB:{runner['Bib']}__"
         by_age = scenario.query_by_age(rng)
-        assert by_age.row_from is not None
+        assert by_age.key_range.row_from is not None
         of_age = [
             row["RowKey"]
             for row in tables.entities()
             if row["RowKey"].startswith("AGE:")
             and row["PartitionKey"] == by_age.partition_key
-            and row["Age"] == int(by_age.row_from[-3:])
+            and row["Age"] == int(by_age.key_range.row_from[-3:])
         ]
         assert [row["RowKey"] for row in rows_of(tables, by_age)] == of_age
 
@@ -337,16 +334,12 @@ def test_the_five_queries_of_a_blog_bring_what_they_should(name: str) -> None:
     assert isinstance(scenario, Blog)
     for _ in range(30):
         for make in (scenario.list_by_category, scenario.list_by_tag, scenario.list_by_author):
-            query = make(rng)
-            result = tables.execute(query)
-            assert query.then is not None
-            follow = query.then(result)
-            listed = rows_of(tables, query)
-            assert follow is not None or not listed
-            if follow is not None:
-                post = tables.execute(follow).value
-                assert isinstance(post, dict)
-                assert post["Title"] == listed[0]["Title"]
+            listing, *posts = tables.perform(make(rng))
+            assert isinstance(listing.value, list)
+            assert len(posts) == min(1, len(listing.value))
+            for post in posts:
+                assert isinstance(post.value, dict)
+                assert post.value["Title"] == listing.value[0]["Title"]
         by_date = rows_of(tables, scenario.list_by_date(rng))
         times = sorted(row["Published"] for row in by_date)
         assert (times[-1] - times[0]).days < 7

@@ -7,13 +7,13 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.workload.scenarios.times import (
+from harness.workload.scenarios.simulated_time import (
     DAY,
     HOUR,
     SECOND,
     Clock,
-    Moment,
-    Spread,
+    EvenSpread,
+    Instant,
     day,
     month,
     newest_first,
@@ -38,11 +38,11 @@ def test_a_moment_is_written_as_the_documents_write_it() -> None:
     assert moment.time == "13:05:07.1234567"
     assert moment.utc == dt.datetime(2024, 2, 5, 13, 5, 7, 123456, tzinfo=dt.UTC)
     assert moment.inverted == str(3155378975999999999 - moment.ticks)
-    assert len(Moment(3155378975999999999).inverted) == 19
+    assert len(Instant(3155378975999999999).inverted) == 19
 
 
 @given(moments, ticks)
-def test_later_moments_sort_behind_or_inverted_before(moment: Moment, later: int) -> None:
+def test_later_moments_sort_behind_or_inverted_before(moment: Instant, later: int) -> None:
     """Dates, months and stamps keep the order of time as text; inverted ticks turn it round."""
     other = moment.after(later)
     assert moment.date <= other.date
@@ -52,7 +52,7 @@ def test_later_moments_sort_behind_or_inverted_before(moment: Moment, later: int
 
 
 @given(moments, ticks, st.integers(-DAY, 11 * DAY))
-def test_a_range_of_inverted_keys_is_a_span_of_time(begin: Moment, span: int, offset: int) -> None:
+def test_a_range_of_inverted_keys_is_a_span_of_time(begin: Instant, span: int, offset: int) -> None:
     """A RowKey is in the range exactly if its moment is in the span of time."""
     first, before = newest_first(begin, begin.after(span))
     assert (first <= begin.after(offset).inverted < before) == (0 <= offset < span)
@@ -61,7 +61,7 @@ def test_a_range_of_inverted_keys_is_a_span_of_time(begin: Moment, span: int, of
 @given(st.integers(1, 500), st.integers(1000, DAY), ticks, ticks)
 def test_a_spread_counts_its_rows(rows: int, span: int, one: int, other: int) -> None:
     """What lies in a span of time equals a count row by row."""
-    spread = Spread(rows, span)
+    spread = EvenSpread(rows, span)
     begin, end = sorted((one, other))
     counted = sum(begin <= spread.at(number) < end for number in range(rows))
     assert spread.within(begin, end) == counted

@@ -1,0 +1,83 @@
+"""``harness run``: a run with the shipped locustfile, started from any folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from harness.commands.command import require_posix
+from harness.model.errors import SetupError
+from harness.model.shipped import shipped
+from harness.options import add_run_options
+
+_LOCUST = (
+    "import sys; from harness import startup; startup.begin(); from locust.main import main; "
+    "sys.argv[0] = 'harness run'; sys.exit(main())"
+)
+"""Locust in a process of its own, because it patches the standard library before all imports."""
+
+
+class Run:
+    name = "run"
+    help = "run a stress test: put load on an endpoint, and judge the result"
+    description = (
+        "Puts the load of a profile on a table endpoint and reports what was served, what was "
+        "throttled and why. It is `locust --headless --profile PROFILE` with the shipped "
+        "locustfile, and takes every option of Locust too (`locust --help`). `harness profiles` "
+        "lists the profiles; `harness plan PROFILE` shows what a run would do and cost."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.usage = "harness run PROFILE [options of the harness and of Locust]"
+        parser.add_argument("profile", metavar="PROFILE", help="a shipped profile, or a TOML file")
+        parser.add_argument(
+            "--ui", action="store_true", help="open Locust's web UI instead of starting at once"
+        )
+        group = parser.add_argument_group("most used options of Locust")
+        group.add_argument("-H", "--host", metavar="URL", help="endpoint; see below")
+        group.add_argument("-u", "--users", metavar="N", help="number of users")
+        group.add_argument("-r", "--spawn-rate", metavar="N", help="users started per second")
+        group.add_argument("-t", "--run-time", metavar="TIME", help="such as 90s, 5m, 1h30m")
+        group.add_argument("--processes", metavar="N", help="worker processes; -1: one per core")
+        group.add_argument("--master", action="store_true", help="lead workers of other machines")
+        group.add_argument("--worker", action="store_true", help="be such a worker; no PROFILE")
+        group.add_argument("-f", "--locustfile", metavar="FILE", help="user classes of your own")
+        add_run_options(parser, locust=False)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Replace this process by Locust.
+
+        Args:
+            args: ``given`` is everything after ``run``, as it was typed.
+        """
+        require_posix()
+        command = [sys.executable, "-P", "-c", _LOCUST, *locust_arguments(args.given)]
+        sys.stdout.flush()
+        os.execv(command[0], command)
+
+
+def locust_arguments(given: Sequence[str]) -> list[str]:
+    """The arguments of Locust for those of ``harness run``.
+
+    Raises:
+        SetupError: the first one is not a profile, and this is not a worker.
+    """
+    rest = list(given)
+    made = []
+    names = {argument.partition("=")[0] for argument in rest}
+    if not any(name == "--locustfile" or name.startswith("-f") for name in names):
+        made += ["-f", str(shipped("locustfile.py"))]
+    if rest and not rest[0].startswith("-"):
+        made += ["--profile", rest.pop(0)]
+    elif "--worker" not in names:
+        raise SetupError(
+            "name a profile first, such as `harness run single-partition`; `harness profiles` "
+            "lists them"
+        )
+    if "--ui" in names:
+        rest.remove("--ui")
+    elif "--worker" not in names:
+        made.append("--headless")
+    return made + rest

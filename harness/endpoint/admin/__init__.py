@@ -1,0 +1,1 @@
+"""The requests around a run: probe, tables made, listed, emptied and deleted."""

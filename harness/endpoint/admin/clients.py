@@ -1,0 +1,143 @@
+"""Clients of the SDK for the few requests around a run: create, list, empty and delete tables.
+
+They use the transport of the load, so that both trust the same certificates, and every request is
+taken from a budget. Retries are few, because a person waits for these requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator, MutableMapping
+from typing import Any, cast
+
+import gevent
+from azure.core.exceptions import AzureError, HttpResponseError
+from azure.core.rest import HttpRequest
+from azure.data.tables import TableClient, TableServiceClient
+
+from harness.endpoint.admin.housekeeping import Ambiguous
+from harness.endpoint.admin.probe import Refusal, explain
+from harness.endpoint.auth.signing import sdk_credential
+from harness.endpoint.clock import monotonic_utc
+from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.channel import Channel
+from harness.endpoint.http.exchange import UNREADABLE, Exchange
+from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
+from harness.endpoint.sessions.sdk_pipeline import GeventTransport, SdkResponse
+from harness.model.errors import SetupError
+from harness.workload.budget import Budget
+
+CONNECTIONS = 8
+_CONNECT_TIMEOUT_S = 5.0
+_READ_TIMEOUT_S = 30.0
+_RETRIES = 4
+_LONGEST_WAIT_S = 8.0
+"""Limit for the wait between two attempts that the service may ask for."""
+_WAITS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms")
+
+
+class AdminTransport(GeventTransport):
+    """The transport of the load, with each request taken from the budget."""
+
+    def __init__(self, endpoint: Endpoint, budget: Budget) -> None:
+        super().__init__(
+            Channel(
+                url=endpoint.url,
+                connections=CONNECTIONS,
+                connect_timeout_s=_CONNECT_TIMEOUT_S,
+                read_timeout_s=_READ_TIMEOUT_S,
+                clock=monotonic_utc(),
+                budget=budget,
+            )
+        )
+
+    def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
+        """Send ``request`` once.
+
+        Raises:
+            BudgetSpent: the budget is used up; nothing was sent.
+        """
+        response = super().send(request, exchange=Exchange(str(uuid.uuid4())), **options)
+        _limit_wait(response.headers)
+        return response
+
+    def sleep(self, duration: float) -> None:
+        gevent.sleep(duration)
+
+
+@contextlib.contextmanager
+def service_client(
+    endpoint: Endpoint, budget: Budget | None = None
+) -> Iterator[TableServiceClient]:
+    """A client for the account, closed on exit."""
+    with TableServiceClient(endpoint.url, **_options(endpoint, budget)) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def table_client(
+    endpoint: Endpoint, table: str, budget: Budget | None = None
+) -> Iterator[TableClient]:
+    """A client for one table, closed on exit."""
+    with TableClient(endpoint.url, table, **_options(endpoint, budget)) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def explained(endpoint: Endpoint, doing: str) -> Iterator[None]:
+    """Turn an error of the SDK into a sentence that begins with ``doing``.
+
+    Raises:
+        SetupError: the service refused the request.
+        Ambiguous: the request may have been executed: it has no response, or none that can be read.
+    """
+    try:
+        yield
+    except HttpResponseError as error:
+        refused = refusal_of(error)
+        kind = SetupError if 400 <= refused.status < 500 else Ambiguous
+        raise kind(f"{doing}: {explain(endpoint, refused)}") from error
+    except AzureError as error:
+        said = shorten(error.message)
+        raise Ambiguous(f"{doing}: no response from {endpoint.host} ({said})") from error
+    except UNREADABLE as error:
+        said = shorten(f"{type(error).__name__}: {error}")
+        raise Ambiguous(
+            f"{doing}: the response of {endpoint.host} cannot be read ({said}): check -H"
+        ) from error
+
+
+def refusal_of(error: HttpResponseError) -> Refusal:
+    """The service's error response inside an error of the SDK."""
+    if error.response is None:
+        return Refusal(0, "", shorten(str(error.message)))
+    response = cast(SdkResponse, error.response)
+    return Refusal(response.status_code, *read_error(response.headers, response.content))
+
+
+def _limit_wait(headers: MutableMapping[str, str]) -> None:
+    """Limit the wait that the service asks for: the SDK honours any."""
+    wait_s = min(retry_after_s(headers), _LONGEST_WAIT_S)
+    for name in _WAITS:
+        headers.pop(name, None)
+    if wait_s > 0:
+        headers["retry-after"] = f"{wait_s:g}"
+
+
+def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
+    # The SDK logs every request at INFO, which is Locust's level.
+    quiet = logging.getLogger("harness.endpoint.admin.clients")
+    quiet.setLevel(logging.WARNING)
+    return {
+        "credential": sdk_credential(endpoint.credential),
+        "transport": AdminTransport(endpoint, Budget() if budget is None else budget),
+        "logger": quiet,
+        # A table service does not redirect, and a signature is for one host.
+        "permit_redirects": False,
+        "retry_total": _RETRIES,
+        "retry_status": _RETRIES,
+        "retry_backoff_factor": 0.5,
+        "retry_backoff_max": _LONGEST_WAIT_S,
+    }

@@ -1,0 +1,1 @@
+"""One request over a bounded pool of connections, without a second try."""

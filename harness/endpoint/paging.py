@@ -1,0 +1,126 @@
+"""Reading a query page by page, whatever sends the requests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
+
+from harness.endpoint.attempts import OperationAttempts
+from harness.endpoint.protocol.odata import Token
+from harness.model.outcome import Outcome
+from harness.workload.budget import BudgetSpent
+
+Entity = Mapping[str, object]
+Page = tuple[Sequence[Entity], Token | None]
+"""The entities of a page and where the next page begins; None after the last page."""
+
+_SHORTEST_PAGE = 100
+"""The least entities in a page of an expected range, on average. A full page has 1,000."""
+LOOP = "ContinuationLoop"
+"""Error code of a response whose continuation token leads back to an earlier page."""
+
+
+class Pace(Protocol):
+    """Makes the further pages of queries wait for the schedule of the load."""
+
+    def walked(self, entities: int) -> None:
+        """Charge the schedule for entities that a query scanned beyond its expected number."""
+
+    def wait_page(self) -> None:
+        """Wait until the schedule allows a page that was not expected.
+
+        Raises:
+            GreenletExit: the schedule ends before.
+        """
+
+
+class Unpaced:
+    """Lets every page leave at once."""
+
+    def walked(self, entities: int) -> None:
+        """Charge nothing: there is no schedule."""
+
+    def wait_page(self) -> None:
+        """Return at once."""
+
+
+UNPACED = Unpaced()
+
+
+def drain(
+    attempts: OperationAttempts,
+    send: Callable[[Token | None, int], tuple[Outcome, object]],
+    pace: Pace,
+    *,
+    keep: bool,
+) -> tuple[Outcome, list[Entity], int, bool]:
+    """Read all pages of a query.
+
+    Pages within the number of entities that the query was expected to scan leave at once, as those
+    of an application do, and so does one further page, which is often empty. Every other page
+    waits for the schedule. So do pages that are too many for the expected number, however few
+    entities they hold: each of them counts as at least one entity.
+
+    Args:
+        attempts: The attempts of the query; those of a page are reported before the next page.
+        send: Sends the request for the page that begins at a token, with its retries. The second
+            argument is the number of entities that earlier pages returned.
+        pace: Delays unexpected pages.
+        keep: Whether to keep the entities.
+
+    Returns:
+        Outcome, kept entities, number of returned entities, and whether the query was read to its
+        end. A query that runs out of budget between two pages is a success.
+
+    Raises:
+        BudgetSpent: the budget was used up before the first page; nothing was sent.
+        GreenletExit: the schedule ended before a page could leave.
+    """
+    query = attempts.operation
+    found: list[Entity] = []
+    returned = pages = 0
+    charged = query.entities_asked
+    # Pages that are not counted: those of the expected range, and one behind it.
+    uncounted = charged // _SHORTEST_PAGE + 2 - charged
+    token: Token | None = None
+    # An earlier token, replaced at every power of two: any loop comes back to it (Brent).
+    marked, mark_again = token, 1
+    while True:
+        try:
+            outcome, value = send(token, returned)
+        except BudgetSpent:
+            if not pages:
+                raise
+            outcome, whole = Outcome.SUCCESS, False
+            break
+        if outcome is not Outcome.SUCCESS:
+            whole = False
+            break
+        entities, token = cast(Page, value)
+        returned += len(entities)
+        pages += 1
+        if keep:
+            found += entities
+        whole = token is None or (query.top is not None and returned >= query.top)
+        if whole:
+            break
+        if token == marked:
+            attempts.attempts[-1] = dataclasses.replace(
+                attempts.attempts[-1],
+                error_code=LOOP,
+                message="the continuation token leads back to an earlier page",
+            )
+            outcome = Outcome.UNEXPECTED
+            break
+        if pages == mark_again:
+            marked, mark_again = token, 2 * mark_again
+        attempts.report()
+        used = max(returned, pages - uncounted)
+        if used > charged:
+            pace.walked(used - charged)
+            charged = used
+            pace.wait_page()
+    if (used := max(returned, pages - uncounted)) > charged:
+        pace.walked(used - charged)
+    return outcome, found, returned, whole

@@ -1,0 +1,1 @@
+"""The table service's protocol: EDM types, OData filters, multipart, errors."""

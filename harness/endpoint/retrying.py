@@ -1,0 +1,178 @@
+"""The retry loop that the harness's own sessions share: retries, pages, budget, read-back.
+
+A session says how one request is sent. This loop says whether and when another one follows.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Callable
+from typing import cast
+
+from harness.endpoint.attempts import OperationAttempts
+from harness.endpoint.http.channel import Channel
+from harness.endpoint.http.exchange import Exchange
+from harness.endpoint.paging import Entity, Page, drain
+from harness.endpoint.protocol.odata import Token
+from harness.endpoint.read_back import applied, in_order_of_evidence
+from harness.endpoint.sessions.session import SessionOptions
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import SUCCESS, Outcome, Result, classify
+from harness.workload.budget import BudgetSpent
+from harness.workload.retry import next_delay_s
+
+_QUERY = Kind.QUERY
+_AMBIGUOUS = Outcome.AMBIGUOUS
+
+
+class RetryingSession(abc.ABC):
+    """A `harness.endpoint.sessions.session.TableSession` around a way to send one request.
+
+    Args:
+        options: The options of the session.
+
+    Raises:
+        SetupError: an environment variable names certificates that cannot be loaded.
+    """
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._run_id = options.run_id
+        self._retry = options.retry
+        self._longest_wait_s = options.longest_wait_s
+        self._on_attempt = options.on_attempt
+        self._pace = options.pace
+        self._clock = options.clock
+        self._rng = options.rng
+        self._sleep = options.sleep
+        self._number = itertools.count().__next__
+        self._channel = Channel(
+            url=options.endpoint.url,
+            connections=options.connections,
+            connect_timeout_s=options.connect_timeout_s,
+            read_timeout_s=options.read_timeout_s,
+            clock=options.clock,
+            budget=options.budget,
+        )
+
+    @property
+    def connections_in_use(self) -> int:
+        return self._channel.connections_in_use
+
+    def close(self) -> None:
+        self._channel.close()
+
+    @abc.abstractmethod
+    def _send(self, operation: Operation, exchange: Exchange) -> object:
+        """Send one request of an operation that is not a query.
+
+        Fills in ``exchange``, also where this raises. A refusal need not be raised.
+
+        Returns:
+            The entity that a point query read, else None.
+        """
+
+    @abc.abstractmethod
+    def _page(self, query: Operation, token: Token | None, found: int, exchange: Exchange) -> Page:
+        """Send the request for one page of a query.
+
+        Args:
+            query: The query.
+            token: Where the page begins; None is the first page.
+            found: Entities that earlier pages returned.
+            exchange: Filled in, also where this raises. A refusal need not be raised.
+        """
+
+    def execute(
+        self, operation: Operation, due_s: float | None = None, *, keep: bool = True
+    ) -> Result:
+        attempts = OperationAttempts(operation, self._on_attempt)
+        if operation.kind is _QUERY:
+
+            def page(token: Token | None, found: int) -> tuple[Outcome, object]:
+                def call(query: Operation, exchange: Exchange) -> object:
+                    return self._page(query, token, found, exchange)
+
+                return self._attempt(attempts, operation, call)
+
+            outcome, found, returned, whole = drain(attempts, page, self._pace, keep=keep)
+            return attempts.result(outcome, found, due_s, returned, whole=whole)
+        outcome, value = self._attempt(attempts, operation, self._send)
+        if outcome is _AMBIGUOUS:
+            outcome = self._read_back(attempts)
+        return attempts.result(outcome, value, due_s)
+
+    def abandon(self) -> None:
+        self._channel.refuse()
+
+    def _attempt(
+        self,
+        made: OperationAttempts,
+        operation: Operation,
+        call: Callable[[Operation, Exchange], object],
+    ) -> tuple[Outcome, object]:
+        """Send one request, and again as long as the retry policy and the budget allow.
+
+        Adds each attempt to ``made``, and reports it where another one follows.
+
+        Raises:
+            BudgetSpent: the budget was used up before the first attempt; nothing was sent.
+        """
+        attempts = made.attempts
+        first = len(attempts)
+        outcome: Outcome | None = None
+        while True:
+            exchange = Exchange(f"{self._run_id}-{self._number():x}")
+            value, error = None, None
+            try:
+                value = call(operation, exchange)
+            except BudgetSpent:
+                if outcome is None:
+                    raise
+                return outcome, None
+            except Exception as raised:
+                # Nothing is hidden: an error of this client becomes Outcome.DEFECT, with its text.
+                error = raised
+            if exchange.sent_s is None:
+                # The request never left; the time spent on it is the generator's.
+                exchange.sent_s = exchange.done_s = self._clock()
+            last = made.add(exchange, error)
+            outcome = classify(
+                last.status,
+                last.error_code,
+                last.message,
+                last.fault,
+                operation,
+                attempts[first:-1] if len(attempts) > 1 else (),
+            )
+            if outcome is SUCCESS:
+                return outcome, value
+            delay_s = next_delay_s(self._retry, attempts[first:], self._rng, self._longest_wait_s)
+            if delay_s is None:
+                return outcome, None
+            made.report()
+            self._sleep(delay_s)
+
+    def _read_back(self, made: OperationAttempts) -> Outcome:
+        """Find out by point queries whether a write whose response was lost was applied."""
+        operation = made.operation
+        last = made.attempts[-1]
+        refused = classify(last.status, last.error_code, last.message, last.fault, operation)
+        for part in in_order_of_evidence(operation.parts or (operation,)):
+            made.report()
+            question = Operation(
+                kind=Kind.POINT_QUERY,
+                partition_key=part.partition_key,
+                row_key=part.row_key,
+                table=part.table,
+            )
+            try:
+                outcome, stored = self._attempt(made, question, self._send)
+            except BudgetSpent:
+                break
+            if outcome not in (Outcome.SUCCESS, Outcome.NOT_FOUND):
+                break
+            decided = applied(part, cast("Entity | None", stored), alone=not operation.parts)
+            if decided is not None:
+                return Outcome.SUCCESS_AFTER_AMBIGUITY if decided else refused
+        return _AMBIGUOUS

@@ -1,0 +1,1 @@
+"""The ways to send an operation; `harness.endpoint.sessions.registry` names them."""

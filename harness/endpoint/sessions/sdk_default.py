@@ -1,0 +1,285 @@
+"""The baseline session: azure-data-tables unchanged, with its attempts counted from outside.
+
+The SDK uses its own transport (``requests``), policies and retries, as in an application that just
+calls it. The client's two raw hooks show the start and the response of each attempt; the transport
+shows each fault. `SdkDefaultSession` lists what they cannot show.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from azure.core.exceptions import (
+    AzureError,
+    IncompleteReadError,
+    ServiceRequestError,
+    ServiceRequestTimeoutError,
+    ServiceResponseError,
+    ServiceResponseTimeoutError,
+)
+from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.data.tables import TableClient
+from gevent import GreenletExit
+
+from harness.endpoint.attempts import OperationAttempts
+from harness.endpoint.auth.signing import sdk_credential
+from harness.endpoint.http.exchange import UNREADABLE, Exchange, ResponseFault, ResponseHeaders
+from harness.endpoint.http.tls import trust_context
+from harness.endpoint.paging import drain
+from harness.endpoint.protocol.odata import Token
+from harness.endpoint.sessions.sdk_default_transport import (
+    REQUEST_ID,
+    ResponseTooLarge,
+    SdkDefaultTransport,
+    limit_body,
+)
+from harness.endpoint.sessions.sdk_shapes import call, read_page
+from harness.endpoint.sessions.session import SessionOptions
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Fault, Outcome, Result, classify
+from harness.workload.budget import BudgetSpent
+
+
+class _Call:
+    """The attempts that the SDK makes of one call; each is added once its response is known.
+
+    Attributes:
+        exchange: The attempt that is under way or succeeded; None where the last attempt is added.
+    """
+
+    __slots__ = ("_attempts", "_began", "exchange")
+
+    def __init__(self, attempts: OperationAttempts) -> None:
+        self._attempts = attempts
+        self._began = False
+        self.exchange: Exchange | None = None
+
+    def begin(self, exchange: Exchange) -> None:
+        self._began = True
+        self.exchange = exchange
+
+    def fail(self, now_s: float, error: Exception | None = None) -> None:
+        """Add the attempt, which was refused or has no response because of ``error``.
+
+        Whether the SDK will make another attempt is unknown, so this one is reported at once.
+        """
+        assert self.exchange is not None
+        self.exchange.done_s = now_s
+        self._add(error)
+        self._attempts.report()
+
+    def end(self, error: Exception | None, begun_s: float, now_s: float) -> None:
+        """Add the last attempt of a call that has ended; without any, add one for ``error``."""
+        if not self._began:
+            unsent = self.exchange = Exchange("")
+            unsent.sent_s, unsent.done_s = begun_s, now_s
+        if self.exchange is not None:
+            if not self.exchange.done_s:
+                self.exchange.done_s = now_s
+            self._add(error)
+
+    def _add(self, error: Exception | None) -> None:
+        exchange, self.exchange = self.exchange, None
+        assert exchange is not None
+        assert exchange.sent_s is not None
+        exchange.done_s = exchange.done_s or exchange.sent_s
+        self._attempts.add(exchange, _as_fault(error) if self._began else error)
+
+
+class SdkDefaultSession:
+    """Sends operations through azure-data-tables unchanged, with two exceptions.
+
+    Redirects are not followed, and the trusted authorities are those of every session.
+
+    The options ``retry``, ``rng``, ``connections`` and ``sleep`` are ignored: the SDK has its own
+    retry rules and waits, and its pool has no limit. The time-outs are passed on to the SDK.
+
+    What the figures of this session contain:
+
+    - Every attempt is counted. An attempt with a response has its status, code and identifiers.
+    - The latency of an attempt begins when the SDK hands it to its transport. So it includes the
+      time to connect, and the wait for one of the SDK's threads.
+    - Retries of one call have the same client request id.
+    - Every attempt is taken from the budget, which cannot stop the SDK's own retries.
+    - Bytes are those of bodies only; the SDK does not show heads.
+    - Bodies are limited as in every session. Interim responses, trailers and responses that come
+      byte by byte end when the server ends them. A long response to a transaction of many small
+      parts is parsed slowly.
+    - A write that is refused after an ambiguous attempt stays ambiguous: nothing is read back.
+    - ``Retry-After`` is honoured without a limit, as the SDK does.
+    """
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._run_id = options.run_id
+        self._budget = options.budget
+        self._clock = options.clock
+        self._numbers = itertools.count()
+        self._on_attempt = options.on_attempt
+        self._pace = options.pace
+        self._abandoned = False
+        self._calls: dict[str, _Call] = {}
+        self._table = options.table
+        self._clients: dict[str, TableClient] = {}
+        https = urlsplit(options.endpoint.url).scheme == "https"
+        self._new_client = partial(
+            TableClient,
+            options.endpoint.url,
+            credential=sdk_credential(options.endpoint.credential),
+            transport=SdkDefaultTransport(
+                self._on_fault,
+                trusting=trust_context(os.environ) if https else None,
+                connection_timeout=options.connect_timeout_s,
+                read_timeout=options.read_timeout_s,
+            ),
+            # Requests go to the endpoint and nowhere else, whatever it responds.
+            permit_redirects=False,
+            raw_request_hook=self._on_request,
+            raw_response_hook=self._on_response,
+        )
+
+    @property
+    def connections_in_use(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def _client_of(self, operation: Operation) -> TableClient:
+        client = self._clients.get(operation.table)
+        if client is None:
+            client = self._clients[operation.table] = self._new_client(
+                self._table + operation.table
+            )
+        return client
+
+    def execute(
+        self, operation: Operation, due_s: float | None = None, *, keep: bool = True
+    ) -> Result:
+        attempts = OperationAttempts(operation, self._on_attempt)
+        if operation.kind is Kind.QUERY:
+            client = self._client_of(operation)
+
+            def page(token: Token | None, found: int) -> tuple[Outcome, object]:
+                return self._call(
+                    attempts, lambda options: read_page(client, operation, token, found, options)
+                )
+
+            outcome, found, returned, whole = drain(attempts, page, self._pace, keep=keep)
+            return attempts.result(outcome, found, due_s, returned, whole=whole)
+        outcome, value = self._call(attempts, lambda options: self._send(operation, options))
+        return attempts.result(outcome, value, due_s)
+
+    def abandon(self) -> None:
+        self._abandoned = True
+
+    def _send(self, operation: Operation, options: Mapping[str, Any]) -> object:
+        value = call(self._client_of(operation), operation, options, lean=False)
+        return None if operation.kind is Kind.TRANSACTION else cast(object, value)
+
+    def _call(
+        self, attempts: OperationAttempts, function: Callable[[Mapping[str, Any]], object]
+    ) -> tuple[Outcome, object]:
+        """Call the SDK once, and add the attempts that it made.
+
+        Raises:
+            BudgetSpent: the budget was used up before the call; nothing was sent.
+        """
+        if self._budget.exhausted:
+            raise BudgetSpent("the budget of billable transactions is used up")
+        request_id = f"{self._run_id}-{next(self._numbers):x}"
+        first = len(attempts.attempts)
+        watched = self._calls[request_id] = _Call(attempts)
+        begun_s = self._clock()
+        value, error = None, None
+        try:
+            value = function({"request_id": request_id, "hooks": {"response": limit_body}})
+        except Exception as raised:
+            # Nothing is hidden: an error of this client becomes Outcome.DEFECT, with its text.
+            error = raised
+        finally:
+            del self._calls[request_id]
+        watched.end(error, begun_s, self._clock())
+        last = attempts.attempts[-1]
+        outcome = classify(
+            last.status,
+            last.error_code,
+            last.message,
+            last.fault,
+            attempts.operation,
+            attempts.attempts[first:-1],
+        )
+        return outcome, value if outcome is Outcome.SUCCESS else None
+
+    def _on_request(self, request: PipelineRequest[Any]) -> None:
+        call = self._calls.get(request.http_request.headers.get(REQUEST_ID, ""))
+        if call is None:
+            return
+        if self._abandoned:
+            raise GreenletExit
+        if not self._budget.take():
+            # The SDK's own retries cannot be held back.
+            self._budget.overdraw()
+        exchange = Exchange(request.http_request.headers[REQUEST_ID])
+        exchange.sent_s = self._clock()
+        exchange.bytes_sent = len(request.http_request.content or b"")
+        call.begin(exchange)
+
+    def _on_fault(self, request_id: str, error: AzureError) -> None:
+        call = self._calls.get(request_id)
+        if call is not None and call.exchange is not None:
+            call.fail(self._clock(), error)
+
+    def _on_response(self, response: PipelineResponse[Any, Any]) -> None:
+        call = self._calls.get(response.http_request.headers.get(REQUEST_ID, ""))
+        if call is None or call.exchange is None:
+            return
+        exchange = call.exchange
+        exchange.done_s = self._clock()
+        received = response.http_response
+        exchange.status = received.status_code
+        exchange.headers = ResponseHeaders()
+        for name, value in received.headers.items():
+            exchange.headers.add(name, value)
+        exchange.body = received.read()
+        exchange.bytes_received = len(exchange.body)
+        if exchange.status >= 300:
+            call.fail(exchange.done_s)
+
+
+def _as_fault(error: Exception | None) -> Exception | None:
+    """What was raised after the SDK's transport had a request, as an error with a fault.
+
+    Such an error is about the connection or the response, not a defect of this client.
+    """
+    fault = None
+    if isinstance(getattr(error, "inner_exception", error), ResponseTooLarge):
+        fault = Fault.TOO_LARGE
+    elif isinstance(error, AzureError):
+        fault = _fault_of(error)
+    elif isinstance(error, OSError):
+        fault = Fault.RESET
+    elif isinstance(error, UNREADABLE):
+        fault = Fault.BAD_ANSWER
+    return error if fault is None else ResponseFault(fault, f"{type(error).__name__}: {error}")
+
+
+def _fault_of(error: AzureError) -> Fault | None:
+    text = str(error)
+    if isinstance(error, ServiceRequestTimeoutError):
+        return Fault.CONNECT_TIMEOUT
+    if isinstance(error, ServiceRequestError):
+        # The class that requests has for it does not survive the SDK's wrapping.
+        return Fault.TLS if "SSLError" in text or "CERTIFICATE_VERIFY" in text else Fault.REFUSED
+    if isinstance(error, ServiceResponseTimeoutError):
+        return Fault.READ_TIMEOUT
+    if isinstance(error, IncompleteReadError):
+        return Fault.RESET
+    if isinstance(error, ServiceResponseError):
+        return Fault.BAD_ANSWER if "BadStatusLine" in text else Fault.RESET
+    return None

@@ -1,0 +1,1 @@
+"""Acknowledged writes compared with what is stored after the run."""

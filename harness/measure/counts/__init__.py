@@ -1,0 +1,1 @@
+"""What is counted: ledger, tallies, histograms, heavy hitters, snapshots."""

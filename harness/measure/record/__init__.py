@@ -1,0 +1,1 @@
+"""The record of a run: versioned JSON, and how it is built."""

@@ -1,0 +1,1 @@
+"""What the counts mean: evidence, bottleneck, verdict, advice, pass conditions."""

@@ -1,0 +1,115 @@
+"""TOML files that users write: read within bounds, with every mistake in plain words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import SetupError, cut, echoed
+
+MOST_DEPTH = 20
+"""Tables and lists in each other."""
+_MOST_INT = 2**63
+"""TOML promises no whole number beyond 64 bits."""
+_MOST_LISTED = 20
+
+
+def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
+    """The text and the content of a file.
+
+    Args:
+        path: The file.
+        what: What the file is, such as ``profile``; messages begin with it.
+
+    Raises:
+        SetupError: the file cannot be read, or is not valid TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, read_toml(text)
+    except OSError as error:
+        raise SetupError(
+            f"{what} {cut(str(path))} cannot be read: {error.strerror or error}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SetupError(f"{what} {path.name}: the file is not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SetupError(f"{what} {path.name}: invalid TOML: {cut(str(error))}") from error
+    except ValueError as error:
+        raise SetupError(f"{what} {path.name}: {error}") from error
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The content of ``text``.
+
+    Raises:
+        tomllib.TOMLDecodeError: ``text`` is not valid TOML; the message names line and column.
+        ValueError: a value is nested too deeply, or a whole number is too large.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise too_deep() from None
+    except ValueError:
+        # Python reads whole numbers of up to 4,300 digits.
+        raise _too_large() from None
+    _require_bounds(content, 0)
+    return content
+
+
+def _require_bounds(value: Any, depth: int) -> None:
+    if depth > MOST_DEPTH:
+        raise too_deep()
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _require_bounds(part, depth + 1)
+    elif isinstance(value, int) and not -_MOST_INT <= value < _MOST_INT:
+        raise _too_large()
+
+
+def too_deep() -> ValueError:
+    """The error about a value that is nested too deeply."""
+    return ValueError(f"values are nested more than {MOST_DEPTH} levels deep")
+
+
+def _too_large() -> ValueError:
+    return ValueError("a whole number has more than 64 bits")
+
+
+def with_tuples(value: Any) -> Any:
+    """``value`` with tuples in place of TOML's arrays, as strict and frozen settings take them."""
+    if isinstance(value, dict):
+        return {key: with_tuples(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(with_tuples(item) for item in value)
+    return value
+
+
+def mistake(item: Mapping[str, Any]) -> str:
+    """One entry of the list of errors that a pydantic ``ValidationError`` holds, with its place."""
+    place = cut(".".join(str(part) for part in item["loc"]))
+    # TOML has no tuples.
+    message = item["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+    if item["type"] == "extra_forbidden":
+        message = "there is no such setting"
+    elif item["type"] == "missing":
+        message = "is missing"
+    elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
+        message = f"should be a list: [[{place}]] in place of [{place}]"
+    elif place and not isinstance(item["input"], dict):
+        message = f"{message} (it is {echoed(item['input'])})"
+    return f"{place}: {message}" if place else message
+
+
+def mistakes_error(file: str, mistakes: Iterable[str]) -> SetupError:
+    """The error that lists all mistakes of a file, such as ``profile mine.toml``."""
+    lines = list(mistakes)
+    count = "1 mistake" if len(lines) == 1 else f"{len(lines):,} mistakes"
+    listed = "\n".join(f"  {line}" for line in lines[:_MOST_LISTED])
+    if len(lines) > _MOST_LISTED:
+        listed += f"\n  and {len(lines) - _MOST_LISTED:,} more"
+    return SetupError(f"{file}: {count}:\n{listed}")

@@ -1,0 +1,167 @@
+"""The options that the harness adds to a run, in groups, as the help shows them.
+
+They are declared once, for Locust's command line and for the help of ``harness run``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, get_args
+
+from harness.profile.settings.load_settings import Session
+
+_SESSION_KINDS = get_args(Session.model_fields["kind"].annotation)
+_SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str = "{}") -> None:
+    """Add the options to ``parser``.
+
+    What is added to a group is not shown in Locust's web form.
+
+    Args:
+        parser: Locust's parser, or that of ``harness run``.
+        locust: Whether it is Locust's, which takes defaults from environment variables too.
+        title: Format of the title of a group.
+    """
+
+    def variable(name: str) -> dict[str, Any]:
+        return {"env_var": name} if locust else {}
+
+    group = parser.add_argument_group(
+        title.format("what is sent"),
+        "--profile NAME|FILE chooses the profile. The number of users (-u), the spawn rate (-r) "
+        "and the run time (-t) come from the profile unless they are given here. -t is the time "
+        "under load; for a search it is the time limit. Profiles with stages set their own time "
+        "and refuse -t.",
+    )
+    group.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="PATH=VALUE",
+        action="append",
+        default=[],
+        help="Override one value of the profile, such as load.users=20. Can be repeated.",
+    )
+    group.add_argument(
+        "--session",
+        choices=_SESSION_KINDS,
+        default=None,
+        help="HTTP client. sdk: azure-data-tables on a fast transport, with every retry visible. "
+        "wire: the same requests built without the SDK, several times faster on one core. "
+        "sdk-default: azure-data-tables as an application uses it. Default: the profile's.",
+    )
+    group.add_argument(
+        "--repeat",
+        type=int,
+        metavar="N",
+        default=1,
+        help="Run the profile N times in a row, each with its own table, and keep all runs in one "
+        "folder for `harness compare`. Headless only. Default: %(default)s.",
+    )
+
+    group = parser.add_argument_group(
+        title.format("endpoint"),
+        "-H URL is the endpoint. Without it the run starts an embedded Azurite, whatever "
+        "credentials are set. Credentials come from the environment only: "
+        "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or "
+        "AZURE_STORAGE_SAS_TOKEN.",
+    )
+    group.add_argument(
+        "--remote-ok",
+        metavar="ACCOUNT",
+        default=None,
+        help="Confirm that ACCOUNT, the account in the host name, may be loaded and billed. "
+        "Required for every host that is not this machine.",
+    )
+    group.add_argument(
+        "--table",
+        metavar="NAME",
+        default=None,
+        help="Use this existing, empty table and delete only the run's own entities at the end. "
+        "Default: the run creates a table and deletes it.",
+    )
+    group.add_argument(
+        "--throttling",
+        metavar="NAME|FILE",
+        default=None,
+        help="Put a gateway before the embedded Azurite that throttles by these limits: "
+        "published, demo, or a file. Default: no throttling.",
+    )
+
+    group = parser.add_argument_group(title.format("output"))
+    group.add_argument(
+        "--out",
+        metavar="DIR",
+        default="out",
+        help="Folder for the results; each run gets its own folder in it. Default: %(default)s.",
+    )
+    group.add_argument(
+        "--redact-keys",
+        action="store_true",
+        help="Replace PartitionKeys, which can be personal data, by aliases in all output. "
+        "Aliases differ from run to run unless STRESS_REDACT_SECRET in the environment holds a "
+        "secret.",
+    )
+    group.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        default=9646,
+        help="Port for Prometheus metrics; 0 turns them off. Default: %(default)s.",
+    )
+    group.add_argument(
+        "--metrics-host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="Address on which metrics are served. Default: %(default)s.",
+    )
+    group.add_argument(
+        "--metrics-linger",
+        type=float,
+        metavar="SECONDS",
+        default=0.0,
+        help="Keep serving metrics for this time after a headless run, so that Prometheus scrapes "
+        "the last state. Default: %(default)s.",
+    )
+    group.add_argument(
+        "--metrics-push",
+        metavar="URL",
+        default=None,
+        help="Push the last state to this Prometheus Pushgateway when the run ends.",
+    )
+
+    group = parser.add_argument_group(title.format("web UI and workers"))
+    group.add_argument(
+        "--web-allowed-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="Accept requests to the web UI under this host name too, for example behind a reverse "
+        "proxy. Several names are separated by commas; can be repeated. The address of "
+        "--web-host, localhost and loopback addresses are always accepted; with --web-host "
+        "0.0.0.0 every IP address is.",
+        **variable("LOCUST_WEB_ALLOWED_HOST"),
+    )
+    group.add_argument(
+        "--swarm",
+        metavar="NAME",
+        type=swarm_name,
+        default=None,
+        help="Accept only workers that were started with the same name (environment: "
+        "STRESS_SWARM). Default: none; with --processes a random name, so that no other worker "
+        "can join.",
+        **variable("STRESS_SWARM"),
+    )
+
+
+def swarm_name(text: str) -> str:
+    """Validate the value of ``--swarm``.
+
+    Raises:
+        argparse.ArgumentTypeError: the name is invalid.
+    """
+    if _SWARM_NAME.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, dots, - or _")
+    return text

@@ -1,0 +1,1 @@
+"""What a profile stands for: workload, pacer, conditions, plan."""

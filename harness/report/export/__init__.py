@@ -1,0 +1,1 @@
+"""The record of a run as files: Markdown, JUnit, CSV, HdrHistogram log."""

@@ -1,0 +1,209 @@
+"""``summary.md``: the summary of a run for the page of a CI job, in GitHub flavoured Markdown.
+
+The most important comes first: wrong figures, the verdict, advice, and evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.measure.figures import percent
+from harness.measure.record.record import PartitionPart, RunRecord
+from harness.report.columns import (
+    OPERATION_COLUMNS,
+    PARTITION_COLUMNS,
+    POINTER_COLUMNS,
+    RESPONSE_COLUMNS,
+    SCAN_COLUMNS,
+    STEP_COLUMNS,
+    Column,
+    Output,
+    Row,
+    all_operations,
+    columns_of,
+    flat_headings,
+    referred,
+    response_counts,
+    scanning,
+)
+from harness.report.export.gfm import code, table, text
+from harness.report.names import partition_name, shortened
+from harness.report.predicted_shares import predicted_shares
+from harness.report.sentences import (
+    OTHERS,
+    RELY_NOT,
+    account_rows,
+    advised,
+    alarms,
+    attempts_words,
+    audit_examples,
+    audited,
+    cost,
+    found,
+    latency_note,
+    limited_by,
+    measured,
+    partition_notes,
+    result_words,
+    setup,
+    step_result,
+    throttling,
+)
+from harness.report.terminal.drawing import FULL
+from harness.report.terminal.tables import MOST_PARTITIONS
+
+_NAME_WIDTH = 60
+_SIGNS = {True: "✅ yes", False: "❌ **no**", None: "❔ not known"}
+
+
+def markdown(record: RunRecord) -> str:
+    """The content of the file; it ends in a line break and can be appended to other text."""
+    advice = (f"{sentence} ({source})" for sentence, source in map(advised, record.verdict.advice))
+    sections = (
+        _head(record),
+        _bullets("What the documents advise", advice),
+        _bullets("Why", record.verdict.evidence),
+        _setup(record),
+        _search(record),
+        _partitions(record),
+        _bullets(
+            "Predicted and measured share of the load",
+            (share.sentence for share in predicted_shares(record)),
+        ),
+        _account(record),
+        _operations(record),
+        _table("Scans", ["query"], SCAN_COLUMNS, [((code(q.kind),), q) for q in scanning(record)]),
+        _attempts(record),
+        _facts("Throttling", throttling(record)),
+        _index_tables(record),
+        _audit(record),
+        _conditions(record),
+        _facts(f"Generator and cost (exit code {record.exit_code})", cost(record)),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _table(
+    title: str,
+    names: Sequence[str],
+    columns: Sequence[Column[Row]],
+    rows: Sequence[tuple[Sequence[str], Row]],
+) -> list[str]:
+    """A table under its title, ``names`` before the columns; empty without rows.
+
+    The names of the rows are Markdown already.
+    """
+    cells = [[*named, *(text(column.text(row)) for column in columns)] for named, row in rows]
+    headings = [*names, *flat_headings(columns)]
+    return [f"### {title}", "", *table(headings, cells, left=len(names))] if cells else []
+
+
+def _head(record: RunRecord) -> list[str]:
+    name = str(record.profile.get("name", "run"))
+    lines = [f"## {text(result_words(record).capitalize())}: {text(name)}", ""]
+    if found := alarms(record):
+        lines += ["> [!CAUTION]", f"> **{RELY_NOT}.**"]
+        lines += [f"> {text(sentence.strip())}<br>" for sentence in found]
+        lines.append("")
+    lines.append(f"**{text(record.verdict.sentence)}**")
+    limit = limited_by(record)
+    if limit is not None:
+        lines += ["", f"Limited by {limit}."]
+    return lines
+
+
+def _bullets(title: str, sentences: Iterable[str]) -> list[str]:
+    """Sentences under their title; empty without sentences."""
+    lines = [f"- {text(sentence)}" for sentence in sentences]
+    return [f"### {title}", "", *lines] if lines else []
+
+
+def _facts(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Names and texts under their title; empty without rows."""
+    cells = [(name, text(fact)) for name, fact in rows]
+    return [f"### {title}", "", *table(("", ""), cells, left=2)] if cells else []
+
+
+def _search(record: RunRecord) -> list[str]:
+    part = record.search
+    if part is None:
+        return []
+    rows = [
+        ((str(place), text(step_result(step.failed, confirming=step.confirming))), step)
+        for place, step in enumerate(part.steps, 1)
+    ]
+    lines = _table("Search", ["step", "result"], STEP_COLUMNS, rows) or ["### Search", ""]
+    return [*lines[:2], text(found(part)), "", *lines[2:]]
+
+
+def _setup(record: RunRecord) -> list[str]:
+    lines = []
+    if question := record.profile.get("question"):
+        lines += [text(str(question)), ""]
+    rows = [(name, text(fact)) for name, fact in setup(record)]
+    return [*lines, *table(("", ""), rows, left=2)]
+
+
+def _partitions(record: RunRecord) -> list[str]:
+    columns = columns_of(record, PARTITION_COLUMNS, Output.MARKDOWN)
+    shown, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
+    rows = [[_name(part), *(column.text(part) for column in columns)] for part in shown]
+    if more:
+        rows.append([f"and {len(more):,} more", *(column.total(more) for column in columns)])
+    if (folded := record.partitions_folded) is not None:
+        rows.append([OTHERS, *(column.text(folded) for column in columns)])
+    notes = [line for note in partition_notes(record, FULL.ellipsis) for line in ("", text(note))]
+    title = "Partitions" if len(record.partitions) == 1 else "Partitions, hottest first"
+    headings = ["partition", *flat_headings(columns)]
+    return [f"### {title}", "", *table(headings, rows), *notes]
+
+
+def _name(part: PartitionPart) -> str:
+    name = shortened(partition_name(part.key), _NAME_WIDTH, FULL.ellipsis)
+    return code(name) + ("" if part.exact else " \\~")
+
+
+def _account(record: RunRecord) -> list[str]:
+    rows = [
+        (
+            row.name.strip(),
+            row.rate,
+            text(row.target if row.share is None else f"{percent(row.share)} {row.target}"),
+        )
+        for row in account_rows(record)
+    ]
+    return ["### Account", "", *table(("", "per second", "of the target"), rows)]
+
+
+def _operations(record: RunRecord) -> list[str]:
+    columns = columns_of(record, OPERATION_COLUMNS, Output.MARKDOWN)
+    rows = [((code(part.kind),), part) for part in record.operations]
+    if len(rows) > 1:
+        rows.append((("all",), all_operations(record)))
+    table_lines = _table("Operations", ["operation"], columns, rows)
+    return [*table_lines, "", latency_note(record)] if table_lines else []
+
+
+def _attempts(record: RunRecord) -> list[str]:
+    rows = [((text(row.name),), row) for row in response_counts(record)]
+    lines = _table("Attempts", ["response"], RESPONSE_COLUMNS, rows) or ["### Attempts", ""]
+    sentences = (line for words in attempts_words(record) for line in (text(words), ""))
+    return [*lines[:2], *sentences, *lines[2:]]
+
+
+def _index_tables(record: RunRecord) -> list[str]:
+    rows = [((code(part.table), text(referred(part))), part) for part in record.pointers]
+    return _table("Index tables", ["index table", "refers to"], POINTER_COLUMNS, rows)
+
+
+def _audit(record: RunRecord) -> list[str]:
+    part = record.audit
+    return [] if part is None else _facts("Audit", [*audited(part), *audit_examples(part)])
+
+
+def _conditions(record: RunRecord) -> list[str]:
+    rows = [
+        (_SIGNS[part.passed], code(part.text), text(measured(part))) for part in record.conditions
+    ]
+    headers = ("holds", "condition", "value")
+    return ["### Conditions", "", *table(headers, rows, left=3)] if rows else []

@@ -1,0 +1,198 @@
+"""The lines that a run prints while it is in progress, in the order in which they appear."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from harness.measure.counts.generator import BUSY_PERCENT
+from harness.measure.figures import counted, duration, milliseconds, number, percent
+from harness.measure.record.findings import AuditPart
+from harness.profile.checks.checklist import Finding, of_severity
+from harness.profile.checks.practice import Severity
+from harness.report.names import partition_name, shortened
+from harness.report.sentences import step_result
+from harness.report.terminal.drawing import FULL, PLAIN, bar
+from harness.workload.load.search import Step, TakenStep
+
+_STEPS = (
+    "Create a test table",
+    "Load it with entities of the targeted PartitionKey",
+    "Simulate peak load",
+    "Examine the throughput",
+)
+_BAR_WIDTH = 20
+_KEY_WIDTH = 12
+PROGRESS_WIDTH = 79
+_SILENT_S = 5.0
+_MOST_NAMED = 4
+
+
+def step(number_of: int, detail: str = "") -> str:
+    """The heading of a step of the documented stress-test procedure, 1 to 4."""
+    line = f"[{number_of}/{len(_STEPS)}] {_STEPS[number_of - 1]}"
+    return f"{line}: {detail}" if detail else line
+
+
+def opening_line(name: str, findings: Sequence[Finding]) -> str:
+    """The practices that the profile of a run violates, in one line."""
+    violated = [one.practice.name for one in of_severity(findings, Severity.OFFENDS)]
+    considered = len(of_severity(findings, Severity.CONSIDER))
+    what = f"none of {counted(len(findings), 'practice')} violated"
+    if violated:
+        what = (
+            f"{len(violated)} of {counted(len(findings), 'practice')} violated: "
+            f"{', '.join(violated[:_MOST_NAMED])}"
+        )
+        if (more := len(violated) - _MOST_NAMED) > 0:
+            what += f" and {more} more"
+    return f"check: {what}; {considered} to consider. Details: harness check {name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """The state of a run: figures of the last few seconds, unless said otherwise.
+
+    Attributes:
+        elapsed_s: Seconds since the load began.
+        step: Number of the step of a search; None outside a search.
+        achieved_per_s: Entities/s that succeeded.
+        wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
+        hottest: The partition with the highest rate; None before the first operation.
+        hottest_per_s: Entities/s of the hottest partition.
+        target_per_s: Target of one partition; None where the endpoint has none.
+        throttled_ratio: Throttled attempts / all attempts.
+        service_p99_s: 99th percentile of service latency; None before the first operation ended.
+        response_p99_s: 99th percentile of response latency; None in a closed loop.
+        waiting: Operations that are due and not sent; None in a closed loop.
+        dropped: Operations dropped unsent since the load began.
+        in_flight: Operations without an answer yet.
+        users: Running users.
+        workers: Processes that generate load.
+        cpu_percent: CPU of the busiest worker in its last second, in percent of one core.
+    """
+
+    elapsed_s: float
+    step: int | None
+    achieved_per_s: float
+    wanted_per_s: float | None
+    hottest: str | None
+    hottest_per_s: float
+    target_per_s: float | None
+    throttled_ratio: float
+    service_p99_s: float | None
+    response_p99_s: float | None
+    waiting: int | None
+    dropped: int
+    in_flight: int
+    users: int
+    workers: int
+    cpu_percent: float
+
+
+def live_line(live: Live, *, ascii_only: bool = False) -> str:
+    """The state of a run in one line of about 110 characters.
+
+    The CPU is shown only where it limits the generator.
+
+    Args:
+        live: The state.
+        ascii_only: Whether only ASCII can be shown.
+    """
+    at_step = "" if live.step is None else f"step {live.step}: "
+    wanted = "" if live.wanted_per_s is None else f" of {number(live.wanted_per_s)}"
+    parts = [
+        f"{duration(live.elapsed_s):>5}",
+        f"{at_step}{number(live.achieved_per_s)}{wanted} entities/s",
+    ]
+    if live.hottest is not None:
+        ellipsis = (PLAIN if ascii_only else FULL).ellipsis
+        name = shortened(partition_name(live.hottest, ascii_only), _KEY_WIDTH, ellipsis)
+        if live.target_per_s is None:
+            parts.append(f"{name} {number(live.hottest_per_s)}/s")
+        else:
+            parts.append(f"{name} {percent(live.hottest_per_s / live.target_per_s)} of target")
+    parts.append(f"throttled {percent(live.throttled_ratio)}")
+    if live.service_p99_s is not None:
+        response = live.response_p99_s
+        more = "" if response is None else f", response {milliseconds(response * 1000)}"
+        parts.append(f"p99 {milliseconds(live.service_p99_s * 1000)}{more} ms")
+    if live.waiting is None:
+        parts.append(f"{live.in_flight:,} in flight of {counted(live.users, 'user')}")
+    else:
+        dropped = f", {live.dropped:,} dropped" if live.dropped else ""
+        parts.append(f"{live.waiting:,} waiting{dropped}")
+    busy = live.cpu_percent >= BUSY_PERCENT
+    cpu = f", CPU {live.cpu_percent:.0f}%" if busy else ""
+    parts.append(f"{counted(live.workers, 'worker')}{cpu}")
+    return " | ".join(parts)
+
+
+def progress_line(
+    done: int, total: int, elapsed_s: float, silent_s: float = 0.0, *, ascii_only: bool = False
+) -> str:
+    """The progress of loading: a bar, the rate and the time left, always ``PROGRESS_WIDTH`` wide.
+
+    Args:
+        done: Loaded entities.
+        total: Entities to load.
+        elapsed_s: Seconds since loading began.
+        silent_s: Seconds since the last answer of the endpoint.
+        ascii_only: Whether only ASCII can be shown.
+    """
+    share = done / total if total else 1.0
+    rate = done / elapsed_s if elapsed_s > 0 else 0.0
+    if done >= total:
+        left = f"done in {duration(elapsed_s)}"
+    elif silent_s >= _SILENT_S:
+        left = f"no answer for {duration(silent_s)}"
+    elif rate > 0:
+        left = f"{duration((total - done) / rate)} left"
+    else:
+        left = ""
+    drawn = bar(share, _BAR_WIDTH, PLAIN if ascii_only else FULL)
+    line = f"      {drawn} {int(share * 100):3d}%  {done:,} of {total:,}  {rate:,.0f}/s  "
+    return (line + left).ljust(PROGRESS_WIDTH)[:PROGRESS_WIDTH]
+
+
+def step_begins(place: int, step: Step) -> str:
+    """The first line of the ``place``-th step of a search."""
+    confirming = ", to confirm the rate" if step.confirming else ""
+    return (
+        f"step {place}: {number(step.rate_per_s)} entities/s, {step.settle_s:g} s to settle, then "
+        f"measured for {step.hold_s:g} s{confirming}"
+    )
+
+
+def step_taken(place: int, taken: TakenStep) -> str:
+    """The result of the ``place``-th step of a search."""
+    outcome, failed = taken.outcome, taken.failed
+    result = step_result(failed, confirming=taken.step.confirming)
+    p99 = "n/a" if outcome.p99_ms is None else f"{milliseconds(outcome.p99_ms)} ms"
+    return (
+        f"step {place}: {'' if failed is None else 'failed, '}{result}: "
+        f"{number(outcome.achieved_per_s)} of {number(outcome.wanted_per_s)} entities/s, "
+        f"{percent(outcome.throttled_ratio)} throttled, p99 {p99}, "
+        f"{counted(outcome.billable_transactions, 'billable transaction')}"
+    )
+
+
+def audit_begins(rows: int, written: int, *, exact: bool) -> str:
+    """How many rows an audit checks, of how many that the load wrote."""
+    if rows == written and exact:
+        return f"Audit: checking {counted(rows, 'row')} that the load wrote"
+    of = f"the {written:,}" if exact else f"about {written:,}"
+    return f"Audit: checking {counted(rows, 'row')}, a sample of {of} that the load wrote"
+
+
+def audit_goes_on(rows: int, total: int, lost: int) -> str:
+    """How far an audit has come."""
+    return f"Audit: {rows:,} of {counted(total, 'row')} checked, {counted(lost, 'lost write')}"
+
+
+def audit_ends(part: AuditPart, seconds: float) -> str:
+    """The result of an audit."""
+    line = f"Audit: {counted(part.rows, 'row')} checked in {duration(seconds)}"
+    if part.rows:
+        line += f", {counted(part.lost, 'lost write')}"
+    return line + (f"; cut short: {part.cut_short}" if part.cut_short else "")

@@ -1,0 +1,140 @@
+"""The rows of the tab "Partitions" of Locust's web UI, a table that any column can sort.
+
+The tab shows one table of plain text: the verdict and the account are rows above the partitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from harness.measure.figures import number, percent
+from harness.measure.record.record import PartitionPart, RunRecord
+from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_by_status
+from harness.report.names import partition_name, shortened
+from harness.report.sentences import OTHERS, limited_by, result_words
+from harness.report.terminal.drawing import FULL, bar
+
+Row = dict[str, str | float]
+
+COLUMNS = {
+    "partition": "Partition",
+    **dict(column.tab for column in PARTITION_COLUMNS if column.tab is not None),
+}
+"""Keys of a row, and their headings."""
+
+_BAR = dataclasses.replace(FULL, eighths="█")
+"""Whole cells: a page's letters have many widths, and parts of a cell would tear the bar apart."""
+_BAR_WIDTH = 10
+_NAME_WIDTH = 80
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def row_of_text(text: str) -> Row:
+    """A row that holds a sentence and no figures."""
+    return {**dict.fromkeys(COLUMNS, ""), "partition": text}
+
+
+def rows_of(record: RunRecord, *, live: bool) -> list[Row]:
+    """The verdict, the account, and every partition in order of demand.
+
+    The row of the verdict has only its result: a sentence would fill the first column. Entities/s
+    cover the measured window, or the time under load before the window begins. Throttling rates
+    cover the time under load.
+
+    Args:
+        record: The run so far.
+        live: Whether the run is in progress.
+    """
+    series = record.series
+    seconds = series[-1].t + series[-1].width_s - series[0].t if series else 0.0
+    when = "So far" if live else "Verdict"
+    limit = limited_by(record)
+    verdict = result_words(record) + (f", limited by {limit}" if limit is not None else "")
+    rows = [
+        row_of_text(f"{when}: {verdict}"),
+        _row("The whole account", _account(record), record, seconds),
+        *(_row(_name(part), part, record, seconds) for part in in_demand(record)),
+    ]
+    folded = record.partitions_folded
+    if folded is not None:
+        name = f"{OTHERS}, beyond the {len(record.partitions):,} counted separately"
+        rows.append({**_row(name, folded, record, seconds), "of_target": ""})
+    return rows
+
+
+def in_demand(record: RunRecord) -> list[PartitionPart]:
+    """The partitions, the most accessed and the most throttled first.
+
+    The rank of a partition is the greater of its share of all entities and its share of all
+    throttled attempts.
+    """
+    throttled = {id(part): _throttled(part) for part in record.partitions}
+    entities = sum(part.entities for part in record.partitions) or 1
+    refused = sum(throttled.values()) or 1
+    return sorted(
+        record.partitions,
+        key=lambda part: -max(part.entities / entities, throttled[id(part)] / refused),
+    )
+
+
+def _account(record: RunRecord) -> PartitionPart:
+    """The account with the figures of a partition."""
+    part = record.account
+    return PartitionPart(
+        key="",
+        exact=True,
+        since=None,
+        estimate=None,
+        entities=record.counts.entities,
+        entities_per_s=part.entities_per_s,
+        target=part.target,
+        ratio=part.ratio,
+        attempts_by_status=record.attempts_by_status,
+        throttled_ratio=record.throttled_ratio,
+        service_ms=record.service_ms,
+        response_ms=record.response_ms,
+    )
+
+
+def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> Row:
+    if not record.measured_s:
+        rate = part.entities / seconds if seconds else 0.0
+        rates = part.entities_per_s.model_copy(update={"mean": rate})
+        part = part.model_copy(update={"entities_per_s": rates})
+    row: Row = {"partition": name}
+    for column in PARTITION_COLUMNS:
+        if column.tab is None:
+            continue
+        key, _ = column.tab
+        value = column.get(part)
+        if column.share:
+            row[key] = _bar(part)
+        elif column in THROTTLED:
+            row[key] = _rounded(value / seconds) if seconds else 0.0
+        else:
+            row[key] = column.absent if value is None else _rounded(value)
+    return row
+
+
+def _name(part: PartitionPart) -> str:
+    """The key; ``~`` marks one that was not counted separately from the beginning."""
+    name = shortened(partition_name(part.key), _NAME_WIDTH, FULL.ellipsis)
+    return name if part.exact else f"{name} ~"
+
+
+def _throttled(part: PartitionPart) -> int:
+    return sum(throttled_by_status((part.attempts_by_status,)).values())
+
+
+def _bar(part: PartitionPart) -> str:
+    """A bar, its percentage and the target, in one piece."""
+    if part.target is None:
+        return "no target"
+    share = part.entities_per_s.mean / part.target
+    text = f"{bar(share, _BAR_WIDTH, _BAR)} {percent(share)} of {number(part.target)}"
+    return text.replace(" ", _NO_BREAK)
+
+
+def _rounded(value: float) -> float:
+    """``value`` with as many digits as a reader needs: a number, so that the tab can sort it."""
+    return round(value) if value >= 99.95 else round(value, 1 if value >= 0.95 else 2)

@@ -1,0 +1,1 @@
+"""What the process does that leads: preparing, loading, measuring, judging, recording."""

@@ -1,0 +1,385 @@
+"""Leads a run through the stress-test procedure, in the order of the methods of `Conductor`.
+
+1. `prepare`: plan the run, check the endpoint. Nothing is changed yet.
+2. `start`, called by Locust before users are started: create and load the table (steps 1 and 2 of
+   the procedure), then let Locust start the users (step 3).
+3. `users_are_up`, called by Locust: let the load settle, then open the measured window.
+   `_measure` follows the load meanwhile, until it is over.
+4. `finish`, the one way in which every run ends (run time, Stop, Ctrl-C, SIGTERM, budget,
+   throttling of the account): pacers stop, operations in flight finish, workers send their last
+   reports, the run is judged and recorded (step 4), and what the run created is deleted.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import math
+from collections.abc import Callable
+
+import gevent
+import gevent.event
+from gevent import GreenletExit
+from locust.env import Environment
+from locust.runners import STATE_SPAWNING
+
+from harness import startup
+from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
+from harness.endpoint.clock import monotonic_utc
+from harness.endpoint.endpoint import Endpoint
+from harness.gateway.process import GatewayProcess
+from harness.measure.record.record import RunRecord
+from harness.model.errors import SetupError
+from harness.profile.build.pace import staged, window_s
+from harness.profile.checks.observed import observe
+from harness.profile.profile_loader import NamedProfile
+from harness.swarm.console import Console
+from harness.swarm.master.audit import MasterAudit
+from harness.swarm.master.console_messages import ConsoleMessages
+from harness.swarm.master.judgement import record_of
+from harness.swarm.master.load_monitor import LoadMonitor
+from harness.swarm.master.loading import LoadingFailed
+from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
+from harness.swarm.master.output_files import check_folder, write_run
+from harness.swarm.master.rehearsal import Rehearsal
+from harness.swarm.master.run_tables import RunTables
+from harness.swarm.master.sharing import GRACE_S, Sharing
+from harness.swarm.plan import OPTION, new_plan
+from harness.swarm.run_options import aliases_of
+
+_WINDOW_NOTICE_S = 0.3
+"""The measured window is announced this long before it opens, so that every worker knows it."""
+_EXIT_HARNESS_FAILED = 4
+
+
+class Conductor:
+    """Leads the runs of one Locust process, one at a time.
+
+    Args:
+        environment: Locust's.
+        endpoint: The stressed endpoint, the same for all runs.
+        embedded: True if the endpoint is the embedded Azurite.
+        gateway: The embedded gateway before it, if there is one.
+        console: Shows steps and progress.
+        leave: Called when a headless run is over, to end the process.
+
+    Attributes:
+        clock: UTC seconds, steady during a run.
+        run: The current or last run; None before the first.
+        record: The record of the last run; None until it is judged.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        endpoint: Endpoint,
+        *,
+        embedded: bool,
+        gateway: GatewayProcess | None,
+        console: Console,
+        leave: Callable[[], None],
+    ) -> None:
+        self.environment = environment
+        self.endpoint = endpoint
+        self.clock = monotonic_utc()
+        self.run: MasterRun | None = None
+        self.record: RunRecord | None = None
+        self._embedded = embedded
+        self._gateway = gateway
+        self._console = console
+        self._leave = leave
+        self._housekeeping = Housekeeping(console.waiting)
+        self._loading_over = gevent.event.Event()
+        self._hurry = gevent.event.Event()
+        self._finished = gevent.event.Event()
+
+    # What others ask about the current run.
+
+    @property
+    def busy(self) -> bool:
+        """True while a run goes on."""
+        return self.run is not None and self.run.phase not in (Phase.PREPARED, Phase.DONE)
+
+    @property
+    def unready(self) -> str | None:
+        """Why users cannot be started or changed now, or None if they can."""
+        if self._housekeeping.busy and not self.busy:
+            return "an earlier start is still checking the endpoint; wait a moment"
+        return None if self.run is None else self.run.phase.unready
+
+    @property
+    def sharing(self) -> Sharing:
+        """How the load of the current run is divided."""
+        return self._sharing
+
+    @property
+    def workers(self) -> int:
+        """Number of workers that take part."""
+        return 0 if self.run is None else len(self._sharing.workers)
+
+    def record_so_far(self, now_s: float) -> RunRecord:
+        """Judge the current run by the counts at ``now_s``, UTC."""
+        assert self.run is not None
+        return record_of(self.run, now_s, pointers=(), over=False)
+
+    # 1. Prepare.
+
+    def prepare(self, named: NamedProfile, *, session: str | None, table: str | None) -> None:
+        """Plan the next run and check that it is possible. Nothing is changed yet.
+
+        Args:
+            named: The profile.
+            session: Kind of session that sends; None takes the profile's.
+            table: Name of an existing, empty table; None creates a table for the run.
+
+        Raises:
+            SetupError: the run is not possible.
+        """
+        options = self.environment.parsed_options
+        observed = observe(named.profile)
+        plan = new_plan(
+            named,
+            dt.datetime.now(dt.UTC),
+            session=session,
+            table=table,
+            tables=observed.tables,
+            endpoint=self.endpoint,
+            embedded=self._embedded,
+        )
+        # A new clock for each run: the clock of the machine may have been set since the last one.
+        self.clock = monotonic_utc()
+        aliases = aliases_of(options)
+        run = MasterRun(plan, self.endpoint, self.clock(), aliases)
+        run.take_observed(observed)
+        rehearsal = None
+        if self._gateway is not None:
+            rehearsal = Rehearsal(self._gateway, plan.table, plan.tables, aliases or str)
+        messages = ConsoleMessages(run, self._console, rehearsal)
+        tables = RunTables(run, messages, self.clock, self._housekeeping)
+        tables.check()
+        # Last, so that a refused run leaves no folder.
+        check_folder(options.out)
+        self.run = run
+        self._messages = messages
+        self._tables = tables
+        self._sharing = Sharing(self.environment, run, self.clock)
+        self._audit = MasterAudit(self.environment, run, messages, self.clock)
+
+    def stop_preparing(self) -> None:
+        """Stop the requests of a run that is being prepared."""
+        if not self.busy:
+            self._housekeeping.end()
+
+    # 2. Load the table, then ramp the users up.
+
+    def start(self) -> None:
+        """Load the table and begin the load. Blocks until Locust may start the users.
+
+        Raises:
+            GreenletExit: the run ended before it began; Locust's greenlet must end too.
+        """
+        run = self.run
+        if run is None or run.phase is not Phase.PREPARED:
+            raise GreenletExit
+        for event in (self._finished, self._hurry, self._loading_over):
+            event.clear()
+        self.record = None
+        self._load(run)
+        self._ramp(run)
+        gevent.spawn(self._measure, run)
+
+    def _load(self, run: MasterRun) -> None:
+        """Create and load the table.
+
+        Raises:
+            GreenletExit: the table could not be loaded, or the run was stopped.
+        """
+        run.phase = Phase.LOADING
+        # So that Locust's Stop works while the table is loaded.
+        self.environment.runner.update_state(STATE_SPAWNING)
+        try:
+            self._messages.run_starts()
+            self._tables.set_up()
+        except LoadingFailed as error:
+            run.problem = str(error)
+            self._console.error(run.problem)
+            gevent.spawn(self.finish_and_leave, run, Ending(Cause.LOADING))
+            raise GreenletExit from None
+        except SetupError as error:
+            if run.phase is Phase.LOADING:
+                run.phase = Phase.ENDING
+                gevent.spawn(self.give_up, run, str(error))
+            raise GreenletExit from None
+        except HousekeepingEnded:
+            raise GreenletExit from None
+        finally:
+            self._loading_over.set()
+
+    def _ramp(self, run: MasterRun) -> None:
+        """Send the plan to the workers and divide the budget; then Locust starts the users."""
+        options = self.environment.parsed_options
+        vars(options)[OPTION] = run.plan.to_options()
+        run.epoch_s = self.clock()
+        if not staged(run.plan.profile):
+            run.origin_s = run.epoch_s
+        run.phase = Phase.RAMPING
+        workers = self._sharing.begin()
+        run.began_with = tuple(workers)
+        self._sharing.grant(self._tables.worker_budgets(max(1, len(workers)))[: len(workers)])
+        self._messages.load_begins(options.num_users)
+
+    def share_out(self) -> None:
+        """Send every worker its part of the load."""
+        if self.run is not None and self.run.phase in (Phase.RAMPING, Phase.MEASURING):
+            self._sharing.share_out()
+
+    # 3. Measure.
+
+    def users_are_up(self, user_count: int) -> None:
+        """All users were started: after the settling time the measured window opens."""
+        run = self.run
+        if run is None:
+            return
+        run.users = max(run.users, user_count)
+        if run.phase is Phase.RAMPING and run.window is None:
+            load = run.plan.profile.load
+            start = math.ceil(self.clock() + load.settle_s + _WINDOW_NOTICE_S)
+            run.window = (start, start + window_s(run.plan.profile))
+            if run.origin_s is None:
+                # Stages begin when all users are there.
+                run.origin_s = float(start)
+            self.share_out()
+
+    def _measure(self, run: MasterRun) -> None:
+        """Follow the load until it is over, and end the run."""
+        # A user that has to stop, in a stage or on another worker, finishes its operation first.
+        self.environment.stop_timeout = GRACE_S
+        # An exception must end the load too.
+        ending: Ending | None = Ending(Cause.HARNESS)
+        try:
+            ending = LoadMonitor(
+                self.environment, run, self._sharing, self._messages, self.clock
+            ).follow()
+        finally:
+            self.environment.stop_timeout = 0.0
+            if ending is not None:
+                self.finish_and_leave(run, ending)
+
+    # 4. End.
+
+    def finish(self, ending: Ending) -> None:
+        """End the run in any phase. Returns when everything is written and deleted.
+
+        Args:
+            ending: Why the run ends; the first call counts.
+        """
+        run = self.run
+        if run is None or run.phase in (Phase.PREPARED, Phase.DONE):
+            return
+        if run.phase is Phase.ENDING:
+            self._audit.hurry()
+            if not self._tables.cleaning:
+                self._housekeeping.end()
+            self._finished.wait()
+            return
+        if run.phase is Phase.LOADING:
+            self._housekeeping.end()
+        run.phase = Phase.ENDING
+        run.ending = ending
+        stopped_s = self.clock()
+        # Holds if an exception prevents the judgement or the record.
+        self.environment.process_exit_code = _EXIT_HARNESS_FAILED
+        try:
+            self._loading_over.wait()
+            if run.epoch_s:
+                # Else no worker knows the run.
+                self._sharing.collect(stopped_s, self._hurry)
+            self._examine(run, stopped_s)
+        finally:
+            try:
+                self._tables.clean_up(hurry=self._hurry.is_set())
+            finally:
+                # Others wait for the end without a timeout.
+                run.phase = Phase.DONE
+                self._finished.set()
+
+    def _examine(self, run: MasterRun, stopped_s: float) -> None:
+        """Judge the run, write the record, delete the tables, and show the result."""
+        options = self.environment.parsed_options
+        self._messages.load_ends()
+        self._audit.hold(self._hurry)
+        follow = run.epoch_s and not self._hurry.is_set()
+        pointers = self._tables.pointers() if follow else ()
+        record = record_of(run, stopped_s, pointers=pointers, over=True)
+
+        def clean_up() -> None:
+            # From here on the process exits as its record says, even after an exception.
+            self.environment.process_exit_code = record.exit_code
+            self._tables.clean_up(hurry=self._hurry.is_set())
+
+        self.record, path = write_run(run, record, options.out, clean_up, self._console.error)
+        self.environment.process_exit_code = self.record.exit_code
+        self._messages.take_record(self.record, path)
+        if not options.headless:
+            self._messages.result()
+
+    def finish_and_leave(self, run: MasterRun, ending: Ending) -> None:
+        """End ``run`` if it still goes on, then the process or Locust's users."""
+        if run is not self.run or run.phase in (Phase.ENDING, Phase.DONE):
+            return
+        try:
+            self.finish(ending)
+        finally:
+            self._end_users()
+
+    def give_up(self, run: MasterRun, reason: str, exit_code: int = startup.BAD_SETUP) -> None:
+        """End a run that could not begin: show the reason, delete what was created."""
+        run.problem = reason
+        self._console.error(reason)
+        self.environment.process_exit_code = exit_code
+        self._tables.clean_up(hurry=self._hurry.is_set())
+        run.phase = Phase.DONE
+        self._finished.set()
+        self._end_users()
+
+    def fail(self, error: Exception) -> None:
+        """End a run that could not begin because of a defect of the harness."""
+        logging.getLogger(__name__).error("the harness failed", exc_info=error)
+        run = self.run
+        if run is not None and run.phase < Phase.ENDING:
+            run.phase = Phase.ENDING
+            reason = f"the harness failed: {error!r}"
+            gevent.spawn(self.give_up, run, reason, _EXIT_HARNESS_FAILED)
+
+    def _end_users(self) -> None:
+        """End the process if it was started for one run, else only Locust's users."""
+        options = self.environment.parsed_options
+        if options.headless:
+            self._leave()
+            return
+        self.environment.runner.stop()
+        if options.autostart and options.autoquit != -1:
+            gevent.sleep(options.autoquit)
+            self._leave()
+
+    # The end of the process.
+
+    def hurry(self) -> None:
+        """Wait for nothing any longer."""
+        self._hurry.set()
+        self._housekeeping.end()
+
+    def linger(self, seconds: float) -> None:
+        """Wait ``seconds``, or until `hurry` is called."""
+        self._hurry.wait(timeout=seconds)
+
+    def show_result(self) -> None:
+        """Show the result of the last run, once."""
+        self._messages.result()
+
+    def close(self) -> None:
+        """Show the result of the last run and forget the run."""
+        if self.run is not None:
+            self._messages.result()
+            self.run.ledger.close()
+            self.run = None

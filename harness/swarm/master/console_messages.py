@@ -1,0 +1,286 @@
+"""Every message that a user sees during a run, in the order in which the messages appear.
+
+Errors are shown where they are raised; `Console.error` writes them. The summary at the end comes
+from `harness.report.terminal`.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+
+from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.figures import counted
+from harness.measure.record.findings import AuditPart
+from harness.measure.record.record import RunRecord
+from harness.model.target import targets_for
+from harness.profile.build.pace import capped_rate, scheduled, window_s
+from harness.profile.build.plan import may_end_early
+from harness.profile.build.workload import most_transactions
+from harness.report.sentences import scheduled_words, users_words
+from harness.report.terminal.live import (
+    Live,
+    audit_begins,
+    audit_ends,
+    audit_goes_on,
+    live_line,
+    step,
+    step_begins,
+    step_taken,
+)
+from harness.report.terminal.summary import summary
+from harness.swarm.console import Console
+from harness.swarm.master.master_run import MasterRun
+from harness.swarm.master.rehearsal import Rehearsal
+from harness.workload.entity_factory import RUN_PROPERTY
+from harness.workload.load.search import Step, TakenStep
+
+LIVE_EVERY_S = 5.0
+CTRL_C_ENDS = "Ctrl-C ends the wait"
+
+
+class ConsoleMessages:
+    """The messages of one run.
+
+    Args:
+        run: The run.
+        console: Writes the messages.
+        rehearsal: The comparison with the counts of the embedded gateway; None without a gateway.
+    """
+
+    def __init__(self, run: MasterRun, console: Console, rehearsal: Rehearsal | None) -> None:
+        self._run = run
+        self._console = console
+        self._rehearsal = rehearsal
+        self._earlier: Snapshot | None = None
+        self._latencies: dict[str, LatencyHistogram] = {}
+        self._search_step = 0
+        self._next_live_s = 0.0
+        self._since_s = 0.0
+        self._summary = ""
+
+    # Before the run: the checks and the price.
+
+    def run_starts(self) -> None:
+        """Show the violated practices and, for a remote account, the possible cost."""
+        run = self._run
+        self._console.say(run.checked)
+        if not run.plan.remote:
+            return
+        loading, load = most_transactions(run.plan.profile, run.endpoint.kind)
+        limit = run.plan.profile.limits.billable_transactions
+        if limit is not None and limit < loading + load:
+            most = f"up to {counted(limit, 'billable transaction')} (limits.billable_transactions)"
+        elif math.isinf(load):
+            most = "an unlimited number of billable transactions: neither rate nor cost is limited"
+        else:
+            most = f"up to {counted(round(loading + load), 'billable transaction')}, with retries"
+        self._console.say(f"Account {run.endpoint.account}: this run may make {most}")
+        if early_end := may_end_early(run.plan.profile):
+            self._console.say(early_end)
+
+    # Step 1: the table.
+
+    def table_is_created(self) -> None:
+        """Step 1 begins, or is left out for an existing table."""
+        run, plan = self._run, self._run.plan
+        where = f"{plan.table} at {run.endpoint.host}, {run.endpoint.kind.described}"
+        if not plan.own_table:
+            where = f"not needed, {where} exists and is empty"
+        elif len(plan.tables) > 1:
+            where = f"{len(plan.tables)} tables, {where}"
+        self._console.say(step(1, where))
+
+    # Step 2: the entities.
+
+    def table_is_loaded(self, entities: int) -> None:
+        """Step 2 begins."""
+        profile = self._run.plan.profile
+        into = counted(profile.keys.partitions, "partition")
+        if profile.scenario is not None:
+            into = f"the tables of {profile.scenario}"
+        what = counted(entities, "entity", "entities")
+        self._console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
+
+    def loading_progress(self, done: int, total: int, elapsed_s: float, silent_s: float) -> None:
+        """Show how many entities are loaded; the arguments are those of `Console.progress`."""
+        self._console.progress(done, total, elapsed_s, silent_s)
+
+    # Step 3: the load.
+
+    def load_begins(self, users: int) -> None:
+        """Step 3 begins with ``users`` users."""
+        run, profile = self._run, self._run.plan.profile
+        length = f"{window_s(profile):,} s measured"
+        if profile.search is not None:
+            length = f"at most {window_s(profile):,} s"
+        self._console.say(
+            step(
+                3,
+                f"{users_words(profile.model_dump(), users)}, {self._rate()}, {length} after the "
+                f"ramp and {profile.load.settle_s:g} s to settle",
+            )
+        )
+        self._next_live_s = run.epoch_s + LIVE_EVERY_S
+        if self._rehearsal is not None:
+            self._rehearsal.begin(run.epoch_s)
+
+    def _rate(self) -> str:
+        """The rate of the load, and the setting that limits it."""
+        run, profile = self._run, self._run.plan.profile
+        if (rate := scheduled_words(profile.model_dump())) is not None:
+            return rate
+        cap = capped_rate(profile, run.endpoint.kind)
+        if cap is None:
+            return "as fast as answers come"
+        if cap == profile.load.max_entities_per_s:
+            setting = "load.max_entities_per_s"
+        elif run.endpoint.kind.emulated:
+            setting = "load.emulator_max_entities_per_s"
+        else:
+            setting = "target of one partition; set load.max_entities_per_s for more"
+        return f"at most {cap:,.0f} entities/s ({setting})"
+
+    def load_progress(self, now_s: float, users: int, workers: int) -> None:
+        """Show a line with the figures of the last few seconds, every 5 s."""
+        if now_s < self._next_live_s:
+            return
+        self._next_live_s += LIVE_EVERY_S
+        run, now = self._run, int(now_s)
+        # Reports come every second, so the counts of the last second are incomplete.
+        snapshot = run.redacted(
+            run.ledger.snapshot(
+                start=max(
+                    math.ceil(run.epoch_s), math.ceil(self._since_s), now - 1 - int(LIVE_EVERY_S)
+                ),
+                end=now - 1,
+                latencies=False,
+            )
+        )
+        live = self._live(snapshot, now_s, users, workers)
+        self._earlier = snapshot
+        self._console.say(live_line(live, ascii_only=self._console.ascii_only))
+
+    def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
+        run, earlier, hottest = self._run, self._earlier, snapshot.hottest
+        targets = targets_for(run.endpoint.kind)
+        throttled, attempts = snapshot.throttled, snapshot.counts.attempts
+        if earlier is not None:
+            throttled -= earlier.throttled
+            attempts -= earlier.counts.attempts
+        open_load = scheduled(run.plan.profile)
+        return Live(
+            elapsed_s=now_s - run.epoch_s,
+            step=self._search_step if run.step is not None else None,
+            achieved_per_s=snapshot.entities_per_s.mean,
+            wanted_per_s=run.mean_offered_per_s(snapshot.start, snapshot.end),
+            hottest=None if hottest is None else hottest.key,
+            hottest_per_s=0.0 if hottest is None else hottest.entities_per_s.mean,
+            target_per_s=None if targets is None else targets.partition,
+            throttled_ratio=throttled / attempts if attempts else 0.0,
+            service_p99_s=self._p99_s("service"),
+            response_p99_s=self._p99_s("response") if open_load else None,
+            waiting=run.waiting if open_load else None,
+            dropped=snapshot.counts.dropped,
+            in_flight=run.in_flight,
+            users=users,
+            workers=workers,
+            cpu_percent=max((s.cpu_percent for s in run.generator.latest().values()), default=0.0),
+        )
+
+    def _p99_s(self, latency: str) -> float | None:
+        """The 99th percentile since the last line; None without a measurement."""
+        earlier = self._latencies.get(latency)
+        now = self._latencies[latency] = self._run.ledger.overall(latency)
+        view = now.since(earlier).view()
+        return None if view is None else view.p99 / 1000
+
+    def search_step_begins(self, step: Step, from_s: float) -> None:
+        """A step of the search begins at ``from_s``, UTC; later lines cover this step only."""
+        run = self._run
+        run.step = step
+        self._search_step += 1
+        self._since_s, self._next_live_s = from_s, from_s + LIVE_EVERY_S
+        second = math.ceil(from_s)
+        self._earlier = run.ledger.snapshot(start=second, end=second + 1, latencies=False)
+        self._latencies = {name: run.ledger.overall(name) for name in ("service", "response")}
+        self._console.say(step_begins(self._search_step, step))
+
+    def search_step_ends(self, taken: TakenStep) -> None:
+        """A step of the search is over."""
+        self._console.say(step_taken(self._search_step, taken))
+
+    # Step 4: the result.
+
+    def load_ends(self) -> None:
+        """Step 4 begins."""
+        if self._rehearsal is not None:
+            self._rehearsal.end()
+        self._console.say(step(4, f"the run ended by {self._run.ended_by}"))
+
+    def audit_begins(self, rows: int, written: int, *, exact: bool) -> None:
+        """The audit begins; the arguments are those of the function of the report."""
+        self._console.say(audit_begins(rows, written, exact=exact))
+
+    def audit_progress(self, rows: int, total: int, lost: int) -> None:
+        """Show how many rows were read back."""
+        self._console.say(audit_goes_on(rows, total, lost))
+
+    def audit_ends(self, part: AuditPart, seconds: float) -> None:
+        """The audit is over."""
+        self._console.say(audit_ends(part, seconds))
+
+    def index_not_followed(self, reason: str) -> None:
+        """The rows of the index tables were not all checked."""
+        self._console.say(f"The index tables were not checked completely: {reason}")
+
+    def left_behind(self, names: str, reason: str) -> None:
+        """Tables or entities could not be deleted: name them, and the command to delete them."""
+        run, plan = self._run, self._run.plan
+        if not plan.own_table:
+            text = (
+                f"Not cleaned up: {reason}. The table {names} may still hold entities of this run, "
+                f"with the property {RUN_PROPERTY} = {plan.run_id!r}"
+            )
+        elif plan.embedded:
+            text = (
+                f"Not deleted: {reason}. Nothing is left behind: an embedded Azurite holds its "
+                "tables in memory, and ends with the run"
+            )
+        else:
+            consent = f" --remote-ok {run.endpoint.account}" if run.endpoint.remote else ""
+            text = (
+                f"Not cleaned up: {reason}. These tables may still exist: {names}. To delete them:"
+                f"\n  harness sweep -H {shlex.quote(run.endpoint.url)}{consent} --older-than-s 0 "
+                f"--delete {names}"
+            )
+        self._console.say(text)
+
+    def take_record(self, record: RunRecord, path: Path) -> None:
+        """Keep the summary of the run for `result`.
+
+        Args:
+            record: The record.
+            path: Its file, if it could be written.
+        """
+        console = self._console
+        text = summary(
+            record, width=console.width, colour=console.colour, ascii_only=console.ascii_only
+        )
+        if self._rehearsal is not None:
+            text += f"\n\n{self._rehearsal.text(record)}"
+        folder = path.parent
+        names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+        kept = path if path.name in names else "none, it could not be written"
+        others = ", ".join(name for name in names if name != path.name) or "nothing"
+        self._summary = (
+            f"{text}\n\nRecord: {kept}\nBeside it: {others}\nExit code: {record.exit_code}"
+        )
+
+    def result(self) -> None:
+        """Show the summary, once."""
+        if self._summary:
+            self._console.say(self._summary)
+            self._summary = ""

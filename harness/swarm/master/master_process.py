@@ -1,0 +1,320 @@
+"""The life of the process that leads: a master, or a local run. It starts, repeats, and leaves."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from functools import partial
+from pathlib import Path
+
+import gevent
+import psutil
+from gevent import GreenletExit
+from locust.env import Environment
+from locust.runners import MasterRunner
+
+from harness import startup
+from harness.endpoint.admin.probe import check
+from harness.endpoint.endpoint import Endpoint, consent_problem, endpoint_from
+from harness.metrics.server import MetricsServer, push, start_server
+from harness.model.errors import SetupError
+from harness.profile.profile_loader import NamedProfile
+from harness.swarm.console import Console
+from harness.swarm.master.child_processes import Children
+from harness.swarm.master.conductor import Conductor
+from harness.swarm.master.master_run import Cause, Ending
+from harness.swarm.master.message_handlers import MessageHandlers
+from harness.swarm.master.metrics_page import exposed
+from harness.swarm.master.sharing import live_workers
+from harness.swarm.messages import Hello, on
+from harness.swarm.run_options import FormValues, RunOptions
+from harness.swarm.worker.worker import Worker
+
+_SEVEREST_FIRST = (2, 4, 3, 1, 0)
+"""Exit codes of repeated runs, the one that counts first."""
+
+
+class MasterProcess:
+    """The process that leads the runs.
+
+    Args:
+        environment: Locust's.
+
+    Attributes:
+        console: Shows steps and progress.
+        run_options: The command line as a profile.
+        profile: The profile of the command line.
+        endpoint: The stressed endpoint.
+        conductor: Leads the runs.
+
+    Raises:
+        SetupError: the run is not possible; nothing was sent and nothing is left behind.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._options = environment.parsed_options
+        self._main = gevent.getcurrent()
+        self.console = Console()
+        self._children = Children()
+        self._metrics: MetricsServer | None = None
+        self._worker: Worker | None = None
+        self._interrupts = 0
+        self._leaving = False
+        self._exit_codes: list[int] = []
+        self._starting_next = False
+        self._started: Conductor | None = None
+        # First, because a worker may send its message before the conductor is there.
+        on(environment.runner, Hello, self._on_hello)
+        self.run_options = RunOptions(environment)
+        self.profile = self.run_options.profile_of_command_line()
+        try:
+            self.endpoint = self._choose_endpoint()
+            environment.host = self.endpoint.url
+            self.conductor = self._started = Conductor(
+                environment,
+                self.endpoint,
+                embedded=self._children.started,
+                gateway=self._children.gateway,
+                console=self.console,
+                leave=self._after_run,
+            )
+            MessageHandlers(environment.runner, self.conductor, self.console)
+            self._start_metrics()
+            self._check_repeat()
+            if self._options.headless or self._options.autostart:
+                self._prepare(self.profile)
+            else:
+                check(self.endpoint)
+        except SetupError:
+            self._stop_children()
+            raise
+
+    # Starting.
+
+    def _on_hello(self, _: Hello, worker: str) -> None:
+        """A worker is ready, and may have missed its share."""
+        if self._started is not None:
+            self._started.share_out()
+
+    def _choose_endpoint(self) -> Endpoint:
+        host, throttling = self._environment.host, self._options.throttling
+        if not host:
+            return self._children.start(throttling)
+        if throttling is not None:
+            raise SetupError(
+                "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
+                "--upstream` before your endpoint and name the gateway with -H"
+            )
+        endpoint = endpoint_from(host, os.environ)
+        problem = consent_problem(endpoint, self._options.remote_ok)
+        if problem is not None:
+            raise SetupError(problem)
+        return endpoint
+
+    def _start_metrics(self) -> None:
+        options = self._options
+        if options.metrics_port:
+            self._metrics = start_server(
+                options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
+            )
+
+    def _check_repeat(self) -> None:
+        options = self._options
+        if options.repeat < 1:
+            raise SetupError(f"--repeat {options.repeat} is not a number of runs")
+        if options.repeat == 1:
+            return
+        if not options.headless:
+            raise SetupError("--repeat needs --headless")
+        # `harness compare` takes the folder with all runs.
+        name = f"repeat-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}"
+        options.out = str(Path(options.out) / name)
+
+    def prepare_from_form(self, values: FormValues) -> None:
+        """Prepare the run that the start form asks for.
+
+        Raises:
+            SetupError: the run is not possible.
+        """
+        self._prepare(self.run_options.profile_of_form(values))
+
+    def _prepare(self, named: NamedProfile) -> None:
+        self.conductor.prepare(named, session=self._options.session, table=self._options.table)
+
+    def wait_for_workers(self) -> None:
+        """Wait for the workers of a headless run in place of Locust.
+
+        Locust would go on waiting after all workers have left, and its exit code is 1, which
+        means something else here.
+        """
+        wait_s, self._options.expect_workers_max_wait = self._options.expect_workers_max_wait, 0
+        gevent.spawn(self._watch_workers, wait_s)
+
+    def _watch_workers(self, wait_s: int) -> None:
+        left = self._environment.runner.greenlet.join(wait_s or None)
+        if self._leaving or self.conductor.busy or self.conductor.record is not None:
+            return
+        if left:
+            self._leave_unbegun("every worker left before the run began", startup.INTERRUPTED)
+        else:
+            wanted, there = self._options.expect_workers, len(live_workers(self._environment))
+            sentence = f"{there} of {wanted} workers came within {wait_s} s"
+            self._leave_unbegun(sentence, startup.BAD_SETUP)
+
+    # Locust's events.
+
+    def set_local_worker(self, worker: Worker) -> None:
+        """Make this process send load too: a local run."""
+        self._worker = worker
+
+    def on_test_start(self, **_: object) -> None:
+        """Load the table, then let Locust start the users."""
+        if self._worker is not None:
+            self._worker.end()
+        try:
+            self.conductor.start()
+            if self._worker is not None and self.conductor.run is not None:
+                self._worker.start(self.conductor.run.plan)
+            self.conductor.share_out()
+        except Exception as error:
+            # Locust would log it and start the users all the same.
+            self.conductor.fail(error)
+            raise GreenletExit from error
+
+    def on_spawning_complete(self, user_count: int, **_: object) -> None:
+        """All users were started."""
+        self.conductor.users_are_up(user_count)
+
+    def on_test_stopping(self, **_: object) -> None:
+        """Stop was pressed, or every worker is gone."""
+        there = live_workers(self._environment)
+        self.conductor.finish(Ending(Cause.STOP if there else Cause.WORKERS_LOST))
+        if self._options.headless and not self._starting_next:
+            # Locust would wait for its own timer, which was taken away.
+            gevent.spawn(self._leave)
+
+    def on_quitting(self, **_: object) -> None:
+        """The process ends: after a run, or by SIGTERM."""
+        self.conductor.finish(Ending(Cause.SIGTERM))
+        self._leaving = True
+        if self._options.headless and self._environment.process_exit_code is None:
+            self.console.error("ended by SIGTERM before the run began")
+            self._environment.process_exit_code = startup.INTERRUPTED
+
+    def on_quit(self, **_: object) -> None:
+        """The runner has ended."""
+        if self._worker is not None:
+            self._worker.end()
+        self._stop_children()
+
+    def on_interrupt(self) -> None:
+        """Ctrl-C ends the run and then the process; a second Ctrl-C waits for nothing."""
+        self._interrupts += 1
+        conductor = self.conductor
+        conductor.stop_preparing()
+        if self._interrupts > 1 or self._leaving:
+            conductor.hurry()
+            return
+        if conductor.busy:
+            try:
+                conductor.finish(Ending(Cause.CTRL_C))
+            finally:
+                self._leave()
+        elif self._options.headless and conductor.record is None:
+            self._leave_unbegun("ended by Ctrl-C before the run began", startup.INTERRUPTED)
+        else:
+            self._leave()
+
+    # Repeating and leaving.
+
+    def _after_run(self) -> None:
+        """A headless run is over: begin the next one, or leave."""
+        if self._interrupts or not self._start_next():
+            self._leave()
+
+    def _start_next(self) -> bool:
+        """Begin the next run of ``--repeat``; return False after the last one.
+
+        Each run has a table, a ledger and a record of its own. The exit code is the severest.
+        """
+        environment, options, conductor = self._environment, self._options, self.conductor
+        self._exit_codes.append(environment.process_exit_code or 0)
+        run = conductor.run
+        loaded = conductor.record is not None and run is not None and not run.problem
+        if len(self._exit_codes) < options.repeat and loaded:
+            conductor.show_result()
+            self._starting_next = True
+            environment.runner.stop()
+            try:
+                self._prepare(self.profile)
+            except SetupError as error:
+                self.console.error(str(error))
+                self._exit_codes.append(startup.BAD_SETUP)
+            else:
+                environment.runner.start(options.num_users, options.spawn_rate)
+                return True
+            finally:
+                self._starting_next = False
+        environment.process_exit_code = min(self._exit_codes, key=_SEVEREST_FIRST.index)
+        if len(self._exit_codes) > 1:
+            conductor.show_result()
+            self.console.say(
+                f"{len(self._exit_codes)} runs: harness compare {options.out} [ANOTHER]"
+            )
+        return False
+
+    def _leave(self) -> None:
+        """End the process, once, after the last state was published."""
+        if self._leaving:
+            return
+        self._leaving = True
+        self._publish()
+        self._environment.runner.quit()
+        if self._environment.web_ui is not None:
+            self._environment.web_ui.stop()
+
+    def _leave_unbegun(self, sentence: str, exit_code: int) -> None:
+        """End a process that waits for workers: Locust's main loop has no other way out."""
+        self._leaving = True
+        self.console.error(sentence)
+        self._stop_children()
+        end_workers(self._environment)
+        gevent.kill(self._main, SystemExit(exit_code))
+
+    def _publish(self) -> None:
+        """Push the last metrics, and keep serving them for a while."""
+        conductor, options = self.conductor, self._options
+        if conductor.record is None:
+            return
+        if options.metrics_push:
+            run_id = conductor.record.run_id
+            problem = push(options.metrics_push, run_id, partial(exposed, conductor))
+            if problem is not None:
+                self.console.say(problem)
+        if options.headless and self._metrics is not None and options.metrics_linger > 0:
+            self.console.say(
+                f"Metrics stay at port {self._metrics.port} for {options.metrics_linger:g} s"
+            )
+            conductor.linger(options.metrics_linger)
+
+    def _stop_children(self) -> None:
+        """Close the last run and the metrics page, and stop the embedded servers."""
+        if self._started is not None:
+            self._started.close()
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+        self._children.stop()
+
+
+def end_workers(environment: Environment) -> None:
+    """End the workers of a run that does not begin."""
+    if isinstance(environment.runner, MasterRunner):
+        # Connected workers leave at once.
+        environment.runner.quit()
+        if environment.parsed_options is not None and environment.parsed_options.processes:
+            # Forked workers that are not connected yet would look for the master for minutes:
+            # Locust takes a running child for an ended one when the process exits.
+            for worker in psutil.Process().children():
+                worker.terminate()

@@ -1,0 +1,292 @@
+"""The state of one run in the master: its phase, its merged counts, its findings, its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.counts.generator import GeneratorLog
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.redaction import Aliases
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.findings import AuditPart, PredictionPart, SearchPart
+from harness.measure.verdict.conditions import Condition
+from harness.profile.build.pace import capped_rate, counts_operations, schedule_of
+from harness.profile.build.workload import conditions_of
+from harness.profile.checks.checklist import findings_of
+from harness.profile.checks.observed import Observed
+from harness.report.terminal.live import opening_line
+from harness.swarm.master.loading import Loaded
+from harness.swarm.messages import AuditResult, WorkerReport, WorkerState
+from harness.swarm.plan import RunPlan
+from harness.workload.budget import Budget
+from harness.workload.load.search import Step
+from harness.workload.prediction import Prediction
+
+_MIN_LIGHT_OPERATIONS = 20
+"""A mean latency of fewer operations is not used."""
+
+
+class Phase(enum.IntEnum):
+    """The phase of a run."""
+
+    PREPARED = 0
+    LOADING = 1
+    RAMPING = 2
+    MEASURING = 3
+    ENDING = 4
+    DONE = 5
+
+    @property
+    def unready(self) -> str | None:
+        """Why users cannot be started or changed now, or None if they can."""
+        if self is Phase.LOADING:
+            return "the table is being loaded; wait for the first users, or stop the run"
+        return "the last run is ending; wait a moment" if self is Phase.ENDING else None
+
+
+class Cause(enum.Enum):
+    """What ended a run, as records and pages name it."""
+
+    RUN_TIME = "run time"
+    SEARCH = "the end of the search"
+    CONDITION = "a condition that cannot hold any more"
+    BUDGET = "budget of billable transactions"
+    ACCOUNT_THROTTLED = "throttling of the account"
+    STOP = "Stop"
+    CTRL_C = "Ctrl-C"
+    SIGTERM = "SIGTERM"
+    LOADING = "a failed loading"
+    WORKERS_LOST = "the loss of every worker"
+    WORKLOAD = "a mistake in the workload"
+    HARNESS = "a failure of the harness"
+
+    @property
+    def regular(self) -> bool:
+        """True if the profile, the service or the user ended the run; else it was cut short."""
+        return self not in (
+            Cause.LOADING,
+            Cause.WORKERS_LOST,
+            Cause.WORKLOAD,
+            Cause.HARNESS,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a run ended.
+
+    Attributes:
+        condition: The condition that cannot hold any more, if that is the cause.
+    """
+
+    cause: Cause
+    condition: Condition | None = None
+
+    def __str__(self) -> str:
+        if self.condition is None:
+            return self.cause.value
+        return f"{self.condition.text!r}, which cannot hold any more"
+
+
+class MasterRun:
+    """One run in the master.
+
+    Args:
+        plan: The plan of the run.
+        endpoint: The stressed endpoint.
+        started_s: When the run was prepared, UTC seconds.
+        aliases: Replace the PartitionKeys in every output; None shows the keys.
+
+    Attributes:
+        epoch_s: When the load began, UTC seconds; 0 before.
+        origin_s: When the schedule began, UTC seconds; None before. With stages that is the start
+            of the measured window.
+        window: Start and end of the measured window, UTC seconds; None while it is not open.
+        search: The result of the search if the run ended now; None without a search.
+        search_so_far: The same, worded for a run that goes on.
+        step: The current step of the search.
+        offered_per_s: The rate that the load asks for in this second, in entities/s.
+        checked: One line about the practices that the profile violates.
+        began_with: Workers that were there when the load began.
+        asked: Workers that were asked for their last report.
+        reports: The last reported state of each worker.
+        audit_results: The last audit result of each worker.
+        problem: Why the run could not begin; empty if it could.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        endpoint: Endpoint,
+        started_s: float,
+        aliases: Aliases | None = None,
+    ) -> None:
+        self.plan = plan
+        self.endpoint = endpoint
+        self.started_s = started_s
+        self.aliases = aliases
+        self.phase = Phase.PREPARED
+        self.ledger = Ledger("master")
+        self.generator = GeneratorLog()
+        self.budget = Budget(plan.profile.limits.billable_transactions)
+        self.loaded = Loaded()
+        self.epoch_s = 0.0
+        self.origin_s: float | None = None
+        self.window: tuple[int, int] | None = None
+        self.search: SearchPart | None = None
+        self.search_so_far: SearchPart | None = None
+        self.step: Step | None = None
+        self.offered_per_s: float | None = None
+        self.audit: AuditPart | None = None
+        self.prediction: PredictionPart | None = None
+        self.checked = ""
+        self.users = 0
+        self.began_with: tuple[str, ...] = ()
+        self.asked: tuple[str, ...] = ()
+        self.reports: dict[str, WorkerState] = {}
+        self.audit_results: dict[str, AuditResult] = {}
+        self.ending: Ending | None = None
+        self.problem = ""
+
+    def take_observed(self, observed: Observed) -> None:
+        """Keep the prediction and the findings of the checks of the profile."""
+        if self.aliases is not None:
+            prediction = _aliased(observed.prediction, self.aliases)
+            observed = dataclasses.replace(observed, prediction=prediction)
+        self.prediction = PredictionPart.model_validate(observed.prediction, from_attributes=True)
+        self.checked = opening_line(self.plan.profile_name, findings_of(observed))
+
+    def take_report(self, worker: str, report: WorkerReport) -> None:
+        """Merge the report of a worker."""
+        self.ledger.merge(report.delta)
+        for sample in report.samples:
+            self.generator.add(worker, sample)
+        self.reports[worker] = report.state
+
+    def take_audit_result(self, worker: str, result: AuditResult) -> None:
+        """Keep what a worker found so far in the audit."""
+        self.audit_results[worker] = result
+        self.reports[worker] = dataclasses.replace(
+            self.reports[worker], billable_transactions=result.billable_transactions
+        )
+
+    @property
+    def stops_on_account_throttling(self) -> bool:
+        """True if the first throttling of the whole account ends the run."""
+        return self.plan.remote and self.plan.profile.limits.stop_on_account_throttling
+
+    @property
+    def billable_transactions(self) -> int:
+        """Requests of the whole run so far, loading included."""
+        sent = sum(report.billable_transactions for report in self.reports.values())
+        return self.budget.spent + sent
+
+    @property
+    def in_flight(self) -> int:
+        """Operations that were sent and have no answer."""
+        return sum(report.in_flight for report in self.reports.values())
+
+    @property
+    def attempts_in_flight(self) -> int:
+        """Counted attempts of operations in flight."""
+        return sum(report.attempts_in_flight for report in self.reports.values())
+
+    @property
+    def waiting(self) -> int:
+        """Operations that are due and not sent."""
+        return sum(report.waiting for report in self.reports.values())
+
+    @property
+    def defects(self) -> int:
+        """Exceptions of the harness or of the workload."""
+        return self.loaded.defects + sum(report.defects for report in self.reports.values())
+
+    @property
+    def connections_in_use(self) -> int:
+        """Sum over the workers of the most connections in use at the same time."""
+        return sum(report.connections_in_use for report in self.reports.values())
+
+    @property
+    def light_latency_s(self) -> float | None:
+        """Mean service latency of operations that were alone in their process."""
+        operations = sum(report.light_operations for report in self.reports.values())
+        if operations < _MIN_LIGHT_OPERATIONS:
+            return None
+        return sum(report.light_s for report in self.reports.values()) / operations
+
+    @property
+    def ended_by(self) -> str:
+        """What ended the run, in a few words; empty before the end."""
+        return "" if self.ending is None else str(self.ending)
+
+    @property
+    def all_reported(self) -> bool:
+        """True if every worker that took part has sent its last report."""
+        reports = self.reports
+        return all(report.final for report in reports.values()) and self.took_part == reports.keys()
+
+    @property
+    def took_part(self) -> set[str]:
+        """Workers that were there at the beginning, sent a report, or were there at the end.
+
+        A worker that was killed early has sent no report.
+        """
+        return {*self.began_with, *self.reports, *self.asked}
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The pass conditions of the profile, with aliases for keys if there are aliases."""
+        conditions = conditions_of(self.plan.profile)
+        if self.aliases is None:
+            return conditions
+        return tuple(condition.renamed(self.aliases) for condition in conditions)
+
+    def snapshot(self, now_s: float, *, latencies: bool = False) -> Snapshot:
+        """The counts at ``now_s``, UTC, with keys. Rates are those of the window so far."""
+        start, end = self.window or (0, 0)
+        return self.ledger.snapshot(
+            start=start, end=max(start, min(end, int(now_s))), latencies=latencies
+        )
+
+    def redacted(self, snapshot: Snapshot) -> Snapshot:
+        """``snapshot`` with aliases for keys if there are aliases."""
+        return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
+
+    def mean_offered_per_s(self, start_s: float, end_s: float) -> float | None:
+        """The mean rate that the load asks for from ``start_s`` to ``end_s``, UTC, in entities/s.
+
+        A schedule of operations is converted by the mean entity count of an operation so far.
+        None if the load has no rate, or the rate is unknown.
+        """
+        profile = self.plan.profile
+        if self.step is not None:
+            return self.step.rate_per_s
+        schedule = schedule_of(profile)
+        if schedule is None:
+            return capped_rate(profile, self.endpoint.kind)
+        began_s = self.origin_s
+        if began_s is None or end_s <= start_s or profile.search is not None:
+            return None
+        due = schedule.due_by(end_s - began_s) - schedule.due_by(start_s - began_s)
+        per_s = due / (end_s - start_s)
+        if not counts_operations(profile):
+            return per_s
+        counts = self.ledger.counts
+        return per_s * counts.entities / counts.operations if counts.operations else None
+
+    def note_offered(self, now_s: float) -> None:
+        """Record the rate that the load asks for in the UTC second of ``now_s``."""
+        second = int(now_s)
+        self.offered_per_s = self.mean_offered_per_s(max(second, self.epoch_s), second + 1)
+        if self.offered_per_s is not None:
+            self.generator.note_offered(second, self.offered_per_s)
+
+
+def _aliased(prediction: Prediction, aliases: Aliases) -> Prediction:
+    return dataclasses.replace(
+        prediction,
+        hottest=aliases(prediction.hottest),
+        ranges=tuple((aliases(first), aliases(last)) for first, last in prediction.ranges),
+    )

@@ -1,0 +1,253 @@
+"""The tables of a run: checked, created, loaded, and deleted at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from functools import partial
+
+import gevent
+
+from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
+from harness.endpoint.admin.pointers import follow
+from harness.endpoint.admin.probe import check
+from harness.endpoint.admin.tables import (
+    create_table,
+    delete_run_entities,
+    delete_table,
+    require_empty_table,
+)
+from harness.endpoint.clock import Clock
+from harness.endpoint.sessions.registry import open_session
+from harness.measure.record.findings import PointersPart
+from harness.model.errors import SetupError
+from harness.profile.build.pace import loading_pacer_of
+from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_transactions, source_of
+from harness.swarm.master.console_messages import CTRL_C_ENDS, ConsoleMessages
+from harness.swarm.master.loading import load_table
+from harness.swarm.master.master_run import MasterRun
+from harness.workload.budget import BudgetSpent, equal_parts
+
+_ENTITIES_A_PAGE = 1000
+_READ_WITHIN_S = 60.0
+_CREATE_WITHIN_S = 60.0
+_FOLLOW_WITHIN_S = 60.0
+_DELETE_WITHIN_S = 60.0
+_DELETE_IN_A_HURRY_S = 5.0
+_INTERRUPTED = "interrupted"
+
+
+class RunTables:
+    """The tables of one run.
+
+    Args:
+        run: The run, whose budget pays for every request.
+        messages: Shows steps and progress.
+        clock: UTC seconds.
+        housekeeping: Executes every step that waits for the endpoint.
+
+    Attributes:
+        cleaning: True while `clean_up` runs.
+    """
+
+    def __init__(
+        self, run: MasterRun, messages: ConsoleMessages, clock: Clock, housekeeping: Housekeeping
+    ) -> None:
+        self._run = run
+        self._messages = messages
+        self._clock = clock
+        self._housekeeping = housekeeping
+        self.cleaning = False
+        self._to_delete: list[str] = []
+        self._deleted_entities = 0
+        self._source = source_of(run.plan.profile, run_id=run.plan.run_id, worker=0)
+
+    def check(self) -> None:
+        """Check that the tables can be created and loaded. Nothing is changed yet.
+
+        Raises:
+            SetupError: the tables cannot be created or loaded, or the user stopped the start.
+        """
+        run, plan, execute = self._run, self._run.plan, self._housekeeping.do
+        self._check_budget()
+        host = run.endpoint.host
+        try:
+            run.budget.take()
+            # The probe has a bound of its own, and its error says how far the probe came.
+            probe = partial(check, run.endpoint)
+            execute(f"asking {host}", probe, within_s=None, note=_ctrl_c)
+            if not plan.own_table:
+                read = partial(require_empty_table, run.endpoint, plan.table, run.budget)
+                doing = f"looking for entities in {plan.table} at {host}"
+                execute(doing, read, within_s=_READ_WITHIN_S, note=_ctrl_c)
+        except HousekeepingEnded:
+            raise SetupError("the start was stopped; nothing was changed") from None
+
+    def _check_budget(self) -> None:
+        profile, limit = self._run.plan.profile, self._run.budget.limit
+        if limit is None:
+            return
+        creating = len(self._run.plan.tables) if self._run.plan.own_table else 0
+        # The first request is the probe.
+        needed = 1 + creating + loading_transactions(profile)
+        if limit < needed:
+            raise SetupError(
+                f"limits.billable_transactions is {limit:,}, and {needed:,} are needed to make and "
+                "load the table: raise it, or load fewer entities (keys.rows_per_partition)"
+            )
+
+    def set_up(self) -> None:
+        """Create and load the tables, and let the service settle.
+
+        Raises:
+            SetupError: the service refuses, or the budget is used up; `LoadingFailed` if a table
+                was created but could not be loaded.
+            HousekeepingEnded: the user ended it.
+        """
+        try:
+            self._create()
+            self._load()
+        except BudgetSpent:
+            raise SetupError(
+                "limits.billable_transactions is too small to create and load the table"
+            ) from None
+        settle_s = self._run.plan.profile.loading.settle_s
+        settle = partial(gevent.sleep, settle_s)
+        self._housekeeping.do(f"settling for {settle_s:g} s", settle, within_s=None, note=_ctrl_c)
+
+    def _create(self) -> None:
+        run, plan = self._run, self._run.plan
+        self._messages.table_is_created()
+        if not plan.own_table:
+            self._to_delete.append(plan.table)
+            return
+        for name in plan.table_names:
+            # Without an answer the table may exist all the same.
+            self._to_delete.append(name)
+            create = partial(create_table, run.endpoint, name, run.budget)
+            doing = f"creating the table {name}"
+            try:
+                self._housekeeping.do(doing, create, within_s=_CREATE_WITHIN_S, note=_ctrl_c)
+            except SetupError as error:
+                if not isinstance(error, Ambiguous):
+                    self._to_delete.remove(name)
+                raise
+
+    def _load(self) -> None:
+        run, plan, profile = self._run, self._run.plan, self._run.plan.profile
+        total = self._source.loaded_entities
+        self._messages.table_is_loaded(total)
+        options = dataclasses.replace(
+            plan.session_options(0, run.endpoint, run.budget, self._clock),
+            retry=LOADING_RETRY,
+            rng=random.Random(f"{profile.seed}/loading"),
+            connections=profile.loading.concurrency,
+            on_attempt=run.loaded.on_attempt,
+        )
+        session = open_session(plan.session, options)
+        try:
+            load = partial(
+                load_table,
+                session,
+                self._source.loading(),
+                total=total,
+                concurrency=profile.loading.concurrency,
+                pacer=loading_pacer_of(profile, run.endpoint.kind),
+                clock=self._clock,
+                loaded=run.loaded,
+                on_progress=self._messages.loading_progress,
+                aliases=run.aliases,
+                spare_account=run.stops_on_account_throttling,
+            )
+            self._housekeeping.do("loading the table", load, within_s=None, quiet=True)
+        finally:
+            session.close()
+
+    def worker_budgets(self, count: int) -> list[int | None]:
+        """Divide the budget among ``count`` workers, less what deleting needs."""
+        run = self._run
+        limit = run.budget.limit
+        if limit is None:
+            return [None] * count
+        left = limit - run.budget.spent
+        if run.plan.own_table:
+            left -= len(run.plan.tables)
+        else:
+            profile = run.plan.profile
+            left -= loading_transactions(profile)
+            left -= self._source.loaded_entities // _ENTITIES_A_PAGE + 1
+            if adds_rows(profile):
+                # In the worst case each inserted entity is deleted by a request of its own.
+                left = left * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1)
+        return list(equal_parts(max(0, left), count))
+
+    def pointers(self) -> tuple[PointersPart, ...]:
+        """Count index rows without their row, and rows without an index row.
+
+        A run that ends between two writes leaves some: only the application keeps several
+        partitions consistent.
+        """
+        run, plan = self._run, self._run.plan
+        found: list[PointersPart] = []
+
+        def follow_all() -> None:
+            for pointers in getattr(self._source, "pointers", ()):
+                found.append(follow(run.endpoint, plan.table, pointers, run.budget))
+
+        try:
+            self._housekeeping.do(
+                "following the index tables", follow_all, within_s=_FOLLOW_WITHIN_S, note=_ctrl_c
+            )
+        except HousekeepingEnded:
+            self._messages.index_not_followed(_INTERRUPTED)
+        except BudgetSpent:
+            self._messages.index_not_followed("the budget is used up")
+        except SetupError as error:
+            self._messages.index_not_followed(str(error))
+        return tuple(found)
+
+    def clean_up(self, *, hurry: bool) -> None:
+        """Delete what the run created, and nothing else. Show what could not be deleted.
+
+        Args:
+            hurry: Whether to give up after a few seconds.
+        """
+        if not self._to_delete:
+            return
+        what = ", ".join(self._to_delete)
+        self.cleaning = True
+        try:
+            self._housekeeping.do(
+                f"deleting {what if self._run.plan.own_table else f'our entities from {what}'}",
+                self._delete,
+                within_s=_DELETE_IN_A_HURRY_S if hurry else _DELETE_WITHIN_S,
+                note=self._deleted,
+            )
+        except (HousekeepingEnded, SetupError) as error:
+            reason = _INTERRUPTED if isinstance(error, HousekeepingEnded) else str(error)
+            self._messages.left_behind(" ".join(self._to_delete), reason)
+        finally:
+            self.cleaning = False
+            self._to_delete.clear()
+
+    def _deleted(self) -> str:
+        deleted = "" if self._run.plan.own_table else f"{self._deleted_entities:,} deleted; "
+        return f"{deleted}a second Ctrl-C ends the wait"
+
+    def _delete(self) -> None:
+        run, plan = self._run, self._run.plan
+        # Deleting is never refused: the shares of the workers leave what it needs.
+        run.budget.limit = None
+        if not plan.own_table:
+
+            def count(deleted: int) -> None:
+                self._deleted_entities = deleted
+
+            delete_run_entities(run.endpoint, plan.table, plan.run_id, count, run.budget)
+        for name in tuple(self._to_delete) if plan.own_table else ():
+            delete_table(run.endpoint, name, run.budget)
+            self._to_delete.remove(name)
+
+
+def _ctrl_c() -> str:
+    return CTRL_C_ENDS

@@ -1,0 +1,83 @@
+"""The name of a swarm, which keeps the workers of other masters out.
+
+Any process that reaches the port of a master could join it: a forgotten worker, or a worker of a
+second run on the same machine with another endpoint. So master and workers put the name of their
+swarm into the address by which ZeroMQ routes their messages. The master drops messages of other
+swarms before Locust sees them, and answers with a message that ends the foreign worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+from functools import partial
+
+from locust.exception import RPCReceiveError
+from locust.rpc import Message, rpc
+
+from harness.startup import BAD_SETUP, complain
+
+_OTHER_SWARM = "aztables-other-swarm"
+_BEFORE_ID = "/"
+"""Separates the name of a swarm from the id of a worker; part of neither."""
+
+
+def join_swarm(options: argparse.Namespace) -> None:
+    """Restrict this process, and all processes that it forks, to one swarm.
+
+    Args:
+        options: The parsed options. If workers are forked and no swarm is named, the swarm gets a
+            random name.
+    """
+    if options.swarm is None and options.processes and not options.worker:
+        options.swarm = secrets.token_hex(8)
+    # Locust has no setting for this.
+    rpc.Server = partial(_Server, options.swarm or "")
+    rpc.Client = partial(_Client, options.swarm or "")
+
+
+class _Server(rpc.Server):
+    """The master's side: exchanges messages with its swarm only."""
+
+    def __init__(self, swarm: str, host: str, port: int) -> None:
+        super().__init__(host, port)
+        self._swarm = swarm
+
+    def recv_from_client(self) -> tuple[str, Message]:
+        while True:
+            try:
+                address, message = super().recv_from_client()
+            except RPCReceiveError as error:
+                error.addr = (error.addr or "").rpartition(_BEFORE_ID)[2]
+                raise
+            swarm, _, worker = address.rpartition(_BEFORE_ID)
+            if swarm == self._swarm:
+                return worker, message
+            super().send_to_client(Message(_OTHER_SWARM, None, address))
+
+    def send_to_client(self, msg: Message) -> None:
+        address = _address(self._swarm, msg.node_id)
+        super().send_to_client(Message(msg.type, msg.data, address))
+
+
+class _Client(rpc.Client):
+    """The worker's side: sends the name of its swarm."""
+
+    def __init__(self, swarm: str, host: str, port: int, identity: str) -> None:
+        super().__init__(host, port, _address(swarm, identity))
+        self._master = f"{host}:{port}"
+
+    def recv(self) -> Message:
+        message = super().recv()
+        if message.type == _OTHER_SWARM:
+            complain(
+                f"the master at {self._master} leads another swarm, so this worker exits; give "
+                "both the same --swarm, or choose another port with --master-port"
+            )
+            sys.exit(BAD_SETUP)
+        return message
+
+
+def _address(swarm: str, worker: str) -> str:
+    return f"{swarm}{_BEFORE_ID}{worker}" if swarm else worker

@@ -1,0 +1,1 @@
+"""Locust's web UI with the harness's pages, and who may use it."""

@@ -1,0 +1,210 @@
+"""The start form of Locust's web UI: a start is checked first, and errors go back to the form.
+
+The form can change neither the host nor the consent to load it, and takes only shipped profiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import Response, jsonify, request
+from locust.env import Environment
+from locust.util.timespan import parse_timespan
+from locust.web import WebUI
+
+from harness.endpoint.endpoint import Endpoint
+from harness.measure.figures import counted
+from harness.model.errors import SetupError, echoed
+from harness.profile.build.pace import window_s
+from harness.profile.profile_loader import NamedProfile
+from harness.swarm.run_options import FormValues
+
+_VIEW = "locust.swarm"
+_STOP_VIEW = "locust.stop"
+_MOST_DIGITS = 18
+FORM_FIELDS = frozenset(
+    ("user_count", "spawn_rate", "run_time", "profile", "host", "user_classes", "shape_class")
+)
+"""Fields that a start form may set. Everything else comes from the command line."""
+
+
+class Consent:
+    """Limits of the web UI on an account that somebody pays for.
+
+    Consent is given on the command line, for the load that Locust announces there. The form cannot
+    exceed it. For an endpoint on this machine there are no limits.
+
+    Args:
+        chosen: Value of ``--profile``, a name or a file.
+        named: That profile.
+        endpoint: The stressed endpoint.
+    """
+
+    def __init__(self, chosen: str, named: NamedProfile, endpoint: Endpoint) -> None:
+        self._chosen = chosen
+        self._named = named
+        self._endpoint = endpoint
+
+    def announcement(self) -> str | None:
+        """Return what runs from the page may do; None if nobody pays for them."""
+        if not self._endpoint.remote:
+            return None
+        profile = self._named.profile
+        limit = profile.limits.billable_transactions
+        if limit is None:
+            return self._without_budget()
+        budget = counted(limit, "billable transaction")
+        return (
+            f"Account {self._endpoint.account}: each run from the page is one of "
+            f"{self._named.name} with {counted(profile.load.users, 'user')} at most, takes "
+            f"{window_s(profile):,} s at most, and may make up to {budget} "
+            "(limits.billable_transactions)"
+        )
+
+    def problem(self, values: FormValues, *, starts: bool) -> str | None:
+        """Return why the values of a form exceed the consent, or None if they do not.
+
+        Args:
+            values: The form.
+            starts: True if a run begins; False if a running one is changed.
+        """
+        if not self._endpoint.remote:
+            return None
+        profile = self._named.profile
+        if starts and profile.limits.billable_transactions is None:
+            return self._without_budget()
+        if values.profile not in ("", self._chosen):
+            return f"{self._given_for(f'the profile {self._chosen}')} another --profile"
+        for most, value, unit, option in (
+            (profile.load.users, values.users, "users", "-u"),
+            (profile.load.spawn_rate_per_s, values.spawn_rate_per_s, "new users a second", "-r"),
+            (window_s(profile), values.run_time_s, "seconds", "-t"),
+        ):
+            # `not <=` in place of `>`, so that NaN is refused.
+            if value is not None and not value <= most:
+                return f"{self._given_for(f'{most:,.10g} {unit} at most')} {option}"
+        return None
+
+    def _without_budget(self) -> str:
+        return (
+            f"Account {self._endpoint.account}: no run can be started from the page, because "
+            f"{self._named.name} has no budget of billable transactions; restart Locust with "
+            "--set limits.billable_transactions=N"
+        )
+
+    def _given_for(self, what: str) -> str:
+        return (
+            f"the consent to load the account {self._endpoint.account} was given for {what}; for "
+            "more, restart Locust with"
+        )
+
+
+def wrap_start(
+    environment: Environment,
+    web_ui: WebUI,
+    *,
+    running: Callable[[], str | None],
+    unready: Callable[[], str | None],
+    consent: Consent,
+    prepare: Callable[[FormValues], None],
+) -> None:
+    """Check a start from the form before Locust begins it.
+
+    Args:
+        environment: Locust's.
+        web_ui: The page with the form.
+        running: Returns the profile of the current run, or None; with a current run the form only
+            changes the number of users.
+        unready: Returns why nothing can be started or changed now, or None.
+        consent: Limits for an account that somebody pays for.
+        prepare: Prepares a run; raises `SetupError` if the run is not possible.
+    """
+    start = web_ui.app.view_functions[_VIEW]
+
+    def checked_start() -> Response:
+        host = environment.host
+        current = running()
+        problem = unready() or _form_problem(host)
+        if problem is None and current is not None:
+            problem = _other_profile(current)
+        if problem is None:
+            try:
+                values = _form_values()
+                problem = consent.problem(values, starts=current is None)
+                if problem is None and current is None:
+                    prepare(values)
+            except SetupError as error:
+                problem = str(error)
+        if problem is not None:
+            return jsonify({"success": False, "message": problem, "host": host})
+        response: Response = start()
+        environment.host = host
+        # The harness has a timer of its own, without loading and settling.
+        web_ui._cancel_run_time_timer()
+        return response
+
+    web_ui.app.view_functions[_VIEW] = web_ui.auth_required_if_enabled(checked_start)
+
+
+def wrap_stop(web_ui: WebUI, stop_preparing: Callable[[], None]) -> None:
+    """Let Stop also end a start that is still being checked and that Locust does not know.
+
+    Args:
+        web_ui: The page with the button.
+        stop_preparing: Ends the check.
+    """
+    stop = web_ui.app.view_functions[_STOP_VIEW]
+
+    def stop_all() -> Response:
+        stop_preparing()
+        response: Response = stop()
+        return response
+
+    web_ui.app.view_functions[_STOP_VIEW] = web_ui.auth_required_if_enabled(stop_all)
+
+
+def _form_problem(host: str | None) -> str | None:
+    unknown = sorted(set(request.form) - FORM_FIELDS)
+    if unknown:
+        return f"{', '.join(unknown)} cannot be set from the form; restart Locust with the option"
+    posted = request.form.get("host", "")
+    if posted and posted.rstrip("/") != (host or "").rstrip("/"):
+        return (
+            f"the host is {host} and cannot be changed from the form; restart Locust with -H to "
+            "stress another"
+        )
+    users = request.form.get("user_count", "1")
+    if not users.strip().isdecimal() or len(users) > _MOST_DIGITS:
+        return f"the number of users {echoed(users)} is not a whole number"
+    if int(users) < 1:
+        return "a run needs at least one user"
+    return None
+
+
+def _other_profile(running: str) -> str | None:
+    """Why the form cannot start another profile while a run of ``running`` goes on."""
+    if request.form.get("profile", "") in ("", running):
+        return None
+    return f"a run of {running} goes on; stop it before another one begins"
+
+
+def _form_values() -> FormValues:
+    form = request.form
+    return FormValues(
+        profile=form.get("profile", ""),
+        run_time_s=_run_time_s(),
+        users=form.get("user_count", type=int),
+        spawn_rate_per_s=form.get("spawn_rate", type=float),
+    )
+
+
+def _run_time_s() -> int | None:
+    text = request.form.get("run_time", "")
+    if not text:
+        return None
+    try:
+        return int(parse_timespan(text))
+    except (ValueError, OverflowError):
+        raise SetupError(
+            f"the run time {echoed(text)} is not of the form 20, 20s, 3m, 2h or 1h20m"
+        ) from None

@@ -1,0 +1,136 @@
+"""The worker's side of a process: it takes the master's messages and holds the current run.
+
+A local run has this side and the master's in one process; both exchange the same messages.
+"""
+
+from __future__ import annotations
+
+import gevent
+from locust.env import Environment
+from locust.exception import StopUser
+
+from harness.endpoint.clock import monotonic_utc
+from harness.swarm.messages import AuditRequest, AuditStop, RunStop, Share, WorkerRefusal, on, send
+from harness.swarm.plan import RunPlan
+from harness.swarm.worker.auditor import Auditor
+from harness.swarm.worker.worker_run import WorkerRun
+
+_LEAVING_S = 2.0
+"""How long operations in flight may take when the process exits."""
+_ATTRIBUTE = "table_stress_worker"
+_ATTACHED_EVERY_S = 0.05
+_ATTACHED_TRIES = 200
+
+
+class Worker:
+    """What a worker process keeps between runs: the current run and a share that came early.
+
+    Args:
+        environment: Locust's.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._early: Share | None = None
+        self.run: WorkerRun | None = None
+        self.refused = False
+        self._refused_run: str | None = None
+        runner = environment.runner
+        on(runner, Share, self._on_share)
+        on(runner, RunStop, self._on_stop)
+        on(runner, AuditRequest, self._on_audit_request)
+        on(runner, AuditStop, self._on_audit_stop)
+
+    def start(self, plan: RunPlan) -> None:
+        """Begin the run that ``plan`` describes.
+
+        Raises:
+            SetupError: this worker cannot take part.
+        """
+        self.end()
+        self.refused = True
+        runner = self._environment.runner
+        self.run = WorkerRun(
+            self._environment, plan, worker=runner.worker_index, source=runner.client_id
+        )
+        self.refused = False
+        if self._early is not None and self._early.run_id == plan.run_id:
+            self.run.take_share(self._early)
+
+    def leave(self) -> None:
+        """End and report the current run of this worker, because the process exits."""
+        if self.run is not None:
+            self.run.stop(self.run.clock(), _LEAVING_S).join()
+        self.end()
+
+    def end(self) -> None:
+        """Drop the current run."""
+        if self.run is not None:
+            self.run.close()
+            self.run = None
+
+    def _on_share(self, share: Share, _: str) -> None:
+        if share.run_id == self._refused_run:
+            # The users of this worker wait for a share that does not come.
+            return
+        # Only the first share is checked: a busy process may have kept a later one waiting.
+        if self._early is None or self._early.run_id != share.run_id:
+            clock = monotonic_utc() if self.run is None else self.run.clock
+            problem = share.clock_problem(clock())
+            if problem is not None:
+                self._refused_run = share.run_id
+                send(self._environment.runner, WorkerRefusal(run_id=share.run_id, reason=problem))
+                return
+        self._early = share
+        if (run := self._run_of(share.run_id)) is not None:
+            run.take_share(share)
+
+    def _on_stop(self, stop: RunStop, _: str) -> None:
+        if (run := self._run_of(stop.run_id)) is not None:
+            # The grace time replaces Locust's own stop timeout.
+            self._environment.stop_timeout = 0.0
+            run.stop(stop.at_s, stop.grace_s)
+
+    def _on_audit_request(self, request: AuditRequest, _: str) -> None:
+        if (auditor := self._auditor_of(request.run_id)) is not None:
+            auditor.read_back(request)
+
+    def _on_audit_stop(self, stop: AuditStop, _: str) -> None:
+        if (auditor := self._auditor_of(stop.run_id)) is not None:
+            auditor.stop()
+
+    def _run_of(self, run_id: str) -> WorkerRun | None:
+        return self.run if self.run is not None and self.run.plan.run_id == run_id else None
+
+    def _auditor_of(self, run_id: str) -> Auditor | None:
+        run = self._run_of(run_id)
+        return None if run is None else run.auditor
+
+
+def attach(environment: Environment) -> Worker:
+    """Give ``environment`` its worker side."""
+    worker = Worker(environment)
+    setattr(environment, _ATTRIBUTE, worker)
+    return worker
+
+
+def current_run(environment: Environment) -> WorkerRun:
+    """Return the run that the users of ``environment`` take part in.
+
+    Locust may start the users of a worker that joins a run before `attach` was called, so this
+    function waits for it.
+
+    Raises:
+        StopUser: this worker takes no part; the master has the reason.
+        RuntimeError: the locustfile did not call `wire`.
+    """
+    for _ in range(_ATTACHED_TRIES):
+        worker: Worker | None = getattr(environment, _ATTRIBUTE, None)
+        if worker is not None and worker.run is not None:
+            return worker.run
+        if worker is not None and worker.refused:
+            raise StopUser
+        gevent.sleep(_ATTACHED_EVERY_S)
+    if worker is None:
+        raise RuntimeError("a locustfile with a TableUser must call wire(events)")
+    raise StopUser

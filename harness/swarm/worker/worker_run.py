@@ -1,0 +1,290 @@
+"""One run in one worker process: operations are paced, executed, counted and reported."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, TypeVarTuple
+
+import gevent
+from gevent import GreenletExit
+from locust.env import Environment
+from locust.exception import StopUser
+
+from harness.endpoint.clock import Clock, monotonic_utc
+from harness.measure.counts.generator import CpuSample
+from harness.measure.counts.ledger import Ledger
+from harness.model.errors import SetupError
+from harness.model.operation import Operation, require_text
+from harness.model.outcome import Attempt, Result, Scope
+from harness.profile.build.pace import counts_operations, pacer_of
+from harness.profile.build.scenarios import fingerprint, mistake_of
+from harness.profile.build.workload import source_of
+from harness.swarm.messages import (
+    AccountThrottled,
+    Share,
+    WorkerReport,
+    WorkerState,
+    WorkloadFailure,
+    send,
+)
+from harness.swarm.plan import RunPlan
+from harness.swarm.worker.auditor import worker_session
+from harness.swarm.worker.cpu import sample_forever
+from harness.swarm.worker.departures import Departures
+from harness.swarm.worker.request_events import RequestEvents
+from harness.workload.budget import Budget, BudgetSpent
+from harness.workload.operation_source import next_operation
+
+REPORT_EVERY_S = 1.0
+_ACCOUNT = Scope.ACCOUNT
+_T = TypeVar("_T")
+_Arguments = TypeVarTuple("_Arguments")
+
+
+class WorkerRun:
+    """One run in one worker process.
+
+    Args:
+        environment: Locust's.
+        plan: The run.
+        worker: Number of the worker.
+        source: Name of the worker in the merged counts.
+
+    Attributes:
+        plan: The run.
+        workload: Creates the operations, for all users of the process.
+        rng: Random source of the workload.
+
+    Raises:
+        SetupError: endpoint, account or scenario file are not the master's.
+    """
+
+    def __init__(self, environment: Environment, plan: RunPlan, worker: int, source: str) -> None:
+        self.plan = plan
+        self.clock: Clock = monotonic_utc()
+        endpoint = plan.endpoint(environment.host or "")
+        profile = plan.profile
+        self.rng = random.Random(f"{profile.seed}/{worker}")
+        if fingerprint(profile.scenario) != plan.scenario_hash:
+            raise SetupError(
+                f"the file {profile.scenario} of this worker differs from the master's; give both "
+                "the same file"
+            )
+        self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
+        self.ledger = Ledger(source)
+        self.budget = Budget()
+        self._events = RequestEvents(environment)
+        self._send = partial(send, environment.runner)
+        # A random source of its own, so that random arrivals do not change the operations.
+        arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
+        self._departures = Departures(
+            pacer_of(profile, endpoint.kind, arrivals),
+            clock=self.clock,
+            budget=self.budget,
+            ledger=self.ledger,
+            give_up_after_s=profile.load.give_up_after_s,
+            by_operation=counts_operations(profile),
+        )
+        options = dataclasses.replace(
+            plan.session_options(worker, endpoint, self.budget, self.clock),
+            on_attempt=self._on_attempt,
+            pace=self._departures,
+        )
+        self.session, self.auditor = worker_session(plan, worker, options, self._send)
+        self._stopping = False
+        self._ending: gevent.Greenlet | None = None
+        self._active = 0
+        self._abandoned = 0
+        self._attempts_in_flight = 0
+        self._max_connections = 0
+        self._light_operations = 0
+        self._light_s = 0.0
+        self._defects = 0
+        self._samples: list[CpuSample] = []
+        self._sent_throttled = False
+        self._greenlets = [
+            gevent.spawn(
+                sample_forever, self.clock, self._departures.take_lag, self._samples.append
+            ),
+            gevent.spawn(self._report_forever),
+        ]
+
+    def take_share(self, share: Share) -> None:
+        """Follow a new share of the load. Repeating a share changes nothing."""
+        if self._stopping:
+            return
+        self.budget.limit = share.budget
+        if self.auditor is not None:
+            self.auditor.grant(share.budget)
+        if share.window is not None:
+            self.ledger.open_window(*share.window)
+        self._departures.take_share(share)
+
+    def perform_task(self) -> float:
+        """Perform the next task of the workload: one operation, or several in a row.
+
+        Returns:
+            When the last operation ended, UTC seconds.
+
+        Raises:
+            StopUser: the run is over; or the workload raised an exception or created an invalid
+                operation, which makes the run invalid.
+        """
+        task = self._from_workload(self.workload.next_task, self.rng)
+        if isinstance(task, Operation):
+            return self.perform(task, keep=False, batch=True).done_s
+        ended_s = self.clock()
+        operation = self._from_workload(next_operation, task)
+        while operation is not None:
+            result = self.perform(operation, batch=True)
+            ended_s = result.done_s
+            operation = self._from_workload(next_operation, task, result)
+        return ended_s
+
+    def perform(self, operation: Operation, *, keep: bool = True, batch: bool = False) -> Result:
+        """Execute one operation: wait for its turn, send it, count it, fire the request event.
+
+        Args:
+            operation: The operation.
+            keep: False if the entities that a query returns are not needed.
+            batch: True if the event may be fired with those of later operations.
+
+        Raises:
+            StopUser: the run is over.
+        """
+        due_s = self._departures.wait(operation.entities_asked)
+        ledger = self.ledger
+        ledger.note_due()
+        ledger.note_sent()
+        alone = self._active == 0
+        self._active += 1
+        try:
+            result = self.session.execute(operation, due_s, keep=keep)
+            ledger.add(result)
+            if result.told:
+                self._attempts_in_flight -= result.told
+            if alone and self._active == 1:
+                self._light_operations += 1
+                self._light_s += result.service_s
+        except BudgetSpent:
+            ledger.note_taken_back()
+            raise StopUser from None
+        except GreenletExit:
+            self._abandoned += 1
+            raise
+        except Exception:
+            # Failures of the service are results, so this is a defect of the harness.
+            self._abandoned += 1
+            self._defects += 1
+            raise
+        finally:
+            self._active -= 1
+        if result.attempts[-1].scope is _ACCOUNT:
+            self._send_throttled()
+        if not batch:
+            self._events.fire(result)
+            return result
+        self._events.enqueue(result)
+        if not self._active:
+            # The next operation may end much later.
+            self._events.flush()
+        return result
+
+    def _from_workload(self, make: Callable[[*_Arguments], _T], *arguments: *_Arguments) -> _T:
+        """Call the workload; its exceptions are not failures of the service."""
+        try:
+            made = make(*arguments)
+            if isinstance(made, Operation):
+                require_text(made)
+            return made
+        except Exception as error:
+            self._defects += 1
+            self._send(WorkloadFailure(run_id=self.plan.run_id, reason=mistake_of(error)))
+            raise StopUser from error
+
+    def stop(self, at_s: float, grace_s: float) -> gevent.Greenlet:
+        """End the run in this process.
+
+        No operation that is due at ``at_s`` or later is sent. Operations in flight finish, then
+        the last report is sent.
+
+        Args:
+            at_s: UTC seconds.
+            grace_s: How long operations in flight may take.
+
+        Returns:
+            A greenlet that ends when the last report was sent.
+        """
+        if self._ending is not None:
+            return self._ending
+        self._stopping = True
+        self.ledger.close_window(self._departures.stop(at_s))
+        self._ending = gevent.spawn(self._end, grace_s)
+        return self._ending
+
+    def close(self) -> None:
+        """Stop every greenlet and close every connection."""
+        gevent.killall(self._greenlets)
+        self.session.close()
+        self.ledger.close()
+
+    def _on_attempt(self, operation: Operation, attempt: Attempt) -> None:
+        """Count an attempt of an operation that goes on, since the operation may never end."""
+        self._attempts_in_flight += 1
+        self.ledger.add_attempt(operation, attempt)
+        if attempt.retry_after_s > self.plan.profile.retry.maximum_s:
+            self.ledger.note_wait_cut()
+        if attempt.scope is _ACCOUNT:
+            self._send_throttled()
+
+    def _send_throttled(self) -> None:
+        if not self._sent_throttled:
+            self._sent_throttled = True
+            self._send(AccountThrottled(run_id=self.plan.run_id))
+
+    def _report_forever(self) -> None:
+        while True:
+            gevent.sleep(REPORT_EVERY_S)
+            self._report(final=False)
+
+    def _end(self, grace_s: float) -> None:
+        deadline = self.clock() + grace_s
+        while self._active and self.clock() < deadline:
+            gevent.sleep(0.02)
+        # Nobody would count what is sent after the last report.
+        self.session.abandon()
+        gevent.killall(self._greenlets)
+        self.ledger.note_due(self._departures.waiting())
+        self._report(final=True)
+
+    def _report(self, *, final: bool) -> None:
+        # While every user waits for a stalled service, no user flushes the batch.
+        self._events.flush_without_user()
+        self._max_connections = max(self._max_connections, self.session.connections_in_use)
+        samples = tuple(self._samples)
+        self._samples.clear()
+        waiting = self._departures.waiting()
+        self.ledger.note_waiting(self.clock(), waiting)
+        self._send(
+            WorkerReport(
+                run_id=self.plan.run_id,
+                delta=self.ledger.drain(),
+                samples=samples,
+                state=WorkerState(
+                    final=final,
+                    in_flight=self._active + self._abandoned,
+                    attempts_in_flight=self._attempts_in_flight,
+                    waiting=waiting,
+                    connections_in_use=self._max_connections,
+                    light_operations=self._light_operations,
+                    light_s=self._light_s,
+                    defects=self._defects,
+                    billable_transactions=self.budget.spent,
+                    exhausted=self.budget.exhausted,
+                    written=self.auditor.written() if final and self.auditor else None,
+                ),
+            )
+        )

@@ -1,0 +1,1 @@
+"""Every documented key scheme; `harness.workload.keys.schemes.registry` names them."""

@@ -1,0 +1,31 @@
+"""Shows the harness's options in ``locust --help``.
+
+Locust prints its help before it loads a locustfile, so that a locustfile cannot add to it. It does
+import a module of this name, if there is one, "to allow for registering custom arguments". Where
+the package locust-plugins is installed too, Python imports that package and not this module; then
+only ``harness run --help`` shows the options.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def _locustfile_is_ours(arguments: list[str]) -> bool:
+    """Whether the locustfile that the arguments name, or the default one, uses the harness."""
+    from locust.argument_parser import get_empty_argument_parser
+
+    found, _ = get_empty_argument_parser(add_help=False).parse_known_args(arguments)
+    try:
+        return "harness" in Path(found.locustfile).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+if {"-h", "--help"} & set(sys.argv[1:]) and _locustfile_is_ours(sys.argv[1:]):
+    from locust import events
+
+    from harness.swarm.command_line import add_options
+
+    events.init_command_line_parser.add_listener(lambda parser, **_: add_options(parser))

@@ -1,0 +1,54 @@
+"""ARCHITECTURE.md leads to files that exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.source_tree import HARNESS, ROOT
+
+_CODE = re.compile(r"```.*?```", re.DOTALL)
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?")
+
+
+def paths_in(text: str) -> list[str]:
+    """What the text names in backticks and is written as a file or a folder.
+
+    That is a name that ends in `.py` or `/`, or begins with a folder of the repository or of
+    `harness/`. What follows a colon is a name inside the file.
+    """
+    named = {quoted.partition(":")[0] for quoted in _QUOTED.findall(_CODE.sub("", text))}
+    return sorted(
+        name
+        for name in named
+        if _PATH.fullmatch(name)
+        and (name.endswith((".py", "/")) or ("/" in name and _is_folder(name.split("/")[0])))
+    )
+
+
+def _is_folder(name: str) -> bool:
+    return any((base / name).is_dir() for base in (ROOT, HARNESS))
+
+
+def _exists(path: str) -> bool:
+    """Whether the path is there; a name alone may be anywhere in `harness/`."""
+    path = path.rstrip("/")
+    if "/" not in path and any(HARNESS.rglob(path)):
+        return True
+    return any(any(base.glob(path)) for base in (ROOT, HARNESS))
+
+
+def test_paths_are_found_in_a_text() -> None:
+    """Files, folders and patterns are paths; rates, options and names in code are not."""
+    text = (
+        "`a/b.py: f` `model/` `gateway/rules` `profiles/*.toml` `entities/s` `--set` `Ledger.add`"
+    )
+    assert paths_in(text) == ["a/b.py", "gateway/rules", "model/", "profiles/*.toml"]
+
+
+@pytest.mark.parametrize("path", paths_in((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")))
+def test_a_path_of_the_document_exists(path: str) -> None:
+    """It is written from the root of the repository, from `harness/`, or as a name alone."""
+    assert _exists(path)

@@ -1,0 +1,123 @@
+"""A disk that fills: what cannot be written is said, and everything else is as in any run.
+
+The limit on the size of a file stands for the full disk: the system itself refuses to write on,
+half-way through a file, and no privilege is needed to set it.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.measure.record.record import RunRecord
+from harness.report.export.whole_file import write_whole
+from harness.swarm.master.output_files import RunFolder
+from tests.support.locust_process import LOCUSTFILE, QUICK, LocustProcess, Stress
+
+KEPT = Path(__file__).parents[1] / "golden" / "run-v1.json"
+LIMITED = """\
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
+globals().update(runpy.run_path({path!r}, run_name=__name__))
+"""
+NO_REPORT, NO_RECORD = 500_000, 16_000
+"""Bytes that a file may have: the report has millions, the record of many partitions 40,000."""
+MANY = (
+    *("--profile", "key-spread", *QUICK, "--set", "keys.partitions=50"),
+    *("--set", "keys.rows_per_partition=10"),
+)
+SMALL = {"junit.xml", "summary.md"}
+
+
+@contextmanager
+def no_room(most: int) -> Iterator[None]:
+    """No file can be longer than ``most`` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture(scope="module")
+def runs(
+    stress: Stress, host: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, LocustProcess]:
+    """A run that cannot write its report, and one that cannot write its record."""
+    folder = tmp_path_factory.mktemp("limited")
+    started = {}
+    for name, most in (("no report", NO_REPORT), ("no record", NO_RECORD)):
+        locustfile = folder / f"locustfile_{most}.py"
+        locustfile.write_text(LIMITED.format(most=most, path=str(LOCUSTFILE)), encoding="utf-8")
+        started[name] = stress(*MANY, "-H", host, locustfile=locustfile)
+    for process in started.values():
+        process.wait()
+    return started
+
+
+def complaints(process: LocustProcess) -> list[str]:
+    """Which outputs the process said could not be written, in order."""
+    assert "Traceback" not in process.said
+    lines = [line for line in process.stderr.splitlines() if line.startswith("error: ")]
+    found = [re.match(r"error: out/\S+/(\S+) cannot be written \(", line) for line in lines]
+    return [match[1] for match in found if match is not None]
+
+
+@pytest.mark.azurite
+def test_an_output_that_does_not_fit_is_said_and_changes_nothing_else(
+    runs: dict[str, LocustProcess],
+) -> None:
+    """The record and the other files stand, with the exit code of the run, and nothing half."""
+    process = runs["no report"]
+    record = process.record
+    assert process.process.returncode == record.exit_code == 0, process.said
+    assert complaints(process) == ["report.html"]
+    left = {path.name for path in (process.folder / "out" / record.run_id).iterdir()}
+    assert left == {*SMALL, "run.json", "latencies.hlog", "partitions.csv"}
+
+
+@pytest.mark.azurite
+def test_a_run_that_leaves_no_record_does_not_pass(runs: dict[str, LocustProcess]) -> None:
+    """It is judged, said and cleaned up as any, and what would be exit code 0 is 3."""
+    process = runs["no record"]
+    assert complaints(process) == ["run.json", "report.html"]
+    assert process.process.returncode == 3, process.said
+    assert "VERDICT" in process.stdout
+    assert "Record: none, it could not be written" in process.stdout
+    assert process.stdout.endswith("Exit code: 3\n")
+    (folder,) = (process.folder / "out").iterdir()
+    assert {path.name for path in folder.iterdir()} == {*SMALL, "latencies.hlog", "partitions.csv"}
+
+
+def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    """The disk fills between the two times that a record is written."""
+    record = RunRecord.from_json(KEPT.read_bytes())
+    said: list[str] = []
+    folder = RunFolder(str(tmp_path), record.run_id, said.append)
+    assert folder.write_record(record) is None
+    with no_room(1000):
+        problem = folder.write_record(record.model_copy(update={"users": 99}))
+        folder.write_errors([{"message": "x" * 2000}], 0)
+    assert problem is not None
+    assert "run.json cannot be written (File too large)" in problem
+    assert ["errors.jsonl cannot be written" in sentence for sentence in said] == [True]
+    assert RunRecord.from_json(folder.path.read_bytes()) == record
+    assert [path.name for path in folder.path.parent.iterdir()] == ["run.json"]
+
+
+def test_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    """A report may go to a pipe or a device; a link to a file goes to that file."""
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "full", "x")
+    assert Path("/dev/full").is_char_device()
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_whole(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "new"

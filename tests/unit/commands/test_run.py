@@ -1,0 +1,60 @@
+"""`harness run`: the arguments that Locust gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cli import main
+from harness.commands.run import locust_arguments
+from harness.model.shipped import shipped
+
+SHIPPED = ["-f", str(shipped("locustfile.py"))]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["upsert"], [*SHIPPED, "--profile", "upsert", "--headless"]),
+        (
+            ["upsert", "-t", "3s", "--set", "seed=2"],
+            [*SHIPPED, "--profile", "upsert", "--headless", "-t", "3s", "--set", "seed=2"],
+        ),
+        (["mine.toml", "--ui", "-u", "5"], [*SHIPPED, "--profile", "mine.toml", "-u", "5"]),
+        (["upsert", "-f", "my.py"], ["--profile", "upsert", "--headless", "-f", "my.py"]),
+        (["upsert", "-fmy.py"], ["--profile", "upsert", "--headless", "-fmy.py"]),
+        (["--worker", "--master-host", "h"], [*SHIPPED, "--worker", "--master-host", "h"]),
+    ],
+)
+def test_locust_gets_the_profile_and_every_other_option(
+    given: list[str], expected: list[str]
+) -> None:
+    """Headless unless --ui is given; the shipped locustfile unless another is named."""
+    assert locust_arguments(given) == expected
+
+
+@pytest.mark.parametrize("given", [[], ["-u", "5", "upsert"]])
+def test_a_profile_comes_first(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without one the message shows how to name it, and the exit code is 2."""
+    assert main(["run", *given]) == 2
+    assert "harness run single-partition" in capsys.readouterr().err
+
+
+def test_the_help_shows_every_option_of_the_harness(capsys: pytest.CaptureFixture[str]) -> None:
+    """In groups, wherever -h stands."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "upsert", "-h"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    for option in (
+        *("--set", "--session", "--repeat", "--remote-ok", "--table", "--throttling", "--out"),
+        *("--redact-keys", "--metrics-port", "--metrics-host", "--metrics-linger"),
+        *("--metrics-push", "--web-allowed-host", "--swarm", "--ui"),
+    ):
+        assert f"\n  {option} " in said, option
+
+
+def test_shipped_files_are_there() -> None:
+    """Profiles, limits and the locustfile are found from the installed package."""
+    assert (shipped("profiles") / "single-partition.toml").is_file()
+    assert (shipped("limits") / "published.toml").is_file()
+    assert shipped("locustfile.py").is_file()
