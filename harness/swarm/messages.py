@@ -15,9 +15,8 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import LocalRunner, Runner
 
-from harness.measure.audit.audit import AuditTally
+from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
-from harness.measure.audit.look_up import LookUp
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Delta
 

@@ -13,10 +13,8 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from harness.endpoint.read_back import applied, in_order_of_evidence
-from harness.measure.audit.audit import AuditTally, WriteVerdict, verdicts
-from harness.measure.audit.journal import Journal
-from harness.measure.audit.look_up import LookUp, look_ups
-from harness.measure.audit.writes import JournaledWrite, RowKey
+from harness.measure.audit.audit import AuditTally, LookUp, WriteVerdict, look_ups, verdicts
+from harness.measure.audit.journal import Journal, JournaledWrite, RowKey
 from harness.model.entity import ETAG
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Attempt, Fault, Outcome, Result, classify

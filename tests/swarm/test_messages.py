@@ -9,9 +9,8 @@ import pytest
 from locust.env import Environment
 from locust.rpc import Message
 
-from harness.measure.audit.audit import AuditTally
+from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import PLACES, Written
-from harness.measure.audit.look_up import LookUp
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
 from harness.swarm.messages import (

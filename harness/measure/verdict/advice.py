@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.figures import agreed, counted, percent
-from harness.measure.verdict.bottleneck import connections_used_up
-from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.evidence import Evidence, connections_used_up
 from harness.measure.verdict.observations import SHOWN_GAP_S, named
 from harness.measure.verdict.throttling import Throttling
 from harness.model.operation import Kind

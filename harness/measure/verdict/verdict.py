@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.measure.record.findings import SearchPart
 from harness.measure.verdict.advice import (
     Advice,
     on_account,
@@ -17,16 +18,18 @@ from harness.measure.verdict.advice import (
     on_throttling,
     on_users,
 )
-from harness.measure.verdict.bottleneck import (
+from harness.measure.verdict.conditions import ConditionResult
+from harness.measure.verdict.evidence import (
+    Evidence,
     behind,
     generator_limit,
     latency_grew,
     missed,
     reached,
+    service_failures,
+    shortcoming,
     users_are_busy,
 )
-from harness.measure.verdict.conditions import ConditionResult
-from harness.measure.verdict.evidence import Evidence, service_failures, shortcoming
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
@@ -315,3 +318,43 @@ def exit_code(
     if any(condition.passed is False for condition in conditions):
         return 1
     return 0
+
+
+_LIMITS = {
+    "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),
+    "users": (VerdictResult.CLIENT_LIMITED, "users"),
+    "latency": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
+    "not-held": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
+    "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),
+}
+
+
+def judge_search(verdict: Verdict, search: SearchPart, evidence: Evidence) -> Verdict:
+    """The verdict, told by the search.
+
+    Args:
+        verdict: Of the run as a whole; what was seen is kept.
+        search: What was found.
+        evidence: Of the whole search.
+    """
+    snapshot, targets = evidence.snapshot, evidence.targets
+    advice: tuple[Advice, ...] = ()
+    if search.limited_by == "throttled":
+        attempts = snapshot.attempts
+        account = throttled_of(attempts, Scope.ACCOUNT) > throttled_of(attempts, Scope.PARTITION)
+        result, limited_by = VerdictResult.THROTTLED, "account" if account else "partition"
+        advice = tuple(on_throttling(evidence, verdict.throttling, by_account=account))
+    elif search.limited_by == "maximum":
+        over = targets is not None and (search.rate_per_s or 0.0) > targets.partition
+        one = len(snapshot.partitions) == 1
+        result = VerdictResult.OVER_TARGET if over and one else VerdictResult.WITHIN_TARGET
+        limited_by = "load"
+        if result is VerdictResult.OVER_TARGET:
+            advice = tuple(on_keys(evidence))
+    else:
+        result, limited_by = _LIMITS[search.limited_by]
+        helps = {"generator": on_generator, "endpoint": on_endpoint}.get(limited_by)
+        advice = () if helps is None else tuple(helps(evidence))
+    return dataclasses.replace(
+        verdict, result=result, limited_by=limited_by, sentence=search.sentence, advice=advice
+    )

@@ -10,9 +10,8 @@ import gevent.event
 from locust.env import Environment
 
 from harness.endpoint.clock import Clock
-from harness.measure.audit.audit import AuditTally, audit_part
+from harness.measure.audit.audit import AuditTally, LookUp, audit_part, look_ups
 from harness.measure.audit.journal import PLACES
-from harness.measure.audit.look_up import LookUp, look_ups
 from harness.profile.build.pace import loading_pacer_of
 from harness.swarm.master.console_messages import ConsoleMessages
 from harness.swarm.master.master_run import MasterRun

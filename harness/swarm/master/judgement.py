@@ -29,8 +29,7 @@ from harness.measure.record.record_builder import (
 )
 from harness.measure.verdict.evidence import Evidence, shortcoming
 from harness.measure.verdict.quantities import Facts
-from harness.measure.verdict.search_verdict import judge_search
-from harness.measure.verdict.verdict import exit_code, judge
+from harness.measure.verdict.verdict import exit_code, judge, judge_search
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
 from harness.profile.build.workload import entity_sizes

@@ -13,7 +13,7 @@ from typing import Self
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import SearchPart, StepPart
 from harness.measure.record.record import LatencyPart
-from harness.measure.verdict.bottleneck import GROWN_FROM, limit_of
+from harness.measure.verdict.evidence import GROWN_FROM, limit_of
 from harness.swarm.master.console_messages import ConsoleMessages
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.sharing import NOTICE_S, Sharing

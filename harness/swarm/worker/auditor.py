@@ -14,10 +14,8 @@ import gevent.pool
 
 from harness.endpoint.sessions.registry import open_session
 from harness.endpoint.sessions.session import SessionOptions, TableSession, ignore_attempt
-from harness.measure.audit.audit import AuditTally
-from harness.measure.audit.journal import Journal, Written
-from harness.measure.audit.look_up import LookUp
-from harness.measure.audit.writes import Row
+from harness.measure.audit.audit import AuditTally, LookUp
+from harness.measure.audit.journal import Journal, Row, Written
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome, Result
 from harness.profile.build.pace import loading_pacer_of

@@ -18,9 +18,11 @@ from harness.measure.audit.audit import (
     MOST_EXAMPLES,
     NOBODY,
     AuditTally,
+    LookUp,
     Others,
     WriteVerdict,
     audit_part,
+    look_ups,
     lost_writes,
     verdicts,
 )
@@ -31,10 +33,10 @@ from harness.measure.audit.journal import (
     Journal,
     Noted,
     Written,
+    hashed,
     places_in,
+    same,
 )
-from harness.measure.audit.look_up import LookUp, look_ups
-from harness.measure.audit.writes import hashed, same
 from harness.measure.record.findings import AuditPart
 from harness.model.entity import Int64
 from harness.model.operation import Kind, Operation, transaction

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.counts.failed_attempts import ERROR_CAP
-from harness.measure.counts.ledger import Delta, Ledger
+from harness.measure.counts.ledger import ERROR_CAP, Delta, Ledger
 from harness.measure.counts.snapshot import Snapshot, attempts_by_status
 from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.record import PartitionPart

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.measure.record.findings import SearchPart
-from harness.measure.verdict.search_verdict import judge_search
-from harness.measure.verdict.verdict import judge
+from harness.measure.verdict.verdict import judge, judge_search
 from tests.support.evidence import evidence, snapshot_of
 
 FINER = "Table partition stress testing"
