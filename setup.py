@@ -1,7 +1,7 @@
 """Copies the user's front door into the wheel; everything else is in pyproject.toml.
 
 Profiles, limits and the locustfile stay in the top-level folders, where users read and change them.
-A wheel holds a copy in ``harness/shipped``, which `harness.model.shipped` finds.
+A wheel holds a copy in ``harness/shipped``, which `harness.model.files` finds.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from harness.commands.command import require_posix
 from harness.model.errors import SetupError
-from harness.model.shipped import shipped
+from harness.model.files import shipped
 from harness.options import add_run_options
 
 _LOCUST = (

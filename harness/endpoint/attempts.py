@@ -17,7 +17,6 @@ from harness.endpoint.http.exchange import (
 )
 from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
 from harness.endpoint.protocol.multipart import refused_part
-from harness.model.counting import entity_count, scanned
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
     Attempt,
@@ -28,6 +27,7 @@ from harness.model.outcome import (
     new_result,
     throttling_scope,
 )
+from harness.model.target import entity_count, scanned
 
 _QUERY = Kind.QUERY
 

@@ -14,9 +14,8 @@ from typing import Annotated, Self
 import pydantic
 
 from harness.model.errors import SetupError, echoed
-from harness.model.shipped import shipped
+from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
 from harness.model.target import PUBLISHED
-from harness.model.toml import mistake, mistakes_error, read_toml_file, with_tuples
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, quote
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.requests import Asked
-from harness.model.counting import counted
 from harness.model.operation import Kind
+from harness.model.target import counted
 
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
 UNTOLD = ""

@@ -10,8 +10,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 
-from harness.model.lean import lean
-from harness.model.operation import Kind, Operation
+from harness.model.operation import Kind, Operation, lean
 
 
 class Fault(enum.StrEnum):

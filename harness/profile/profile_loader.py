@@ -12,13 +12,13 @@ from typing import Any
 import pydantic
 
 from harness.model.errors import SetupError, cut, echoed
-from harness.model.shipped import shipped
-from harness.model.toml import (
+from harness.model.files import (
     MOST_DEPTH,
     mistake,
     mistakes_error,
     read_toml,
     read_toml_file,
+    shipped,
     too_deep,
     with_tuples,
 )

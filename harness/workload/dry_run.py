@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from harness.model.counting import entity_count
 from harness.model.entity import ETAG
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
+from harness.model.target import entity_count
 from harness.workload.operation_source import OperationSource, next_operation, steps_of
 
 _MOST_LOADED = 20_000

@@ -1,6 +1,6 @@
 """A table service in memory, for tests of what is sent: it does, or refuses, as the service would.
 
-It knows nothing of `harness.model.counting`: what a query walks it counts by itself, row by row.
+It knows nothing of `harness.model.target`: what a query walks it counts by itself, row by row.
 """
 
 from __future__ import annotations

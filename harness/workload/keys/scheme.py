@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from harness.model.lean import lean
+from harness.model.operation import lean
 from harness.workload.keys.row_keys import RowKeys, SequenceRows
 
 

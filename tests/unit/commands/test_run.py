@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli import main
 from harness.commands.run import locust_arguments
-from harness.model.shipped import shipped
+from harness.model.files import shipped
 
 SHIPPED = ["-f", str(shipped("locustfile.py"))]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.counting import counted, entity_count, scanned
 from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Outcome
+from harness.model.target import counted, entity_count, scanned
 
 STILL = KeyRange(entities=5000, exact=True)
 MOVING = KeyRange(entities=5000)

@@ -8,8 +8,7 @@ import pickle
 
 import pytest
 
-from harness.model.lean import lean
-from harness.model.operation import Kind, Operation, new_operation
+from harness.model.operation import Kind, Operation, lean, new_operation
 from harness.model.outcome import Attempt, Outcome, Result, new_attempt, new_result
 from harness.workload.keys.scheme import Key, new_key
 

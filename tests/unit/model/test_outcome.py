@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.counting import entity_count
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
     Attempt,
@@ -19,6 +18,7 @@ from harness.model.outcome import (
     is_throttling,
     throttling_scope,
 )
+from harness.model.target import entity_count
 
 
 def operation(kind: Kind, etag: str | None = None, parts: int = 0) -> Operation:

@@ -1,7 +1,8 @@
-"""TOML files that users write: read within bounds, with every mistake in plain words."""
+"""TOML files that users write, read within bounds; and the files that come with the harness."""
 
 from __future__ import annotations
 
+import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ MOST_DEPTH = 20
 _MOST_INT = 2**63
 """TOML promises no whole number beyond 64 bits."""
 _MOST_LISTED = 20
+_IN_A_WHEEL = "shipped"
 
 
 def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
@@ -113,3 +115,10 @@ def mistakes_error(file: str, mistakes: Iterable[str]) -> SetupError:
     if len(lines) > _MOST_LISTED:
         listed += f"\n  and {len(lines) - _MOST_LISTED:,} more"
     return SetupError(f"{file}: {count}:\n{listed}")
+
+
+def shipped(name: str) -> Path:
+    """The path of a shipped folder or file: ``profiles``, ``limits`` or ``locustfile.py``."""
+    package = Path(str(importlib.resources.files("harness")))
+    packed = package / _IN_A_WHEEL
+    return (packed if packed.is_dir() else package.parent) / name
