@@ -37,12 +37,10 @@ from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.profile.profile_loader import resolve, shipped_directory
 from harness.swarm.master.conductor import Conductor
-from harness.swarm.master.judgement import record_of
 from harness.swarm.master.master_run import MasterRun, Phase
+from harness.swarm.master.results import record_of
 from harness.swarm.plan import new_plan
-from harness.swarm.web.live_record import Showing
-from harness.swarm.web.pages import Updates
-from harness.swarm.web.partitions_tab import Rows
+from harness.swarm.web.pages import Rows, Showing, Updates
 
 PARTITIONS = 10_000
 SECONDS = 1200

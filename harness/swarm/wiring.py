@@ -19,13 +19,11 @@ from harness import startup
 from harness.model.errors import SetupError
 from harness.profile.profile_loader import shipped_directory, shipped_names
 from harness.swarm.command_line import CommandLine
-from harness.swarm.console import Console
+from harness.swarm.master.console import Console
 from harness.swarm.master.master_process import MasterProcess, end_workers
 from harness.swarm.messages import Hello, WorkerRefusal, send
 from harness.swarm.plan import OPTION, RunPlan
-from harness.swarm.web.live_record import Showing
-from harness.swarm.web.pages import PLACE, add_pages
-from harness.swarm.web.partitions_tab import add_tab
+from harness.swarm.web.pages import PLACE, Showing, add_pages, add_tab
 from harness.swarm.web.same_origin import own_hosts, stand_before
 from harness.swarm.web.start_form import Consent, wrap_start, wrap_stop
 from harness.swarm.worker.worker import attach

@@ -16,7 +16,7 @@ import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.report.export.whole_file import write_whole
-from harness.swarm.master.output_files import RunFolder
+from harness.swarm.master.results import RunFolder
 from tests.support.locust_process import LOCUSTFILE, QUICK, LocustProcess, Stress
 
 KEPT = Path(__file__).parents[1] / "golden" / "run-v1.json"

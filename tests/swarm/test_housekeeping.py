@@ -26,7 +26,8 @@ from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.sessions.registry import open_session
 from harness.endpoint.sessions.session import SessionOptions
 from harness.model.operation import Kind, Operation
-from harness.swarm.master.loading import Loaded, LoadingFailed, load_table
+from harness.swarm.master.master_run import Loaded
+from harness.swarm.master.run_tables import LoadingFailed, load_table
 from harness.workload.budget import Budget
 from harness.workload.load.pacing import ClosedLoop
 from harness.workload.retry import NoRetry

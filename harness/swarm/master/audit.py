@@ -13,7 +13,7 @@ from harness.endpoint.clock import Clock
 from harness.measure.audit.audit import AuditTally, LookUp, audit_part, look_ups
 from harness.measure.audit.journal import PLACES
 from harness.profile.build.pace import loading_pacer_of
-from harness.swarm.master.console_messages import ConsoleMessages
+from harness.swarm.master.console import ConsoleMessages
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import AuditRequest, AuditResult, AuditStop, send

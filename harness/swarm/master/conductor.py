@@ -21,7 +21,7 @@ import gevent
 import gevent.event
 from gevent import GreenletExit
 from locust.env import Environment
-from locust.runners import STATE_SPAWNING
+from locust.runners import STATE_SPAWNING, Runner
 
 from harness import startup
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
@@ -33,19 +33,25 @@ from harness.model.errors import SetupError
 from harness.profile.build.pace import staged, window_s
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile
-from harness.swarm.console import Console
+from harness.swarm.command_line import aliases_of
 from harness.swarm.master.audit import MasterAudit
-from harness.swarm.master.console_messages import ConsoleMessages
-from harness.swarm.master.judgement import record_of
+from harness.swarm.master.console import Console, ConsoleMessages
 from harness.swarm.master.load_monitor import LoadMonitor
-from harness.swarm.master.loading import LoadingFailed
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
-from harness.swarm.master.output_files import check_folder, write_run
 from harness.swarm.master.rehearsal import Rehearsal
-from harness.swarm.master.run_tables import RunTables
+from harness.swarm.master.results import check_folder, record_of, write_run
+from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing
+from harness.swarm.messages import (
+    AccountThrottled,
+    AuditResult,
+    RunMessage,
+    WorkerRefusal,
+    WorkerReport,
+    WorkloadFailure,
+    on,
+)
 from harness.swarm.plan import OPTION, new_plan
-from harness.swarm.run_options import aliases_of
 
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced this long before it opens, so that every worker knows it."""
@@ -383,3 +389,59 @@ class Conductor:
             self._messages.result()
             self.run.ledger.close()
             self.run = None
+
+
+class MessageHandlers:
+    """Handles the messages of the workers in every run.
+
+    Args:
+        runner: Locust's runner.
+        conductor: Leads the runs.
+        console: Shows a refusal of a worker.
+    """
+
+    def __init__(self, runner: Runner, conductor: Conductor, console: Console) -> None:
+        self._conductor = conductor
+        self._console = console
+        on(runner, WorkerReport, self._on_report)
+        on(runner, AuditResult, self._on_audit_result)
+        on(runner, WorkerRefusal, self._on_refusal)
+        on(runner, AccountThrottled, self._on_account_throttled)
+        on(runner, WorkloadFailure, self._on_workload_failure)
+
+    def _run_of(self, message: RunMessage, before: Phase) -> MasterRun | None:
+        """The run that a message belongs to, or None if it reached the phase ``before``."""
+        run = self._conductor.run
+        if run is None or message.run_id != run.plan.run_id or run.phase >= before:
+            return None
+        return run
+
+    def _on_report(self, report: WorkerReport, worker: str) -> None:
+        if (run := self._run_of(report, before=Phase.DONE)) is not None:
+            run.take_report(worker, report)
+
+    def _on_audit_result(self, result: AuditResult, worker: str) -> None:
+        run = self._run_of(result, before=Phase.DONE)
+        if run is not None and worker in run.reports:
+            run.take_audit_result(worker, result)
+
+    def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
+        if (run := self._run_of(refusal, before=Phase.ENDING)) is None:
+            return
+        sentence = f"a worker refuses to take part: {refusal.reason}"
+        if self._conductor.sharing.exclude(worker):
+            # The worker came late: the others go on without it.
+            self._console.error(sentence)
+            return
+        run.phase = Phase.ENDING
+        gevent.spawn(self._conductor.give_up, run, sentence)
+
+    def _on_workload_failure(self, failure: WorkloadFailure, worker: str) -> None:
+        if (run := self._run_of(failure, before=Phase.ENDING)) is not None:
+            self._console.error(failure.reason)
+            gevent.spawn(self._conductor.finish_and_leave, run, Ending(Cause.WORKLOAD))
+
+    def _on_account_throttled(self, message: AccountThrottled, worker: str) -> None:
+        run = self._run_of(message, before=Phase.ENDING)
+        if run is not None and run.stops_on_account_throttling:
+            gevent.spawn(self._conductor.finish_and_leave, run, Ending(Cause.ACCOUNT_THROTTLED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime as dt
 import os
 from functools import partial
@@ -13,22 +14,146 @@ from gevent import GreenletExit
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness import startup
+from harness import __version__, startup
 from harness.endpoint.admin.probe import check
-from harness.endpoint.endpoint import Endpoint, consent_problem, endpoint_from
+from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
+from harness.endpoint.endpoint import (
+    Endpoint,
+    behind_gateway,
+    consent_problem,
+    emulator_endpoint,
+    endpoint_from,
+)
+from harness.gateway.limits import limits_path, load_limits
+from harness.gateway.process import GatewayProcess, start_gateway
+from harness.measure.record.record import RunRecord
+from harness.metrics.course import LoadState, RunCourse
+from harness.metrics.exposition import Exposed
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.errors import SetupError
+from harness.model.target import targets_for
+from harness.profile.build.pace import scheduled
 from harness.profile.profile_loader import NamedProfile
-from harness.swarm.console import Console
-from harness.swarm.master.child_processes import Children
-from harness.swarm.master.conductor import Conductor
-from harness.swarm.master.master_run import Cause, Ending
-from harness.swarm.master.message_handlers import MessageHandlers
-from harness.swarm.master.metrics_page import exposed
+from harness.swarm.command_line import FormValues, RunOptions
+from harness.swarm.master.conductor import Conductor, MessageHandlers
+from harness.swarm.master.console import Console
+from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, on
-from harness.swarm.run_options import FormValues, RunOptions
 from harness.swarm.worker.worker import Worker
+
+
+class Children:
+    """The embedded servers.
+
+    Attributes:
+        gateway: The gateway before Azurite; None without one.
+    """
+
+    def __init__(self) -> None:
+        self._azurite: AzuriteProcess | None = None
+        self.gateway: GatewayProcess | None = None
+
+    @property
+    def started(self) -> bool:
+        """True if Azurite was started."""
+        return self._azurite is not None
+
+    def start(self, throttling: str | None) -> Endpoint:
+        """Start the servers, and return the endpoint of a run.
+
+        Args:
+            throttling: Name or file of the gateway's limits; None starts no gateway.
+
+        Raises:
+            SetupError: a server does not start, or the limits are invalid.
+        """
+        limits = None if throttling is None else limits_path(throttling)
+        if limits is not None:
+            # Checks the limits before anything is started.
+            load_limits(limits)
+        atexit.register(self.stop)
+        self._azurite = start_azurite()
+        if limits is None:
+            return self._azurite.endpoint
+        self.gateway = start_gateway(
+            upstream=f"http://{self._azurite.endpoint.host}", limits=limits
+        )
+        return behind_gateway(emulator_endpoint(self.gateway.url))
+
+    def stop(self) -> None:
+        """Stop the servers, the gateway first. A second call does nothing."""
+        if self.gateway is not None:
+            self.gateway.stop()
+            self.gateway = None
+        if self._azurite is not None:
+            self._azurite.stop()
+            self._azurite = None
+
+
+_PHASES = tuple(phase.name.lower() for phase in Phase)
+
+
+def exposed(conductor: Conductor) -> Exposed | None:
+    """Return the current or last run; None before the first."""
+    run = conductor.run
+    if run is None:
+        return None
+    plan = run.plan
+    record = conductor.record
+    # Only the rates of key ranges are exposed, and these need no window.
+    snapshot = run.redacted(run.ledger.snapshot(start=0, end=0, latencies=False))
+    return Exposed(
+        run_id=plan.run_id,
+        snapshot=snapshot,
+        # Reports come every second, so the counts of the last second are incomplete.
+        counted_until_s=int(conductor.clock()) - 1,
+        course=_course(run, record if record and record.run_id == plan.run_id else None),
+        load=LoadState(
+            offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
+            waiting=run.waiting if scheduled(plan.profile) else None,
+            in_flight=run.in_flight,
+            dropped=snapshot.counts.dropped,
+            billable_transactions=run.billable_transactions,
+            billable_limit=plan.profile.limits.billable_transactions,
+        ),
+        targets=targets_for(run.endpoint.kind),
+        users=conductor.environment.runner.user_count,
+        workers=conductor.workers,
+        cpu_percent={
+            worker: sample.cpu_percent for worker, sample in run.generator.latest().items()
+        },
+        info={
+            "profile": plan.profile_name,
+            "endpoint": str(run.endpoint.kind),
+            "described": run.endpoint.kind.described,
+            "host": run.endpoint.host,
+            "table": plan.table,
+            "session": plan.session,
+            "version": __version__,
+        },
+    )
+
+
+def _course(run: MasterRun, record: RunRecord | None) -> RunCourse:
+    phase = run.phase.name.lower()
+    if record is None:
+        return RunCourse(phases=_PHASES, phase=phase, started_s=run.started_s, window=run.window)
+    start = record.window_start
+    verdict = record.verdict
+    return RunCourse(
+        phases=_PHASES,
+        phase=phase,
+        started_s=run.started_s,
+        ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
+        window=None if run.window is None else (start, start + record.measured_s),
+        verdict={
+            "verdict": verdict.result,
+            "limited_by": verdict.limited_by or "",
+            "sentence": verdict.sentence,
+        },
+    )
+
 
 _SEVEREST_FIRST = (2, 4, 3, 1, 0)
 """Exit codes of repeated runs, the one that counts first."""

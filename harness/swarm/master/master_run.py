@@ -12,12 +12,13 @@ from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import AuditPart, PredictionPart, SearchPart
 from harness.measure.verdict.conditions import Condition
+from harness.model.operation import Operation
+from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.profile.build.pace import capped_rate, counts_operations, schedule_of
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.observed import Observed
 from harness.report.terminal.live import opening_line
-from harness.swarm.master.loading import Loaded
 from harness.swarm.messages import AuditResult, WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
@@ -88,6 +89,37 @@ class Ending:
         if self.condition is None:
             return self.cause.value
         return f"{self.condition.text!r}, which cannot hold any more"
+
+
+@dataclasses.dataclass(slots=True)
+class Loaded:
+    """What was loaded so far.
+
+    Attributes:
+        entities: Inserted entities.
+        attempts: Requests.
+        defects: Responses that the harness does not understand.
+        seconds: Duration of loading.
+        account_throttled: Whether an attempt was throttled for the whole account.
+    """
+
+    entities: int = 0
+    attempts: int = 0
+    defects: int = 0
+    seconds: float = 0.0
+    account_throttled: bool = False
+
+    def on_attempt(self, operation: Operation, attempt: Attempt) -> None:
+        """Count an attempt when its response is there."""
+        self.attempts += 1
+        self.account_throttled |= attempt.scope is Scope.ACCOUNT
+
+    def add(self, result: Result) -> None:
+        """Count the result of an operation, and its attempts that were not counted before."""
+        for attempt in result.attempts[result.told :]:
+            self.on_attempt(result.operation, attempt)
+        self.entities += result.entities
+        self.defects += result.outcome is Outcome.DEFECT
 
 
 class MasterRun:

@@ -17,7 +17,7 @@ from harness.measure.figures import counted
 from harness.model.errors import SetupError, echoed
 from harness.profile.build.pace import window_s
 from harness.profile.profile_loader import NamedProfile
-from harness.swarm.run_options import FormValues
+from harness.swarm.command_line import FormValues
 
 _VIEW = "locust.swarm"
 _STOP_VIEW = "locust.stop"

@@ -3,12 +3,175 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from locust import User, task
 
-from harness.swarm.worker.table import Table
+from harness.model.entity import Properties, entity_problems, key_problem
+from harness.model.operation import (
+    WHOLE_TABLE,
+    KeyRange,
+    Kind,
+    Operation,
+    require_text,
+    transaction,
+)
+from harness.model.outcome import Result
 from harness.swarm.worker.worker import current_run
 from harness.swarm.worker.worker_run import WorkerRun
+from harness.workload.entity_factory import RUN_PROPERTY
+
+if TYPE_CHECKING:
+    from harness.swarm.worker.worker_run import WorkerRun
+
+
+class Table:
+    """The table that is stressed, for one user.
+
+    A call waits until the pacer lets the operation go, sends it, counts it, tells Locust, and
+    returns the `Result`: look at ``result.outcome`` and ``result.value``. Failures of the service
+    are results, not exceptions. When the run is over a call raises Locust's ``StopUser``.
+
+    Writes are marked with the run's id in the property ``StressRun``.
+    """
+
+    def __init__(self, run: WorkerRun) -> None:
+        self._run = run
+
+    def get(self, partition_key: str, row_key: str, select: Sequence[str] = ()) -> Result:
+        """Point query: one entity by both keys.
+
+        Raises:
+            ValueError: no such keys can be.
+        """
+        _check_keys(partition_key, row_key)
+        return self.execute(
+            Operation(
+                kind=Kind.POINT_QUERY,
+                partition_key=partition_key,
+                row_key=row_key,
+                select=tuple(select),
+            )
+        )
+
+    def query(
+        self,
+        partition_key: str | None,
+        *,
+        row_from: str | None = None,
+        row_before: str | None = None,
+        filter: str | None = None,
+        select: Sequence[str] = (),
+        top: int | None = None,
+    ) -> Result:
+        """All entities of a partition, or of a range of its RowKeys; None is the whole table.
+
+        Raises:
+            ValueError: no such PartitionKey can be.
+        """
+        _check_keys(partition_key or "")
+        return self.execute(
+            Operation(
+                kind=Kind.QUERY,
+                partition_key=WHOLE_TABLE if partition_key is None else partition_key,
+                key_range=KeyRange(row_from=row_from, row_before=row_before),
+                filter=filter,
+                select=tuple(select),
+                top=top,
+            )
+        )
+
+    def insert(self, partition_key: str, row_key: str, properties: Properties) -> Result:
+        """Insert a new entity; an existing one is a conflict."""
+        return self.execute(self.operation(Kind.INSERT, partition_key, row_key, properties))
+
+    def upsert(
+        self, partition_key: str, row_key: str, properties: Properties, *, replace: bool = False
+    ) -> Result:
+        """Insert-or-merge, or with ``replace`` insert-or-replace."""
+        kind = Kind.UPSERT_REPLACE if replace else Kind.UPSERT_MERGE
+        return self.execute(self.operation(kind, partition_key, row_key, properties))
+
+    def update(
+        self,
+        partition_key: str,
+        row_key: str,
+        properties: Properties,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+    ) -> Result:
+        """Change an existing entity; with ``etag`` only if nobody changed it since."""
+        kind = Kind.UPDATE_REPLACE if replace else Kind.UPDATE_MERGE
+        return self.execute(self.operation(kind, partition_key, row_key, properties, etag=etag))
+
+    def delete(self, partition_key: str, row_key: str, *, etag: str | None = None) -> Result:
+        """Delete an entity.
+
+        Raises:
+            ValueError: no such keys can be.
+        """
+        _check_keys(partition_key, row_key)
+        return self.execute(
+            Operation(kind=Kind.DELETE, partition_key=partition_key, row_key=row_key, etag=etag)
+        )
+
+    def transaction(self, parts: Sequence[Operation]) -> Result:
+        """Entity group transaction of operations that `operation` made.
+
+        Raises:
+            ValueError: they cannot be one transaction.
+        """
+        return self.execute(transaction(tuple(parts)))
+
+    def operation(
+        self,
+        kind: Kind | str,
+        partition_key: str,
+        row_key: str,
+        properties: Properties | None = None,
+        *,
+        etag: str | None = None,
+    ) -> Operation:
+        """A single write, to be executed alone or as part of a transaction.
+
+        Raises:
+            ValueError: the service would refuse the entity; the message says why.
+        """
+        marked = None
+        if properties is not None:
+            marked = {**properties, RUN_PROPERTY: self._run.plan.run_id}
+            problems = list(entity_problems(partition_key, row_key, marked))
+            if problems:
+                raise ValueError("the entity " + "; ".join(problems))
+        return Operation(
+            kind=Kind(kind),
+            partition_key=partition_key,
+            row_key=row_key,
+            properties=marked,
+            etag=etag,
+        )
+
+    def execute(self, operation: Operation) -> Result:
+        """Do any operation.
+
+        Raises:
+            ValueError: it has a key or a name that is no text, so that nobody could count it.
+        """
+        try:
+            require_text(operation)
+        except (AttributeError, TypeError, UnicodeEncodeError) as error:
+            named = operation.partition_key, operation.row_key, operation.table, operation.name
+            raise ValueError(f"a key or a name of {named!r} is no text: {error}") from error
+        return self._run.perform(operation)
+
+
+def _check_keys(*keys: str) -> None:
+    for key in keys:
+        if (problem := key_problem(key)) is not None:
+            raise ValueError(f"the key {problem}")
+
 
 _TURN_S = 0.05
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 import gevent
+import psutil
 from gevent import GreenletExit
 from locust.env import Environment
 from locust.exception import StopUser
@@ -32,11 +35,49 @@ from harness.swarm.messages import (
 )
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.auditor import worker_session
-from harness.swarm.worker.cpu import sample_forever
 from harness.swarm.worker.departures import Departures
 from harness.swarm.worker.request_events import RequestEvents
 from harness.workload.budget import Budget, BudgetSpent
 from harness.workload.operation_source import next_operation
+
+
+def sample_forever(
+    clock: Clock, lag_s: Callable[[], float], keep: Callable[[CpuSample], None]
+) -> None:
+    """Take one sample a second until the greenlet is killed.
+
+    Args:
+        clock: UTC seconds.
+        lag_s: Returns the longest delay since its last call, in seconds.
+        keep: Takes each sample.
+    """
+    process = psutil.Process()
+    process.cpu_percent(None)
+    psutil.cpu_percent(None, percpu=True)
+    while True:
+        # At full seconds, so that a sample covers one second of the time series.
+        gevent.sleep(1.0 - clock() % 1.0)
+        keep(
+            CpuSample(
+                second=int(clock() - 0.5),
+                cpu_percent=process.cpu_percent(None),
+                machine_percent=_machine_percent(),
+                lag_s=lag_s(),
+            )
+        )
+
+
+def _machine_percent() -> float:
+    """Use of the cores that this process may run on, since the last call.
+
+    A process that is pinned to one core is limited by that core, however idle the others are.
+    """
+    percents = psutil.cpu_percent(None, percpu=True)
+    if sys.platform == "linux":
+        allowed = [core for core in os.sched_getaffinity(0) if core < len(percents)]
+        percents = [percents[core] for core in allowed] or percents
+    return float(sum(percents) / len(percents))
+
 
 REPORT_EVERY_S = 1.0
 _ACCOUNT = Scope.ACCOUNT

@@ -12,11 +12,8 @@ import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.swarm.master.conductor import Conductor
-from harness.swarm.master.loading import Loaded
-from harness.swarm.master.master_run import Phase
-from harness.swarm.web.live_record import FRESH_FOR_S, Showing, State
-from harness.swarm.web.pages import Updates
-from harness.swarm.web.partitions_tab import Rows
+from harness.swarm.master.master_run import Loaded, Phase
+from harness.swarm.web.pages import FRESH_FOR_S, Rows, Showing, State, Updates
 
 RECORD = RunRecord.from_json((Path(__file__).parents[2] / "golden" / "run-v1.json").read_bytes())
 

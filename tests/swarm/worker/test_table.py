@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from harness.model.operation import Kind, Operation
-from harness.swarm.worker.table import Table
+from harness.swarm.worker.users import Table
 from harness.swarm.worker.worker_run import WorkerRun
 
 

@@ -1,15 +1,17 @@
-"""Every message that a user sees during a run, in the order in which the messages appear.
-
-Errors are shown where they are raised; `Console.error` writes them. The summary at the end comes
-from `harness.report.terminal`.
-"""
+"""The terminal that a run writes to."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import shlex
+import shutil
+import sys
 from pathlib import Path
+from typing import TextIO
 
+from harness import startup
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import counted
@@ -21,21 +23,106 @@ from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
 from harness.report.sentences import scheduled_words, users_words
 from harness.report.terminal.live import (
+    PROGRESS_WIDTH,
     Live,
     audit_begins,
     audit_ends,
     audit_goes_on,
     live_line,
+    progress_line,
     step,
     step_begins,
     step_taken,
 )
 from harness.report.terminal.summary import summary
-from harness.swarm.console import Console
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.rehearsal import Rehearsal
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.load.search import Step, TakenStep
+
+_PLAIN_EVERY_S = 5.0
+
+
+class Console:
+    """Writes lines and progress.
+
+    Args:
+        out: Output stream. A terminal shows progress in one line that is rewritten in place; any
+            other stream gets a line every few seconds.
+    """
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = sys.stdout if out is None else out
+        self._rewriting = False
+        self._last_progress_s = 0.0
+
+    @property
+    def width(self) -> int:
+        """Characters per line."""
+        return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140)
+
+    @property
+    def colour(self) -> bool:
+        """Whether the stream shows colours."""
+        return self._out.isatty() and "NO_COLOR" not in os.environ
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether the stream takes only ASCII characters."""
+        return (self._out.encoding or "").lower().replace("-", "") != "utf8"
+
+    def say(self, text: str) -> None:
+        """Write one or several lines."""
+        if self._rewriting:
+            self._rewriting = False
+            self._write("\n")
+        # A character that the stream cannot encode, such as a surrogate in a key, is replaced.
+        encoding = self._out.encoding or "utf-8"
+        self._write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+    def error(self, sentence: str) -> None:
+        """Write an error to standard error."""
+        if self._rewriting:
+            self.say("")
+        startup.complain(sentence)
+
+    def waiting(self, line: str) -> None:
+        """Show what the run waits for. Called every few seconds."""
+        if self._out.isatty():
+            self._rewrite(line.ljust(PROGRESS_WIDTH))
+        else:
+            self.say(line)
+
+    def progress(self, done: int, total: int, elapsed_s: float, silent_s: float) -> None:
+        """Show the progress of loading.
+
+        Args:
+            done: Loaded entities.
+            total: Entities to load.
+            elapsed_s: Seconds since loading began.
+            silent_s: Seconds since the last answer.
+        """
+        line = progress_line(done, total, elapsed_s, silent_s, ascii_only=self.ascii_only)
+        if self._out.isatty():
+            self._rewrite(line)
+        elif (
+            elapsed_s < self._last_progress_s
+            or elapsed_s - self._last_progress_s >= _PLAIN_EVERY_S
+            or done >= total
+        ):
+            self._last_progress_s = elapsed_s
+            self.say(line)
+
+    def _rewrite(self, line: str) -> None:
+        self._rewriting = True
+        self._write("\r" + line)
+
+    def _write(self, text: str) -> None:
+        # The reader may be gone, as with `| head`, or the disk is full. The run goes on.
+        with contextlib.suppress(OSError, ValueError):
+            self._out.write(text)
+            self._out.flush()
+
 
 LIVE_EVERY_S = 5.0
 CTRL_C_ENDS = "Ctrl-C ends the wait"
