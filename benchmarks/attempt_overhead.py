@@ -24,13 +24,11 @@ sys.path.insert(0, str(ROOT))
 
 from azure.core.rest import HttpRequest
 
-from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.endpoint.http.channel import Channel
-from harness.endpoint.http.exchange import Exchange
-from harness.endpoint.sessions.sdk import SdkSession
-from harness.endpoint.sessions.sdk_pipeline import GeventTransport
-from harness.endpoint.sessions.session import SessionOptions
+from harness.endpoint.http.exchange import Exchange, monotonic_utc
+from harness.endpoint.session import SessionOptions
+from harness.endpoint.sessions.sdk import GeventTransport, SdkSession
 from harness.model.operation import Kind, Operation
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import EntityFactory

@@ -13,7 +13,7 @@ from locust import User, task
 from azure.core.credentials import AzureNamedKeyCredential  # isort: skip
 from azure.data.tables import EdmType, EntityProperty, TableClient  # isort: skip
 
-from harness.endpoint.auth.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
+from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY
 from harness.model.entity import Int64
 from harness.workload.entity_factory import EntityFactory
 

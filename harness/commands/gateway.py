@@ -9,7 +9,7 @@ import sys
 
 from harness.commands.azurite import DEFAULT_PORT as AZURITE_PORT
 from harness.commands.command import require_posix
-from harness.endpoint.auth.address import address_of, kind_and_account
+from harness.endpoint.address import address_of, kind_and_account
 from harness.gateway import limits
 from harness.gateway.proxy import TRUTH_PATH
 from harness.gateway.server import check_upstream, on_this_machine, serve

@@ -1,7 +1,7 @@
 """The endpoint under test and its credential.
 
 The host on the command line chooses the endpoint; the environment holds the credential. The kind
-follows from the host (see `harness.endpoint.auth.address`), except that the emulator's account is
+follows from the host (see `harness.endpoint.address`), except that the emulator's account is
 Azurite on any host.
 """
 
@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from harness.endpoint.auth.address import address_of, is_account_name, kind_and_account, port_of
-from harness.endpoint.auth.credential import (
+from harness.endpoint.address import address_of, is_account_name, kind_and_account, port_of
+from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
     Credential,

@@ -16,7 +16,7 @@ from harness.endpoint.http.exchange import Exchange
 from harness.endpoint.paging import Entity, Page, drain
 from harness.endpoint.protocol.odata import Token
 from harness.endpoint.read_back import applied, in_order_of_evidence
-from harness.endpoint.sessions.session import SessionOptions
+from harness.endpoint.session import SessionOptions
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import SUCCESS, Outcome, Result, classify
 from harness.workload.budget import BudgetSpent
@@ -27,7 +27,7 @@ _AMBIGUOUS = Outcome.AMBIGUOUS
 
 
 class RetryingSession(abc.ABC):
-    """A `harness.endpoint.sessions.session.TableSession` around a way to send one request.
+    """A `harness.endpoint.session.TableSession` around a way to send one request.
 
     Args:
         options: The options of the session.

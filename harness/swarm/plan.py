@@ -12,9 +12,9 @@ import random
 from typing import Any, Self
 
 from harness.endpoint.admin.tables import new_table_name
-from harness.endpoint.clock import Clock
 from harness.endpoint.endpoint import Endpoint, behind_gateway, endpoint_from
-from harness.endpoint.sessions.session import SessionOptions
+from harness.endpoint.http.exchange import Clock
+from harness.endpoint.session import SessionOptions
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 from harness.profile.build.scenarios import fingerprint

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.endpoint.sessions.registry import SESSION_KINDS, open_session
-from harness.endpoint.sessions.session import SessionOptions
+from harness.endpoint.http.exchange import monotonic_utc
+from harness.endpoint.session import SessionOptions
+from harness.endpoint.sessions import SESSION_KINDS, open_session
 from harness.workload.budget import Budget
 from harness.workload.retry import FixedBackoff, NoRetry
 from tests.support.sdk import named_key

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from harness.cli import parser
-from harness.endpoint.auth.address import CREDENTIAL_VARIABLES
+from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.endpoint.endpoint import consent_problem, endpoint_from
 from harness.gateway.limits import limits_path, load_limits
 from harness.model.hosts import is_loopback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from azure.core.credentials import AzureNamedKeyCredential
 
-from harness.endpoint.auth.credential import SharedKey
+from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 
 

@@ -21,10 +21,10 @@ import gevent.pool
 import pytest
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.endpoint.sessions.registry import open_session
-from harness.endpoint.sessions.session import SessionOptions
+from harness.endpoint.http.exchange import monotonic_utc
+from harness.endpoint.session import SessionOptions
+from harness.endpoint.sessions import open_session
 from harness.model.operation import Kind, Operation
 from harness.swarm.master.master_run import Loaded
 from harness.swarm.master.run_tables import LoadingFailed, load_table

@@ -19,13 +19,12 @@ from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.admin.housekeeping import Ambiguous
 from harness.endpoint.admin.probe import Refusal, explain
-from harness.endpoint.auth.signing import sdk_credential
-from harness.endpoint.clock import monotonic_utc
+from harness.endpoint.credential import sdk_credential
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
-from harness.endpoint.http.exchange import UNREADABLE, Exchange
-from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
-from harness.endpoint.sessions.sdk_pipeline import GeventTransport, SdkResponse
+from harness.endpoint.http.exchange import UNREADABLE, Exchange, monotonic_utc
+from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
+from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget
 

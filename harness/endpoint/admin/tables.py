@@ -18,7 +18,7 @@ import datetime as dt
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.data.tables import TableClient, TableEntity, TableTransactionError
@@ -32,10 +32,12 @@ from harness.endpoint.admin.clients import (
     table_client,
 )
 from harness.endpoint.endpoint import Endpoint
+from harness.measure.record.findings import PointersPart
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import RUN_PROPERTY
+from harness.workload.scenarios.scenario import Pointers
 
 _MAX_EMPTY_PAGES = 100
 """A service may answer an empty page with a continuation token, but not for ever."""
@@ -266,3 +268,73 @@ def _delete(client: TableClient, keys: list[_Key]) -> int:
     for partition, row in keys:
         client.delete_entity(partition, row)
     return len(keys)
+
+
+MOST_ROWS = 500_000
+"""Tables with more rows are not compared: that would take longer than the run."""
+
+_OWN_KEY = ("PartitionKey", "RowKey")
+
+
+def follow(
+    endpoint: Endpoint,
+    table: str,
+    pointers: Pointers,
+    budget: Budget | None = None,
+    most_rows: int = MOST_ROWS,
+) -> PointersPart:
+    """List an index table and the table that it points to, and compare them.
+
+    Args:
+        endpoint: The endpoint.
+        table: Name of the run's tables, without an ending.
+        pointers: Which rows point to which.
+        budget: The requests that may be sent.
+        most_rows: Tables with more rows are not compared.
+
+    Raises:
+        SetupError: the service refuses or does not respond, or there are too many rows.
+        BudgetSpent: the budget is used up.
+    """
+    there = set(_keys(endpoint, table + pointers.to, _OWN_KEY, budget, most_rows))
+    named: set[_Key] = set()
+    rows = dangling = 0
+    properties = (pointers.partition, pointers.row)
+    for key in _keys(endpoint, table + pointers.table, properties, budget, most_rows):
+        rows += 1
+        named.add(key)
+        dangling += key not in there
+    return PointersPart(
+        table=pointers.table,
+        to=pointers.to,
+        rows=rows,
+        dangling=dangling,
+        unnamed=len(there - named),
+    )
+
+
+def _keys(
+    endpoint: Endpoint,
+    name: str,
+    properties: Sequence[str],
+    budget: Budget | None,
+    most_rows: int,
+) -> Iterator[_Key]:
+    with (
+        explained(endpoint, f"the table {name} cannot be listed"),
+        table_client(endpoint, name, budget) as client,
+    ):
+        for number, key in enumerate(_listed(client, properties)):
+            if number >= most_rows:
+                raise SetupError(f"the table {name} has more than {most_rows:,} rows")
+            yield key
+
+
+def _listed(client: TableClient, properties: Sequence[str]) -> Iterator[_Key]:
+    for entity in client.list_entities(select=list(properties)):
+        partition, row = (entity.get(name, "") for name in properties)
+        # A value that is not a string is not a key, and points to nothing.
+        yield (
+            partition if isinstance(partition, str) else "",
+            row if isinstance(row, str) else "",
+        )

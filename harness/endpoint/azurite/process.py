@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from harness.endpoint.admin.probe_request import ProbeRequest
+from harness.endpoint.admin.probe import ProbeRequest
 from harness.endpoint.azurite.installation import VERSION, installed, node
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.children import ChildProcess

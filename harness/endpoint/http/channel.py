@@ -14,10 +14,8 @@ from time import monotonic
 
 from gevent import GreenletExit
 
-from harness.endpoint.clock import Clock
-from harness.endpoint.http.connection import Connection
-from harness.endpoint.http.exchange import Exchange, RequestFault, ResponseFault
-from harness.endpoint.http.pool import LimitedPool, open_pool
+from harness.endpoint.http.exchange import Clock, Exchange, RequestFault, ResponseFault
+from harness.endpoint.http.pool import Connection, LimitedPool, open_pool
 from harness.endpoint.http.reader import (
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import email.errors
 import http.client
+import time
+from collections.abc import Callable
 from typing import Any
 
 from azure.core.exceptions import AzureError, ServiceRequestError, ServiceResponseError
@@ -129,3 +131,18 @@ class Exchange:
     @headers.setter
     def headers(self, headers: ResponseHeaders) -> None:
         self._headers = headers
+
+
+Clock = Callable[[], float]
+"""Returns UTC seconds. Differences are as precise as those of ``time.perf_counter``."""
+
+
+def monotonic_utc() -> Clock:
+    """A clock that starts at the machine's UTC time and advances with ``time.perf_counter``."""
+    origin = time.time() - time.perf_counter()
+    counter = time.perf_counter
+
+    def now() -> float:
+        return origin + counter()
+
+    return now

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
-from harness.endpoint.auth.signing import ServiceDate, signer_of
+from harness.endpoint.credential import ServiceDate, signer_of
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import USER_AGENT
 from harness.endpoint.protocol.edm import EntityWriter

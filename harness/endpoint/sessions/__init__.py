@@ -1,1 +1,34 @@
-"""The ways to send an operation; `harness.endpoint.sessions.registry` names them."""
+"""The kinds of sessions, by their names on the command line."""
+
+import logging
+
+from harness.endpoint.session import SessionOptions, TableSession
+from harness.endpoint.sessions.sdk import SdkSession
+from harness.endpoint.sessions.sdk_default import SdkDefaultSession
+from harness.endpoint.sessions.wire import WireSession
+
+_SESSIONS: dict[str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession]] = {
+    "sdk": SdkSession,
+    "wire": WireSession,
+    "sdk-default": SdkDefaultSession,
+}
+
+SESSION_KINDS = tuple(_SESSIONS)
+"""The names that `open_session` accepts."""
+
+_LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
+"""Levels for libraries that log the URL of each request, which may contain a SAS."""
+
+
+def open_session(kind: str, options: SessionOptions) -> TableSession:
+    """Open a session of a kind.
+
+    Raises:
+        ValueError: the kind is unknown; the message lists the known kinds.
+        SetupError: an environment variable names certificates that cannot be loaded.
+    """
+    if kind not in _SESSIONS:
+        raise ValueError(f"unknown session {kind!r}; the sessions are {', '.join(SESSION_KINDS)}")
+    for library, level in _LOG_LEVELS.items():
+        logging.getLogger(library).setLevel(level)
+    return _SESSIONS[kind](options)

@@ -8,7 +8,7 @@ from harness.endpoint.protocol.odata import Token
 from harness.endpoint.protocol.requests import RequestWriter
 from harness.endpoint.protocol.responses import read_entity, read_page, require_written
 from harness.endpoint.retrying import RetryingSession
-from harness.endpoint.sessions.session import SessionOptions
+from harness.endpoint.session import SessionOptions
 from harness.model.operation import Kind, Operation
 
 _POINT_QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.TRANSACTION

@@ -9,7 +9,7 @@ import gevent
 import gevent.event
 from locust.env import Environment
 
-from harness.endpoint.clock import Clock
+from harness.endpoint.http.exchange import Clock
 from harness.measure.audit.audit import AuditTally, LookUp, audit_part, look_ups
 from harness.measure.audit.journal import PLACES
 from harness.profile.build.pace import loading_pacer_of

@@ -25,8 +25,8 @@ from locust.runners import STATE_SPAWNING, Runner
 
 from harness import startup
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
-from harness.endpoint.clock import monotonic_utc
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.exchange import monotonic_utc
 from harness.gateway.process import GatewayProcess
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError

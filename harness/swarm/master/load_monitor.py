@@ -9,7 +9,7 @@ from typing import Self
 import gevent
 from locust.env import Environment
 
-from harness.endpoint.clock import Clock
+from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import SearchPart, StepPart
 from harness.measure.record.record import LatencyPart

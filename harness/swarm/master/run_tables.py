@@ -12,17 +12,17 @@ import gevent.lock
 import gevent.pool
 
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
-from harness.endpoint.admin.pointers import follow
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
     delete_table,
+    follow,
     require_empty_table,
 )
-from harness.endpoint.clock import Clock
-from harness.endpoint.sessions.registry import open_session
-from harness.endpoint.sessions.session import TableSession
+from harness.endpoint.http.exchange import Clock
+from harness.endpoint.session import TableSession
+from harness.endpoint.sessions import open_session
 from harness.measure.counts.redaction import Aliases
 from harness.measure.figures import counted
 from harness.measure.record.findings import PointersPart

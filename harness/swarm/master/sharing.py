@@ -7,7 +7,7 @@ import gevent.event
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness.endpoint.clock import Clock
+from harness.endpoint.http.exchange import Clock
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.messages import RunStop, Share, send
 

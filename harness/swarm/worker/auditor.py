@@ -12,8 +12,8 @@ import gevent
 import gevent.lock
 import gevent.pool
 
-from harness.endpoint.sessions.registry import open_session
-from harness.endpoint.sessions.session import SessionOptions, TableSession, ignore_attempt
+from harness.endpoint.session import SessionOptions, TableSession, ignore_attempt
+from harness.endpoint.sessions import open_session
 from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Journal, Row, Written
 from harness.model.operation import Kind, Operation

@@ -7,7 +7,7 @@ import gevent.lock
 from gevent import GreenletExit
 from locust.exception import StopUser
 
-from harness.endpoint.clock import Clock
+from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.ledger import Ledger
 from harness.swarm.messages import Share
 from harness.workload.budget import Budget

@@ -9,7 +9,7 @@ import gevent
 from locust.env import Environment
 from locust.exception import StopUser
 
-from harness.endpoint.clock import monotonic_utc
+from harness.endpoint.http.exchange import monotonic_utc
 from harness.swarm.messages import AuditRequest, AuditStop, RunStop, Share, WorkerRefusal, on, send
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.auditor import Auditor

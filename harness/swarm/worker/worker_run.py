@@ -16,7 +16,7 @@ from gevent import GreenletExit
 from locust.env import Environment
 from locust.exception import StopUser
 
-from harness.endpoint.clock import Clock, monotonic_utc
+from harness.endpoint.http.exchange import Clock, monotonic_utc
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
 from harness.model.errors import SetupError

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.admin.pointers import follow
-from harness.endpoint.auth.credential import SharedKey
+from harness.endpoint.admin.tables import follow
+from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError

@@ -24,7 +24,7 @@ from azure.data.tables import (
 )
 
 from harness.endpoint.admin.probe import check
-from harness.endpoint.auth.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
+from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.model.errors import SetupError
 

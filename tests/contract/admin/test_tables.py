@@ -23,7 +23,7 @@ from harness.endpoint.admin.tables import (
     new_table_name,
     require_empty_table,
 )
-from harness.endpoint.auth.credential import SharedKey
+from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget, BudgetSpent

@@ -17,8 +17,8 @@ import pytest
 import trustme
 
 from harness.endpoint import azurite as embedded
+from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.endpoint.admin.probe import check
-from harness.endpoint.auth.address import CREDENTIAL_VARIABLES
 from harness.endpoint.azurite import AzuriteProcess, start_azurite
 from harness.model.errors import SetupError
 

@@ -9,7 +9,7 @@ import gevent
 import gevent.socket
 import pytest
 
-from harness.endpoint.http.connection import Connection
+from harness.endpoint.http.pool import Connection
 
 TIMEOUT_S = 0.2
 LONG_S = 30.0

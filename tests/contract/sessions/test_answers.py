@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.admin.pointers import follow
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
     delete_table,
+    follow,
     list_tables,
     require_empty_table,
 )

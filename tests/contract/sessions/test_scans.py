@@ -16,8 +16,8 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient, TableServiceClient
 
-from harness.endpoint.auth.credential import SharedKey
 from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.ledger import Ledger
 from harness.measure.record.record import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.sessions.sdk_pipeline import LeanPipeline
+from harness.endpoint.sessions.sdk import LeanPipeline
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome
 

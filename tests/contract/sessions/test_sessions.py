@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
-from harness.endpoint.auth.credential import Sas, SharedKey
+from harness.endpoint.credential import Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import Int64
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction

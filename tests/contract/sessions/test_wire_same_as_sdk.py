@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.endpoint.auth.credential import Sas
+from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.auth.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
+from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
 from harness.endpoint.endpoint import (
     Endpoint,
     consent_problem,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.sessions.registry import SESSION_KINDS
+from harness.endpoint.sessions import SESSION_KINDS
 from harness.model.entity import stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import Kind

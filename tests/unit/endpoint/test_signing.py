@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.auth.credential import Sas, SharedKey
-from harness.endpoint.auth.signing import ServiceDate, sdk_credential, signer_of
+from harness.endpoint.credential import Sas, ServiceDate, SharedKey, sdk_credential, signer_of
 
 
 @given(

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import gevent
 
-from harness.endpoint.clock import Clock
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.exchange import Clock
 from harness.endpoint.paging import UNPACED, Pace
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Result

@@ -1,0 +1,362 @@
+"""Credentials: read from the environment alone, and never shown.
+
+A credential never chooses where requests go. A credential for another account or endpoint than the
+address names is an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import datetime as dt
+import hashlib
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+from typing import ClassVar, Never, Protocol
+from urllib.parse import SplitResult, parse_qs
+
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+
+from harness.endpoint.address import (
+    ACCOUNT,
+    CONNECTION_STRING,
+    KEY,
+    SAS_TOKEN,
+    address_of,
+    is_account_name,
+    kind_and_account,
+)
+from harness.model.errors import SetupError
+from harness.model.hosts import is_loopback
+
+# The emulator's published development account: the same on every machine, no secret.
+EMULATOR_ACCOUNT = "devstoreaccount1"
+EMULATOR_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SharedKey:
+    """An account key. Its text does not show the key."""
+
+    noun: ClassVar[str] = "key"
+    account: str
+    key: str = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sas:
+    """A shared access signature, without the leading question mark. Its text does not show it."""
+
+    noun: ClassVar[str] = "SAS"
+    token: str = dataclasses.field(repr=False)
+
+
+Credential = SharedKey | Sas
+"""All types of credentials. `harness.endpoint.credential` knows how each of them signs."""
+
+
+def credential_for(
+    address: SplitResult, account: str, environ: Mapping[str, str]
+) -> tuple[Credential, str]:
+    """The credential for an address, and its account.
+
+    The first of connection string, key and SAS that is set is used.
+
+    Args:
+        address: The address, normalized by `harness.endpoint.address.address_of`.
+        account: The account that the address names; empty where it names none.
+        environ: The environment.
+
+    Raises:
+        SetupError: the credential is missing, malformed, or for another account or endpoint.
+    """
+    text = environ.get(CONNECTION_STRING, "").strip()
+    if text:
+        return _from_connection_string(text, address, account)
+    named = _account_name(environ.get(ACCOUNT, "").strip(), ACCOUNT)
+    key = environ.get(KEY, "").strip()
+    token = environ.get(SAS_TOKEN, "").strip()
+    loopback = is_loopback(address.hostname or "")
+    if not key and not token:
+        if loopback and account in ("", EMULATOR_ACCOUNT):
+            return SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY), EMULATOR_ACCOUNT
+        raise SetupError(
+            f"the environment has no credential for {account or address.netloc}: set "
+            f"{CONNECTION_STRING}, {KEY} or {SAS_TOKEN}"
+        )
+    if named and account and named != account:
+        raise SetupError(
+            f"{ACCOUNT} names {named}, but -H leads to the account {account}; make them agree"
+        )
+    account = account or named or (EMULATOR_ACCOUNT if loopback else "")
+    if not account:
+        raise SetupError(
+            f"the address {address.netloc} names no account: set {ACCOUNT} to its account"
+        )
+    if key:
+        return _shared_key(account, key, KEY), account
+    return _sas(token, SAS_TOKEN), account
+
+
+def _from_connection_string(
+    text: str, address: SplitResult, account: str
+) -> tuple[Credential, str]:
+    fields: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise SetupError(f"{CONNECTION_STRING} is malformed: a part of it has no '='")
+        fields[name.strip().lower()] = value.strip()
+
+    if fields.get("usedevelopmentstorage", "").lower() == "true":
+        if not is_loopback(address.hostname or ""):
+            raise SetupError(f"{CONNECTION_STRING} is for the emulator, but -H is {address.netloc}")
+        if account not in ("", EMULATOR_ACCOUNT):
+            raise SetupError(f"{CONNECTION_STRING} is for the emulator, but -H names {account}")
+        return SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY), EMULATOR_ACCOUNT
+
+    named = _account_name(fields.get("accountname", ""), f"AccountName in {CONNECTION_STRING}")
+    where, where_account = _endpoint_of(fields, named)
+    if where.netloc != address.netloc or where.scheme != address.scheme:
+        raise SetupError(
+            f"{CONNECTION_STRING} is for {where.scheme}://{where.netloc}, but -H is "
+            f"{address.scheme}://{address.netloc}; make them agree"
+        )
+    if account and where_account and account != where_account:
+        raise SetupError(
+            f"{CONNECTION_STRING} names the account {where_account}, but -H leads to {account}"
+        )
+    account = account or where_account
+    if not account:
+        raise SetupError(f"{CONNECTION_STRING} names no account (AccountName)")
+    if key := fields.get("accountkey"):
+        return _shared_key(account, key, CONNECTION_STRING), account
+    if token := fields.get("sharedaccesssignature"):
+        return _sas(token, CONNECTION_STRING), account
+    raise SetupError(f"{CONNECTION_STRING} has neither AccountKey nor SharedAccessSignature")
+
+
+def _account_name(text: str, variable: str) -> str:
+    """``text``, checked to be an account name; the error does not repeat it."""
+    if text and not is_account_name(text):
+        raise SetupError(
+            f"{variable} is not an account name (lower case letters, digits, hyphens); it is not "
+            f"shown in case it is a secret. A key belongs in {KEY}"
+        )
+    return text
+
+
+def _endpoint_of(fields: Mapping[str, str], account: str) -> tuple[SplitResult, str]:
+    """The normalized address in a connection string, and its account."""
+    url = fields.get("tableendpoint", "")
+    if not url:
+        if not account:
+            raise SetupError(f"{CONNECTION_STRING} names neither AccountName nor TableEndpoint")
+        protocol = fields.get("defaultendpointsprotocol", "https")
+        url = f"{protocol}://{account}.table.{fields.get('endpointsuffix', 'core.windows.net')}"
+    try:
+        address = address_of(url)
+        return address, account or kind_and_account(address)[1]
+    except SetupError:
+        raise SetupError(
+            f"the endpoint in {CONNECTION_STRING} is not an https address of a table service"
+        ) from None
+
+
+def _shared_key(account: str, key: str, variable: str) -> SharedKey:
+    try:
+        base64.b64decode(key, validate=True)
+    except (binascii.Error, ValueError):
+        raise SetupError(f"the account key in {variable} is not base64: is it complete?") from None
+    return SharedKey(account, key)
+
+
+def _sas(token: str, variable: str) -> Sas:
+    token = token.lstrip("?")
+    if not any(part.startswith("sig=") for part in token.split("&")):
+        raise SetupError(f"the SAS in {variable} has no signature (sig=): was it cut at an '&'?")
+    return Sas(token)
+
+
+_WANTED = "rwdlacu on services t, resource types sco"
+_TABLE_RIGHTS = {"r": "read", "a": "add", "u": "update", "d": "delete"}
+_ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create"}
+_RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
+
+
+def sas_table(token: str) -> str | None:
+    """The table of a SAS for one table; None for a SAS for the account."""
+    return _fields(token).get("tn")
+
+
+def sas_problem(token: str, now_s: float) -> str | None:
+    """Why a run cannot work with this SAS at ``now_s`` UTC seconds, or None where it may.
+
+    A run reads, adds, updates and deletes entities. With a SAS for the account it also creates,
+    lists and deletes tables. The grants of a stored access policy (`si`) are unknown here.
+    """
+    fields = _fields(token)
+    expiry, start = _time(fields.get("se")), _time(fields.get("st"))
+    if expiry is not None and expiry <= now_s:
+        return f"the SAS expired at {fields['se']}: create a new one"
+    if start is not None and start > now_s:
+        return f"the SAS is not valid before {fields['st']}: wait, or create a new one"
+    if "si" in fields:
+        return None
+    if "tn" in fields:
+        return _lacking(fields.get("sp", ""), _TABLE_RIGHTS, "permission", "sp", "raud")
+    if "ss" in fields and "t" not in fields["ss"]:
+        return f"the SAS does not cover tables: ss={fields['ss']} lacks t"
+    if "srt" in fields:
+        problem = _lacking(fields["srt"], _RESOURCE_TYPES, "resource type", "srt", _WANTED)
+        if problem is not None:
+            return problem
+    return _lacking(fields.get("sp", ""), _ACCOUNT_RIGHTS, "permission", "sp", _WANTED)
+
+
+def _lacking(given: str, needed: dict[str, str], noun: str, field: str, wanted: str) -> str | None:
+    missing = [f"{name} ({letter})" for letter, name in needed.items() if letter not in given]
+    if not missing:
+        return None
+    return f"the SAS lacks the {noun} {', '.join(missing)}: {field}={given}; a run needs {wanted}"
+
+
+def _fields(token: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(token).items()}
+
+
+def _time(text: str | None) -> float | None:
+    """UTC seconds of a SAS time, which may be a date alone; None where it is invalid."""
+    if not text:
+        return None
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return moment.timestamp()
+
+
+_BLOCK_BYTES = 64
+_INNER = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))
+
+
+class Signer(Protocol):
+    """Authenticates requests.
+
+    Attributes:
+        query: The end of every request's query; empty where the credential is not in the address.
+    """
+
+    query: str
+
+    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        """The ``Authorization`` header of one request; empty where it gets none.
+
+        Args:
+            method: The verb.
+            content_type: The ``Content-Type`` header; empty where there is none.
+            date: The ``x-ms-date`` header.
+            path: The path as it is sent, without the query.
+        """
+
+
+class SharedKeySigner:
+    """Signs with an account key.
+
+    Args:
+        credential: The account and its key.
+
+    Raises:
+        ValueError: the key is not base64.
+    """
+
+    __slots__ = ("_begin", "_inner", "_outer", "_resource", "query")
+
+    def __init__(self, credential: SharedKey) -> None:
+        self.query = ""
+        self._resource = f"/{credential.account}"
+        self._begin = f"SharedKey {credential.account}:"
+        key = base64.b64decode(credential.key, validate=True)
+        if len(key) > _BLOCK_BYTES:
+            key = hashlib.sha256(key).digest()
+        key = key.ljust(_BLOCK_BYTES, b"\0")
+        # HMAC's two hashes (RFC 2104), fed with the key once: `hmac` would feed it every time.
+        self._inner = hashlib.sha256(key.translate(_INNER))
+        self._outer = hashlib.sha256(key.translate(_OUTER))
+
+    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        inner = self._inner.copy()
+        inner.update(f"{method}\n\n{content_type}\n{date}\n{self._resource}{path}".encode())
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
+        return self._begin + signature
+
+
+class SasSigner:
+    """Appends a shared access signature to every address."""
+
+    __slots__ = ("query",)
+
+    def __init__(self, credential: Sas) -> None:
+        self.query = credential.token
+
+    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        return ""
+
+
+def signer_of(credential: Credential) -> Signer:
+    """The signer for a credential.
+
+    Raises:
+        ValueError: the account key is not base64.
+        TypeError: the credential is of an unknown type.
+    """
+    match credential:
+        case SharedKey():
+            return SharedKeySigner(credential)
+        case Sas():
+            return SasSigner(credential)
+    raise _unknown(credential)
+
+
+def sdk_credential(credential: Credential) -> AzureNamedKeyCredential | AzureSasCredential:
+    """A credential in the type that azure-data-tables takes.
+
+    Raises:
+        TypeError: the credential is of an unknown type.
+    """
+    match credential:
+        case SharedKey():
+            return AzureNamedKeyCredential(credential.account, credential.key)
+        case Sas():
+            return AzureSasCredential(credential.token)
+    raise _unknown(credential)
+
+
+def _unknown(credential: Never) -> TypeError:
+    # Only the name of its type is shown: the rest may be secret.
+    return TypeError(f"no signer for a credential of type {type(credential).__name__}")
+
+
+class ServiceDate:
+    """The current date as the service expects it, formatted once a second."""
+
+    __slots__ = ("_date", "_second")
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._date = ""
+
+    def now(self) -> str:
+        second = int(time.time())
+        if second != self._second:
+            self._second, self._date = second, formatdate(second, usegmt=True)
+        return self._date
