@@ -11,10 +11,12 @@ import hypothesis
 import pytest
 
 from tests.parallel import CLAIMS, run_claimed
+from tests.support.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from harness.endpoint.azurite import AzuriteProcess
     from harness.endpoint.endpoint import Endpoint
+    from tests.support.locust_process import Stress
 
 # A busy machine fails no property; with CI=true the library takes a profile that is not random
 # either.
@@ -95,6 +97,24 @@ def azurite() -> Iterator[AzuriteProcess]:
 
     with start_azurite() as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Forks `locust` processes from one that has imported everything."""
+    server = ForkServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Stress]:
+    """Starts `locust` processes, which end with the module at the latest."""
+    from tests.support.locust_process import Stress
+
+    started = Stress(tmp_path_factory.mktemp("locust"), fork_server)
+    yield started
+    started.end()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from harness.endpoint.azurite import AzuriteProcess
-from tests.support.locust_process import Stress
 from tests.support.web_pages import Pages
 
 ROOT = Path(__file__).parents[2]
@@ -39,14 +38,6 @@ def pages(browser: Browser) -> Iterator[Pages]:
     opened = Pages(browser)
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="module")
-def stress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stress]:
-    """Starts `locust` processes, which end with the module at the latest."""
-    started = Stress(tmp_path_factory.mktemp("locust"))
-    yield started
-    started.end()
 
 
 @pytest.fixture(scope="module")

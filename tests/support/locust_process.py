@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from harness.measure.record.record import RunRecord
+from tests.support.fork_server import ForkedProcess, ForkServer
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -91,8 +92,10 @@ class LocustProcess:
         environ: Mapping[str, str],
         locustfile: Path | None,
         python: str,
+        server: ForkServer | None,
     ) -> None:
         self.folder = folder
+        self._seen: dict[int, psutil.Process] = {}
         # A name of its own: the interpreter looks for sitecustomize on PYTHONPATH.
         hook = folder / "hook"
         hook.mkdir(parents=True)
@@ -106,27 +109,31 @@ class LocustProcess:
         session = () if SESSION is None or "--session" in arguments else ("--session", SESSION)
         self._out = folder / "stdout.txt"
         self._err = folder / "stderr.txt"
+        arguments = ("-f", str(locustfile or LOCUSTFILE), *metrics, *session, *arguments)
+        environ = {
+            **kept,
+            "PYTHONPATH": os.pathsep.join((str(hook), str(ROOT))),
+            "PYTHONIOENCODING": "utf-8",
+            "NOTED_ADDRESSES": str(folder / "addresses.txt"),
+            **environ,
+        }
+        self.process: subprocess.Popen[bytes] | ForkedProcess
+        if server is not None:
+            self.process = server.start(
+                arguments, folder=folder, environ=environ, hook=hook / "sitecustomize.py"
+            )
+            return
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [
-                    *(python, "-m", "locust", "-f", str(locustfile or LOCUSTFILE)),
-                    *(*metrics, *session, *arguments),
-                ],
+                [python, "-m", "locust", *arguments],
                 cwd=folder,
-                env={
-                    **kept,
-                    "PYTHONPATH": os.pathsep.join((str(hook), str(ROOT))),
-                    "PYTHONIOENCODING": "utf-8",
-                    "NOTED_ADDRESSES": str(folder / "addresses.txt"),
-                    **environ,
-                },
+                env=environ,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
                 preexec_fn=take_sigint,
             )
-        self._seen: dict[int, psutil.Process] = {}
 
     @property
     def pid(self) -> int:
@@ -226,10 +233,16 @@ class LocustProcess:
 
 
 class Stress:
-    """Starts processes, and ends those that still run when the tests are over."""
+    """Starts processes, and ends those that still run when the tests are over.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where each process gets a folder of its own.
+        server: Forks them; without it each is started anew.
+    """
+
+    def __init__(self, folder: Path, server: ForkServer | None = None) -> None:
         self._folder = folder
+        self._server = server
         self._number = itertools.count()
         self._started: list[LocustProcess] = []
 
@@ -238,15 +251,19 @@ class Stress:
         *arguments: str,
         environ: Mapping[str, str] | None = None,
         locustfile: Path | None = None,
-        python: str = sys.executable,
+        python: str | None = None,
     ) -> LocustProcess:
-        """Start one with these arguments and additions to the environment."""
+        """Start one with these arguments and additions to the environment.
+
+        An interpreter that is named starts anew.
+        """
         process = LocustProcess(
             self._folder / f"process{next(self._number)}",
             arguments,
             environ=environ or {},
             locustfile=locustfile,
-            python=python,
+            python=python or sys.executable,
+            server=self._server if python is None else None,
         )
         self._started.append(process)
         return process

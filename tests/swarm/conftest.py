@@ -10,16 +10,7 @@ import pytest
 
 from harness.endpoint.azurite import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint
-from tests.support.locust_process import Stress
 from tests.support.proxy import Proxy
-
-
-@pytest.fixture(scope="module")
-def stress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stress]:
-    """Starts `locust` processes, which end with the module at the latest."""
-    started = Stress(tmp_path_factory.mktemp("locust"))
-    yield started
-    started.end()
 
 
 @pytest.fixture(scope="session")

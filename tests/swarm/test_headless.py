@@ -182,7 +182,8 @@ def test_rates_are_of_the_measured_window(record: RunRecord) -> None:
     rates = record.account.entities_per_s
     assert rates.mean == pytest.approx(mean, abs=0.01)
     assert rates.mean <= rates.best_1s
-    assert rates.mean <= 150 * 1.02
+    # What was due in the last moments before the window may be sent in it: a fifth of a second.
+    assert rates.mean <= 150 * 1.04
     assert sum(point.entities for point in record.series) == record.counts.entities
 
 
