@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).parents[2]
+_OUTPUTS = ("stdout.txt", "stderr.txt")
 _LOOK_EVERY_S = 0.02
 _START_WITHIN_S = 60.0
 
@@ -28,7 +29,10 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.fork_server"], cwd=_ROOT, stdin=subprocess.PIPE
+            # The last argument is for tests that look for processes of this name.
+            [sys.executable, "-m", "tests.support.fork_server", "locust"],
+            cwd=_ROOT,
+            stdin=subprocess.PIPE,
         )
 
     def start(
@@ -42,6 +46,8 @@ class ForkServer:
             environ: The whole environment.
             hook: A file of Python code that runs before Locust.
         """
+        for name in _OUTPUTS:
+            (folder / name).touch()
         wanted = {
             "arguments": list(arguments),
             "folder": str(folder),
@@ -115,10 +121,8 @@ def _become(wanted: Mapping[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(wanted["environ"])
-    written = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    streams = ((os.devnull, os.O_RDONLY), ("stdout.txt", written), ("stderr.txt", written))
-    for number, (name, flags) in enumerate(streams):
-        opened = os.open(name, flags, 0o644)
+    for number, name in enumerate((os.devnull, *_OUTPUTS)):
+        opened = os.open(name, os.O_RDWR)
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gevent.pool
@@ -45,6 +45,14 @@ def has_signal(
             if line.startswith(f"{mask}:"):
                 return bool(int(line.split()[1], 16) & 1 << number - 1)
     return False
+
+
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stress]:
+    """Starts each process anew: these tests are about its first moments."""
+    started = Stress(tmp_path_factory.mktemp("locust"))
+    yield started
+    started.end()
 
 
 def prepared(process: LocustProcess) -> bool:

@@ -6,6 +6,7 @@ it lists the table first.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import signal
 from collections.abc import Callable
@@ -58,10 +59,12 @@ class Counted:
 
 def workers_of(process: LocustProcess) -> list[psutil.Process]:
     """The forked ones, in a fixed order."""
-    return sorted(
-        (child for child in process.children() if "locust" in child.cmdline()),
-        key=lambda child: child.pid,
-    )
+    found = []
+    for child in process.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "locust" in child.cmdline():
+                found.append(child)
+    return sorted(found, key=lambda child: child.pid)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,71 @@
+"""The processes that share the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import parallel
+
+_CONFTEST = """\
+import os
+from pathlib import Path
+from tests.parallel import CLAIMS, run_claimed
+
+def pytest_runtestloop(session):
+    run_claimed(session, Path(os.environ.pop(CLAIMS)))
+    return True
+"""
+_ONCE = """\
+from pathlib import Path
+
+def test_good(): pass
+
+def test_failing_once():
+    file = Path(__file__).with_suffix(".ran")
+    ran = file.exists()
+    file.touch()
+    assert ran
+"""
+_ALWAYS = "def test_failing(): assert False\n"
+
+
+def _share(folder: Path, **tests: str) -> subprocess.CompletedProcess[str]:
+    """Let two processes share the tests of some files."""
+    (folder / "tests").mkdir()
+    shutil.copy(parallel.__file__, folder / "tests")
+    (folder / "tests" / "conftest.py").write_text(_CONFTEST)
+    for name, content in tests.items():
+        (folder / "tests" / f"test_{name}.py").write_text(content)
+    return subprocess.run(
+        [sys.executable, "-m", "tests.parallel", "-j", "2", "--", "tests"],
+        cwd=folder,
+        # Without the plugins that are installed, whose imports take seconds.
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_test_that_passes_alone_is_named(tmp_path: Path) -> None:
+    """It does not fail the whole, and is not passed over in silence."""
+    ran = _share(tmp_path, once=_ONCE, other="def test_good(): pass\n")
+    assert ran.returncode == 0, ran.stdout
+    last = ran.stdout.splitlines()[-1]
+    assert last.startswith("passed alone")
+    assert "test_once.py::test_failing_once" in last
+    assert "test_good" not in last
+
+
+@pytest.mark.parametrize("again", [_ALWAYS, "import nothing_of_this_name\n"])
+def test_a_test_that_fails_alone_too_fails_the_whole(tmp_path: Path, again: str) -> None:
+    """So does a file that cannot be collected, which is not tried again."""
+    ran = _share(tmp_path, once=_ONCE, again=again)
+    assert ran.returncode != 0, ran.stdout
+    assert "passed alone" not in ran.stdout
