@@ -1,69 +1,192 @@
-"""The range of PartitionKeys that a ``$filter`` scans.
+"""Parses ``$filter`` into a tree of the comparisons of keys.
 
-Only comparisons of PartitionKey that every row must pass narrow the range. A filter with ``or`` or
-``not`` scans the whole table, because the service has one index (partitioning strategy, "Determine
-queries").
+Comparisons of other properties are leaves that any row may pass. The operators, type prefixes and
+quotes are those that the table service and Azurite accept; a filter that neither accepts is not an
+error here, because the endpoint answers it.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import dataclasses
 import re
 
-_TOKENS = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_.]*|\S")
+_TOKENS = re.compile(
+    r"""\s*(?:(?P<prefix>[A-Za-z]*)(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")"""
+    r"""|(?P<bracket>[()])|(?P<word>[^\s()'"]+))"""
+)
+_FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_KEYS = ("PartitionKey", "RowKey")
+_MOST_DEPTH = 100
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRange:
-    """PartitionKeys from ``first`` to ``last``, both included; ``last`` None is the table's end."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeyComparison:
+    """A comparison of a key with a text. ``operator`` is eq, ne, lt, le, gt or ge."""
 
-    first: str = ""
-    last: str | None = None
-
-    @property
-    def only(self) -> str | None:
-        """The key if the range has only one."""
-        return self.last if self.last == self.first else None
+    key: str
+    operator: str
+    text: str
 
 
-WHOLE = PartitionRange()
+@dataclasses.dataclass(frozen=True, slots=True)
+class Constant:
+    """A part that every row passes, or none."""
+
+    passes: bool
 
 
-def key_range(text: str, *, next_key: str | None = None) -> PartitionRange:
-    """Return the range of keys that a filter scans.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unknown:
+    """A part about other properties: any row may pass it, and its negation."""
 
-    Args:
-        text: The filter, decoded; empty for none.
-        next_key: ``NextPartitionKey`` of a continued query; None for the first page.
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Both:
+    """``and``."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Either:
+    """``or``."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Negated:
+    """``not``."""
+
+    part: Node
+
+
+Node = KeyComparison | Constant | Unknown | Both | Either | Negated
+
+
+class FilterError(ValueError):
+    """The text is not a filter."""
+
+
+def parse_filter(text: str) -> Node:
+    """Return the tree of a filter; an empty filter passes every row.
+
+    Raises:
+        FilterError: the text is not a filter, or is nested more than 100 deep.
     """
-    tokens = _TOKENS.findall(text)
-    lowered = [token.lower() for token in tokens]
-    found = WHOLE
-    if "or" not in lowered and "not" not in lowered:
-        for at in range(len(tokens) - 2):
-            if tokens[at] == "PartitionKey" and tokens[at + 2].startswith("'"):
-                value = tokens[at + 2][1:-1].replace("''", "'")
-                found = _narrowed(found, lowered[at + 1], value)
-    if next_key is not None and found.only is None:
-        found = dataclasses.replace(found, first=max(found.first, _continued_at(next_key)))
-    return found
+    if not text.strip():
+        return Constant(passes=True)
+    parser = _Parser(_tokens(text))
+    tree = parser.either(0)
+    parser.end()
+    return tree
 
 
-def _continued_at(next_key: str) -> str:
-    """Decode a continuation: base64; Azure puts exclamation marks before it and - for =."""
-    try:
-        encoded = next_key.rpartition("!")[2].replace("-", "=")
-        return base64.b64decode(encoded, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Token:
+    """A bracket, a word, or a quoted text, which has the type ``prefix`` if not empty."""
+
+    kind: str
+    text: str
+    prefix: str = ""
 
 
-def _narrowed(found: PartitionRange, comparison: str, value: str) -> PartitionRange:
-    first, last = found.first, found.last
-    if comparison in ("eq", "ge", "gt"):
-        first = max(first, value)
-    if comparison in ("eq", "le", "lt"):
-        last = value if last is None else min(last, value)
-    return PartitionRange(first=first, last=last)
+def _tokens(text: str) -> list[_Token]:
+    tokens, at, end = [], 0, len(text.rstrip())
+    while at < end:
+        match = _TOKENS.match(text, at)
+        if match is None:
+            raise FilterError(f"unreadable from character {at}")
+        at = match.end()
+        if (quoted := match["text"]) is not None:
+            quote = quoted[0]
+            plain = quoted[1:-1].replace(quote * 2, quote)
+            tokens.append(_Token("text", plain, match["prefix"]))
+        elif match["bracket"] is not None:
+            tokens.append(_Token("bracket", match["bracket"]))
+        else:
+            tokens.append(_Token("word", match["word"]))
+    return tokens
+
+
+class _Parser:
+    """Recursive descent: or, and, not, parentheses, comparison; the loosest first."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            raise FilterError(f"{self._tokens[self._at].text!r} is left over")
+
+    def either(self, depth: int) -> Node:
+        parts = [self._both(depth)]
+        while self._taken("or"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def _both(self, depth: int) -> Node:
+        parts = [self._single(depth)]
+        while self._taken("and"):
+            parts.append(self._single(depth))
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    def _single(self, depth: int) -> Node:
+        if depth > _MOST_DEPTH:
+            raise FilterError("nested too deeply")
+        if self._taken("not"):
+            return Negated(self._single(depth + 1))
+        if not self._bracket("("):
+            return self._comparison()
+        inside = self.either(depth + 1)
+        if not self._bracket(")"):
+            raise FilterError("a parenthesis is not closed")
+        return inside
+
+    def _comparison(self) -> Node:
+        left = self._operand()
+        if self._at >= len(self._tokens):
+            return _alone(left)
+        operator = self._tokens[self._at]
+        if operator.kind != "word" or operator.text.lower() not in _FLIPPED:
+            return _alone(left)
+        self._at += 1
+        return _compared(left, operator.text.lower(), self._operand())
+
+    def _operand(self) -> _Token:
+        if self._at >= len(self._tokens) or self._tokens[self._at].kind == "bracket":
+            raise FilterError("a comparison is incomplete")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _taken(self, word: str) -> bool:
+        return self._next_is("word", word)
+
+    def _bracket(self, text: str) -> bool:
+        return self._next_is("bracket", text)
+
+    def _next_is(self, kind: str, text: str) -> bool:
+        if self._at >= len(self._tokens):
+            return False
+        token = self._tokens[self._at]
+        if token.kind != kind or token.text.lower() != text:
+            return False
+        self._at += 1
+        return True
+
+
+def _alone(operand: _Token) -> Node:
+    """An operand without an operator: a constant, or a boolean property."""
+    if operand.kind == "word" and operand.text.lower() in ("true", "false"):
+        return Constant(passes=operand.text.lower() == "true")
+    return Unknown()
+
+
+def _compared(left: _Token, operator: str, right: _Token) -> Node:
+    if left.kind == "text" and right.kind == "word":
+        left, right, operator = right, left, _FLIPPED[operator]
+    is_key = left.kind == "word" and left.text in _KEYS
+    if is_key and right.kind == "text" and not right.prefix:
+        return KeyComparison(left.text, operator, right.text)
+    return Unknown()

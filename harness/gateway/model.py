@@ -1,24 +1,32 @@
 """Decides whether the published limits pass, refuse or delay a request.
 
 The model is pure: time is an argument, chance comes from the seeds in the limits, and there is no
-I/O. A refused request takes nothing from any limit.
+I/O. A refused request takes nothing from any limit. A request that passes takes its entities at
+once; its answer decides whether they are kept, given back, or are more. So every request that
+passed is ended by one of `Model.answered`, `Model.not_done` and `Model.lost`.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import random
 from collections.abc import Mapping, Sequence
 
+from harness.gateway.contents import Contents
 from harness.gateway.limits import GatewayLimits
+from harness.gateway.look import TableLook
+from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.account import AccountRule
+from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count
 from harness.gateway.rules.faults import FaultRule, InjectedFault
 from harness.gateway.rules.moving import Move, MovingRule
 from harness.gateway.rules.partition import PartitionRule
 from harness.gateway.rules.ranges import Range, Ranges
 from harness.gateway.rules.servers import ServerRule
+from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
 
@@ -58,12 +66,13 @@ class Model:
     Args:
         limits: The limits.
         now_s: The time now, on any steady clock.
+        stored: False if there is no endpoint behind the gateway.
 
     Attributes:
         slow_s: Delay of a slow response.
     """
 
-    def __init__(self, limits: GatewayLimits, now_s: float) -> None:
+    def __init__(self, limits: GatewayLimits, now_s: float, *, stored: bool = True) -> None:
         self.slow_s = limits.faults.slow_s
         self._started_s = now_s
         self._refusal = limits.refusal
@@ -74,6 +83,7 @@ class Model:
         self._moving = MovingRule(limits.moving)
         self._account = AccountRule(limits.account, now_s)
         self._faults = FaultRule(limits.faults)
+        self._contents = Contents(stored=stored)
 
     @property
     def partitions(self) -> int:
@@ -108,55 +118,134 @@ class Model:
             return _PASS
         return Decision(delay_s=stalled_s, fault=fault)
 
-    def scanned(self, asked: Asked, found: Mapping[str, int], now_s: float) -> None:
-        """Take the entities that a query scanned, which only its response tells.
+    def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
+        """End a request that the endpoint answered, and return its entity count.
+
+        What the endpoint refused gives its entities back. A query takes the entities that it
+        walked. What was written is remembered, so that the walk of later queries is known.
+        """
+        if asked.kind is None:
+            self._table_changed(asked, answered)
+            return NO_ENTITIES
+        if asked.kind is Kind.QUERY:
+            count, by_partition = query_count(asked, answered, self._contents)
+            if answered.succeeded:
+                self._take_walked(asked, by_partition, now_s)
+        else:
+            count = count_of(asked, answered)
+        if not answered.succeeded:
+            if not count.entities:
+                self.not_done(asked, now_s)
+            return count
+        self._ranges.open_table(asked.table, now_s)
+        if asked.rows:
+            self._contents.wrote(asked.table, asked.rows)
+            for key in {row.partition_key for row in asked.rows if row.stays}:
+                if key is not None:
+                    self._ranges.write(asked.table, key, now_s)
+        return count
+
+    def not_done(self, asked: Asked, now_s: float) -> None:
+        """End a request that was not executed: its entities are given back."""
+        for key, entities in _parts(asked, self._first_key(asked)):
+            place = self._ranges.find(asked.table, self._position(asked, key))
+            if key is not None:
+                self._partitions.give_back(asked.table, key, entities, now_s)
+            self._servers.give_back(place.server, entities, now_s)
+            self._account.give_back(entities, now_s)
+
+    def lost(self, asked: Asked) -> None:
+        """End a request whose answer was lost: it may have been executed."""
+        if asked.writes:
+            self._contents.doubt(asked.table)
+
+    def look(self, asked: Asked, target: str) -> TableLook | None:
+        """Return the look at the stored keys that should precede a query, or None.
 
         Args:
-            asked: The query, which has passed and taken one entity.
-            found: Number of entities by PartitionKey.
-            now_s: The time now.
+            asked: A query that passes.
+            target: Its path and query.
         """
-        taken = 1
-        for key, entities in found.items():
-            left, taken = max(0, entities - taken), max(0, taken - entities)
-            if left:
-                self._take(asked.table, key, self._ranges.find(asked.table, key), left, now_s)
-
-    def border(self, asked: Asked) -> str | None:
-        """Return the key at which a query reaches another server and its page ends, or None."""
-        keys = asked.keys
-        if keys is None or keys.only is not None:
+        if asked.kind is not Kind.QUERY or asked.in_batch:
             return None
-        border = self._ranges.next_border(asked.table, keys.first)
-        return border if border is not None and (keys.last is None or border <= keys.last) else None
+        if not self._contents.begin_look(asked.table):
+            return None
+        return TableLook(self._contents, asked.table, target)
 
-    def table_deleted(self, table: str) -> None:
-        """Remove the ranges of a deleted table."""
-        self._ranges.drop_table(table)
+    def cut(self, asked: Asked, answered: Answered) -> int | None:
+        """Return the number of entities after which the page of a query ends, or None.
+
+        A page ends where the table goes on on another server, if the answer tells the PartitionKey
+        of each of its entities.
+        """
+        if asked.keys is None or asked.partition_key is not None or asked.in_batch:
+            return None
+        if not answered.keys or None in answered.keys:
+            return None
+        for border in self._ranges.borders(asked.table, asked.keys.first):
+            before = sum(key < border for key in answered.keys if key is not None)
+            if before == len(answered.keys):
+                return None
+            if before:
+                return before
+        return None
+
+    def _table_changed(self, asked: Asked, answered: Answered) -> None:
+        if not answered.succeeded:
+            return
+        if asked.makes_table:
+            self._contents.made(asked.table)
+        elif asked.drops_table:
+            self._contents.dropped(asked.table)
+            self._ranges.drop_table(asked.table)
+
+    def _first_key(self, asked: Asked) -> str | None:
+        """Return the partition at which a request begins, or None if it is unknown."""
+        if asked.partition_key is not None or asked.keys is None:
+            return asked.partition_key
+        return self._contents.first_partition(asked.table, asked.keys)
+
+    @staticmethod
+    def _position(asked: Asked, key: str | None) -> str:
+        """Return the key whose range serves a request."""
+        if key is not None:
+            return key
+        return "" if asked.keys is None else asked.keys.first
 
     def _refusal_of(self, asked: Asked, now_s: float, stalled_s: float) -> Decision | None:
         """Return the refusal of a request, or take its entities."""
-        table, entities = asked.table, asked.entities
-        self._ranges.open_table(table, now_s)
-        key = asked.partition_key
-        first = key if key is not None else "" if asked.keys is None else asked.keys.first
-        place = self._ranges.find(table, first)
-        if not self._moving.allows(place, now_s):
-            return self._refuse("moving", stalled_s)
-        if key is not None and not self._partitions.allows(table, key, entities, now_s):
-            self._moving.refused(place, self._ranges, table, first, now_s)
-            return self._refuse("partition", stalled_s)
-        if not self._servers.allows(place.server, entities, now_s):
-            self._moving.refused(place, self._ranges, table, first, now_s)
-            return self._refuse("server", stalled_s)
-        if not self._account.allows(entities, now_s):
+        table = asked.table
+        parts = _parts(asked, self._first_key(asked))
+        for key, entities in parts:
+            position = self._position(asked, key)
+            place = self._ranges.find(table, position)
+            if not self._moving.allows(place, now_s):
+                return self._refuse("moving", stalled_s)
+            if key is not None and not self._partitions.allows(table, key, entities, now_s):
+                self._moving.refused(place, self._ranges, table, position, now_s)
+                return self._refuse("partition", stalled_s)
+            if not self._servers.allows(place.server, entities, now_s):
+                self._moving.refused(place, self._ranges, table, position, now_s)
+                return self._refuse("server", stalled_s)
+        if not self._account.allows(asked.entities, now_s):
             return Decision(
                 action=GatewayAction.BUSY, scope=Scope.ACCOUNT, rule="account", delay_s=stalled_s
             )
-        self._take(table, key, place, entities, now_s)
-        if asked.writes and key is not None:
-            self._ranges.write(table, key, now_s)
+        for key, entities in parts:
+            place = self._ranges.find(table, self._position(asked, key))
+            self._take(table, key, place, entities, now_s)
         return None
+
+    def _take_walked(
+        self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float
+    ) -> None:
+        """Take what a page walked, of which one entity is taken already."""
+        taken = 1
+        for key, entities in by_partition.items():
+            left, taken = max(0, entities - taken), max(0, taken - entities)
+            if left:
+                place = self._ranges.find(asked.table, self._position(asked, key))
+                self._take(asked.table, key, place, left, now_s)
 
     def _take(self, table: str, key: str | None, place: Range, entities: int, now_s: float) -> None:
         if key is not None:
@@ -174,3 +263,11 @@ class Model:
             rule=rule,
             delay_s=stalled_s + (refusal.timeout_after_s if timed_out else 0.0),
         )
+
+
+def _parts(asked: Asked, first_key: str | None) -> Sequence[tuple[str | None, int]]:
+    """Return the entities of a request by partition."""
+    if asked.kind is not Kind.TRANSACTION or asked.partition_key is not None:
+        return ((first_key, asked.entities),)
+    # The service refuses a transaction over several partitions. Azurite accepts it.
+    return tuple(collections.Counter(row.partition_key for row in asked.rows).items())

@@ -11,22 +11,17 @@ import dataclasses
 import datetime as dt
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 
 from aiohttp import web
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.look import TableLook
 from harness.gateway.model import Decision, GatewayAction, Model
-from harness.gateway.reading import (
-    entities_of,
-    found_by_key,
-    rows_before,
-    status_told,
-    with_top,
-)
-from harness.gateway.requests import Asked, read_request, table_deleted
+from harness.gateway.reading import read_answer, with_top
+from harness.gateway.requests import NOTHING, Asked, read_request
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.truth import GONE, HALF, RESET, Fate, Truth
 from harness.gateway.upstream import Upstream, UpstreamBroken, UpstreamMissing
@@ -88,12 +83,12 @@ class Proxy:
         try:
             body = await _read_body(request)
         except (ConnectionError, web.RequestPayloadError):
-            self.truth.add("", None, Fate(result="fault", rule="client", sent=GONE), 0)
+            self.truth.add(NOTHING, Fate(result="fault", rule="client", sent=GONE))
             return _aborted(request)
         if body is None:
             message = "The request body is too large and exceeds the maximum permissible limit."
             answer = answers.error(413, "RequestBodyTooLarge", message, headers, self._now())
-            self.truth.add("", None, Fate(result="refused", rule="size", sent="413"), 0)
+            self.truth.add(NOTHING, Fate(result="refused", rule="size", sent="413"))
             return _whole(answer)
         asked = read_request(request.method, target, headers, body)
         received = Received(request=request, target=target, body=body, asked=asked)
@@ -124,6 +119,7 @@ class Proxy:
         except UpstreamMissing as error:
             return self._missing(received, str(error))
         except UpstreamBroken:
+            self._model.lost(received.asked)
             self._count(received.asked, Fate(result="fault", rule="upstream", sent=RESET))
             return _aborted(received.request)
         sent = GONE if _gone(received.request) else None
@@ -144,6 +140,7 @@ class Proxy:
         except UpstreamMissing as error:
             return self._missing(received, str(error))
         except UpstreamBroken:
+            self._model.lost(asked)
             self._count(asked, Fate(result="fault", rule="upstream", sent=RESET))
             return _aborted(request)
         if fault is InjectedFault.SLOW_ANSWER:
@@ -156,6 +153,7 @@ class Proxy:
 
     def _fail_undone(self, received: Received, fault: InjectedFault) -> web.StreamResponse:
         request, now = received.request, self._now()
+        self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
             self._count(received.asked, Fate(result="fault", rule=fault, sent=RESET))
             return _aborted(request)
@@ -174,18 +172,29 @@ class Proxy:
                 request.method, received.target, asked, request.headers, received.body, self._now()
             )
         ask, target = self._upstream.ask, received.target
+        if (look := self._model.look(asked, target)) is not None:
+            await self._look(look, received)
         answer = await ask(request.method, target, request.headers, received.body)
-        if asked.kind is Kind.QUERY and (border := self._model.border(asked)) is not None:
-            rows = rows_before(answer, border)
-            if 0 < rows < sum(found_by_key(answer).values()):
+        if asked.kind is Kind.QUERY:
+            rows = self._model.cut(asked, read_answer(asked, answer))
+            if rows is not None:
                 # The page ends where the next server begins, with the continuation of the endpoint.
                 shorter = with_top(target, rows)
                 answer = await ask(request.method, shorter, request.headers, b"")
-        if asked.kind is None and answer.status == 204:
-            deleted = table_deleted(request.method, target)
-            if deleted is not None:
-                self._model.table_deleted(deleted)
         return answer
+
+    async def _look(self, look: TableLook, received: Received) -> None:
+        """Read the keys of a table that had rows before, in the name of the client."""
+        assert self._upstream is not None
+        try:
+            while look.target is not None:
+                look.take(
+                    await self._upstream.ask("GET", look.target, received.request.headers, b"")
+                )
+        except (UpstreamMissing, UpstreamBroken):
+            pass
+        finally:
+            look.abandon()
 
     def _missing(self, received: Received, reason: str) -> web.StreamResponse:
         assert self._upstream is not None
@@ -196,29 +205,27 @@ class Proxy:
         answer = answers.error(
             502, "UpstreamMissing", message, received.request.headers, self._now()
         )
+        self._model.not_done(received.asked, self._clock())
         self._count(received.asked, Fate(result="fault", rule="upstream", sent="502"))
         return _whole(answer)
 
     def _count(self, asked: Asked, fate: Fate) -> None:
         """Count a request that was not executed."""
-        self.truth.add(asked.table, asked.partition_key, fate, 0)
+        self.truth.add(asked, fate)
 
     def _count_passed(
         self, asked: Asked, answer: GatewayAnswer, *, sent: str | None, rule: str = ""
     ) -> None:
         """Count a response of the endpoint and its entities."""
-        found: Mapping[str, int] = {}
-        if asked.kind is Kind.QUERY:
-            found = found_by_key(answer)
-            self._model.scanned(asked, found, self._clock())
-        status = status_told(asked, answer)
+        answered = read_answer(asked, answer)
+        count = self._model.answered(asked, answered, self._clock())
         fate = Fate(
             result="passed" if not rule else "fault",
             rule=rule,
-            sent=str(status) if sent is None else sent,
-            upstream=str(status),
+            sent=str(answered.status) if sent is None else sent,
+            upstream=str(answered.status),
         )
-        self.truth.add(asked.table, asked.partition_key, fate, entities_of(asked, status, found))
+        self.truth.add(asked, fate, count)
 
     def _page(self, target: str) -> web.Response:
         moves, moved = self._model.moves, self._model.move_count

@@ -1,82 +1,131 @@
-"""Parses responses: entities by partition, and the status of a failed part of a transaction."""
+"""Parses responses: status, entities by partition, and where the next page begins."""
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import gzip
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, quote
 
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.requests import Asked
+from harness.gateway.key_ranges import Key
+from harness.gateway.requests import Asked, continuation_key
 from harness.model.operation import Kind
-from harness.model.target import counted
 
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
-UNTOLD = ""
-"""Replaces the PartitionKey of entities without one."""
+_ERROR_CODE = re.compile(rb'"odata\.error"\s*:\s*\{\s*"code"\s*:\s*"(\w+)"')
 
 
-def status_told(asked: Asked, answer: GatewayAnswer) -> int:
-    """Return the status; for a transaction with a failed part, the status of that part."""
-    if asked.kind is Kind.TRANSACTION and answer.status == 202:
-        for match in _PART_STATUS.finditer(answer.body):
-            if (status := int(match[1])) >= 300:
-                return status
-    return answer.status
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What the endpoint answered.
+
+    Attributes:
+        status: HTTP status; of the part that failed, or of the only query, in a batch.
+        error_code: Error code of the service; empty without one.
+        found: Number of returned entities by PartitionKey; None stands for entities without one.
+        keys: For each returned entity its PartitionKey, in order; empty if they were not kept.
+        last: Keys of the last returned entity; None if the answer does not tell them.
+        next_key: Key at which the next page begins; None on the last page.
+    """
+
+    status: int
+    error_code: str = ""
+    found: Mapping[str | None, int] = dataclasses.field(default_factory=dict)
+    keys: tuple[str | None, ...] = ()
+    last: Key | None = None
+    next_key: Key | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the endpoint did what it was asked."""
+        return 200 <= self.status < 300
+
+    @property
+    def returned(self) -> int:
+        """Number of returned entities."""
+        return sum(self.found.values())
 
 
-def found_by_key(answer: GatewayAnswer) -> dict[str, int]:
-    """Return the number of entities of a query page by PartitionKey, or `UNTOLD`."""
-    return dict(collections.Counter(_keys(answer)))
-
-
-def entities_of(asked: Asked, status: int, found: Mapping[str, int]) -> int:
-    """Return the entity count of a request with its response.
+def read_answer(
+    asked: Asked, answer: GatewayAnswer, found: Mapping[str | None, int] | None = None
+) -> Answered:
+    """Parse the answer to a request.
 
     Args:
         asked: The request.
-        status: The result of `status_told`.
-        found: The result of `found_by_key` for a query.
+        answer: The answer; its body is complete unless ``found`` is given.
+        found: Entities by PartitionKey in a page whose body was not kept.
     """
-    if asked.kind is None:
-        return 0
-    return counted(
-        asked.kind,
-        asked.entities,
-        succeeded=200 <= status < 300,
-        missing=status == 404,
-        scanned=sum(found.values()),
+    status, headers = answer.status, answer.headers
+    if status == 202 and asked.kind is not None:
+        status = _status_in_batch(answer.body, query=not asked.writes)
+    if asked.kind is not Kind.QUERY or status != 200:
+        code = "" if status < 400 else _error_code(headers, answer.body)
+        return Answered(status=status, error_code=code)
+    next_key = continuation_key(headers)
+    if found is not None:
+        return Answered(status=status, found=found, next_key=next_key)
+    entities = entities_in(headers, answer.body)
+    keys = tuple(partition for partition, _ in entities)
+    last_key, last_row = entities[-1] if entities else (None, None)
+    return Answered(
+        status=status,
+        found=collections.Counter(keys),
+        keys=keys,
+        last=None if last_key is None or last_row is None else (last_key, last_row),
+        next_key=next_key,
     )
 
 
-def rows_before(answer: GatewayAnswer, border: str) -> int:
-    """Return the number of entities before the key; 0 if an entity has no PartitionKey."""
-    keys = _keys(answer)
-    return 0 if UNTOLD in keys else sum(key < border for key in keys)
+def entities_in(headers: Mapping[str, str], body: bytes) -> Sequence[tuple[str | None, str | None]]:
+    """Return PartitionKey and RowKey of each entity in the page of a query."""
+    try:
+        if headers.get("Content-Encoding", "") == "gzip":
+            body = gzip.decompress(body)
+        if not body.lstrip().startswith(b"{"):
+            # The only part of a batch.
+            body = body[body.index(b"{") : body.rindex(b"}") + 1]
+        document = json.loads(body)
+        return [(row.get("PartitionKey"), row.get("RowKey")) for row in document["value"]]
+    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError):
+        return []
 
 
 def with_top(target: str, rows: int) -> str:
     """Return the target of a query with ``$top``, which no signature covers."""
+    return with_parameters(target, {"$top": str(rows)})
+
+
+def with_parameters(target: str, said: Mapping[str, str | None]) -> str:
+    """Return a target whose query has these parameters, and the others as before.
+
+    Args:
+        target: Path and query, percent-encoded.
+        said: Values by name; None removes a parameter.
+    """
     path, _, query = target.partition("?")
-    parameters = [
-        (name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "$top"
-    ]
-    encoded = "&".join(f"{quote(name, safe='$')}={quote(text)}" for name, text in parameters)
-    return f"{path}?{encoded}&$top={rows}" if encoded else f"{path}?$top={rows}"
+    kept = [item for item in parse_qsl(query, keep_blank_values=True) if item[0] not in said]
+    kept += [(name, value) for name, value in said.items() if value is not None]
+    encoded = "&".join(f"{quote(name, safe='$')}={quote(text)}" for name, text in kept)
+    return f"{path}?{encoded}" if encoded else path
 
 
-def _keys(answer: GatewayAnswer) -> list[str]:
-    if answer.status != 200:
-        return []
-    body = answer.body
-    try:
-        if answer.headers.get("Content-Encoding", "") == "gzip":
-            body = gzip.decompress(body)
-        document = json.loads(body)
-        return [str(row.get("PartitionKey", UNTOLD)) for row in document["value"]]
-    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError):
-        return []
+def _status_in_batch(body: bytes, *, query: bool) -> int:
+    """Return the status of the part that failed, else 202; of the only part if it is a query."""
+    for match in _PART_STATUS.finditer(body):
+        status = int(match[1])
+        if query or status >= 300:
+            return status
+    return 202
+
+
+def _error_code(headers: Mapping[str, str], body: bytes) -> str:
+    if code := headers.get("x-ms-error-code"):
+        return code
+    match = _ERROR_CODE.search(body)
+    return "" if match is None else match[1].decode()

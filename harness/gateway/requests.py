@@ -2,30 +2,57 @@
 
 Keys are in the path of a request about one entity, in the JSON body of an insert, in the parts of
 a ``$batch``, and in the ``$filter`` of a query. An unreadable request is not an error here; the
-endpoint responds to it.
+endpoint responds to it. What the table service or Azurite accepts is read, unusual forms included:
+``POST table()``, a slash at the end, a method in ``X-HTTP-Method``.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import dataclasses
 import json
 import re
 from collections.abc import Mapping
 from urllib.parse import parse_qs, unquote
 
-from harness.gateway.filters import PartitionRange, key_range
+from harness.gateway.key_ranges import IndexRanges, Key, key_ranges
+from harness.gateway.transactions import BatchPart, batch_parts
 from harness.model.operation import Kind
 
-_ENTITY_PATH = re.compile(r"([A-Za-z][A-Za-z0-9]{2,62})\((.*)\)", re.DOTALL)
-_TABLE_PATH = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
-_PARTITION = re.compile(r"PartitionKey\s*=\s*'((?:[^']|'')*)'")
-_ROW = re.compile(r"RowKey\s*=\s*'((?:[^']|'')*)'")
-_PART = re.compile(rb"^(GET|POST|PUT|PATCH|MERGE|DELETE) (\S+) HTTP/1\.1\r?$", re.MULTILINE)
-_WRITES = {"PUT": Kind.UPSERT_REPLACE, "PATCH": Kind.UPSERT_MERGE, "MERGE": Kind.UPSERT_MERGE}
+_TABLE = r"[A-Za-z][A-Za-z0-9]{2,62}"
+_TABLE_PATH = re.compile(rf"({_TABLE})(?:\(\s*\))?")
+_ENTITY_PATH = re.compile(
+    rf"({_TABLE})\(\s*(PartitionKey|RowKey)\s*=\s*'((?:[^']|'')*)'\s*,"
+    r"\s*(PartitionKey|RowKey)\s*=\s*'((?:[^']|'')*)'\s*\)",
+    re.DOTALL,
+)
+_NAMED_TABLE = re.compile(rf"Tables\('({_TABLE})'\)")
+_OVERRIDES = ("GET", "PUT", "PATCH", "MERGE", "DELETE")
+_NOT_ABOUT_ENTITIES = ("acl", "properties", "stats")
+_WRITES = {
+    "PUT": Kind.UPSERT_REPLACE,
+    "PATCH": Kind.UPSERT_MERGE,
+    "MERGE": Kind.UPSERT_MERGE,
+    # Azurite merges.
+    "POST": Kind.UPSERT_MERGE,
+}
 _UPDATES = {
     Kind.UPSERT_REPLACE: Kind.UPDATE_REPLACE,
     Kind.UPSERT_MERGE: Kind.UPDATE_MERGE,
 }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RowWrite:
+    """An entity that a request writes; ``stays`` is False for a deletion.
+
+    A key is None if it cannot be read.
+    """
+
+    partition_key: str | None
+    row_key: str | None
+    stays: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +61,30 @@ class Asked:
 
     Attributes:
         kind: Kind of operation; None for requests that are not about entities.
-        table: Name of the table; empty without one.
+        table: Name of the table in lower case, because names are case-insensitive; empty without
+            one.
+        spelled: The name of the table as the request spells it.
         partition_key: The partition; None for several partitions, or if unknown.
         entities: Entity count if the request succeeds; for a query the minimum.
-        keys: Range of PartitionKeys that a query scans.
+        keys: Ranges of keys that a query walks, from where a continued query goes on.
+        top: ``$top`` of a query.
+        rows: The entities that a write changes.
+        in_batch: A query is the only request of a batch.
+        makes_table: The request creates the table.
+        drops_table: The request deletes the table.
     """
 
     kind: Kind | None
     table: str = ""
+    spelled: str = ""
     partition_key: str | None = None
     entities: int = 0
-    keys: PartitionRange | None = None
+    keys: IndexRanges | None = None
+    top: int | None = None
+    rows: tuple[RowWrite, ...] = ()
+    in_batch: bool = False
+    makes_table: bool = False
+    drops_table: bool = False
 
     @property
     def writes(self) -> bool:
@@ -52,7 +92,8 @@ class Asked:
         return self.kind is not None and not self.kind.reads
 
 
-_NOTHING = Asked(kind=None)
+NOTHING = Asked(kind=None)
+"""A request about neither entities nor tables."""
 
 
 def read_request(method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
@@ -65,98 +106,187 @@ def read_request(method: str, target: str, headers: Mapping[str, str], body: byt
         body: The complete body.
     """
     path, _, query = target.partition("?")
-    # No key contains a slash, so the last segment is complete.
-    segment = path.rpartition("/")[2]
-    if "%" in segment:
-        segment = unquote(segment)
-    if method == "POST" and "X-HTTP-Method" in headers:
-        method = headers["X-HTTP-Method"].upper()
+    segment = _resource(path)
+    if "X-HTTP-Method" in headers:
+        override = headers["X-HTTP-Method"].strip().upper()
+        if override in _OVERRIDES and (method == "POST" or override != "PUT"):
+            method = override
     if segment == "$batch":
-        return _read_batch(body) if method == "POST" else _NOTHING
-    if segment == "Tables" or segment.startswith("Tables("):
-        return _NOTHING
+        return _read_batch(body) if method == "POST" else NOTHING
     if (match := _ENTITY_PATH.fullmatch(segment)) is not None:
-        return _read_entity(method, match[1], match[2], query, headers)
-    if _TABLE_PATH.fullmatch(segment) is not None and "comp=" not in query:
+        return _read_entity(method, match, headers)
+    if segment == "Tables" or segment.startswith("Tables("):
+        return _read_tables(method, segment, body)
+    if (match := _TABLE_PATH.fullmatch(segment)) is not None:
         if method == "POST":
-            return _read_insert(segment, body)
-        if method == "GET" and path.count("/") > 1:
-            return _read_query(segment, query)
-    return _NOTHING
+            return _read_insert(match[1], body)
+        if method == "GET":
+            return _read_query(match[1], query)
+    return NOTHING
 
 
-def table_deleted(method: str, target: str) -> str | None:
-    """Return the table that a request deletes, or None."""
-    if method != "DELETE":
-        return None
-    segment = unquote(target.partition("?")[0].rpartition("/")[2])
-    if segment.startswith("Tables('") and segment.endswith("')"):
-        return segment[8:-2]
-    return None
+def _resource(path: str) -> str:
+    """Return the decoded part of the path behind the account.
+
+    The account is the first segment, or in the name of the host; then there is only one segment. No
+    key contains a slash, and a path may end with one.
+    """
+    segments = [segment for segment in path.split("/") if segment]
+    if not segments:
+        return ""
+    segment = segments[1] if len(segments) > 1 else segments[0]
+    return unquote(segment) if "%" in segment else segment
 
 
-def _read_entity(
-    method: str, table: str, inside: str, query: str, headers: Mapping[str, str]
-) -> Asked:
-    key, row = _PARTITION.search(inside), _ROW.search(inside)
-    if key is None or row is None:
-        return _read_query(table, query) if method == "GET" and not inside else _NOTHING
-    kind: Kind | None
-    if method == "GET":
-        kind = Kind.POINT_QUERY
-    elif method == "DELETE":
-        kind = Kind.DELETE
-    else:
-        kind = _WRITES.get(method)
-        if kind is not None and "If-Match" in headers:
-            kind = _UPDATES[kind]
+def _read_tables(method: str, segment: str, body: bytes) -> Asked:
+    if method == "POST" and segment in ("Tables", "Tables()"):
+        name = _text_of(body, "TableName")
+        if name is not None and _TABLE_PATH.fullmatch(name) is not None:
+            return Asked(kind=None, table=name.lower(), spelled=name, makes_table=True)
+    if method == "DELETE" and (match := _NAMED_TABLE.fullmatch(segment)) is not None:
+        return Asked(kind=None, table=match[1].lower(), spelled=match[1], drops_table=True)
+    return NOTHING
+
+
+def _keys_of(match: re.Match[str]) -> Key | None:
+    keys = {match[2]: _plain(match[3]), match[4]: _plain(match[5])}
+    return (keys["PartitionKey"], keys["RowKey"]) if len(keys) == 2 else None
+
+
+def _read_entity(method: str, match: re.Match[str], headers: Mapping[str, str]) -> Asked:
+    keys = _keys_of(match)
+    if keys is None:
+        return NOTHING
+    kind = _kind_of(method, conditional="If-Match" in headers)
     if kind is None:
-        return _NOTHING
-    return Asked(kind=kind, table=table, partition_key=_plain(key[1]), entities=1)
+        return NOTHING
+    rows = () if kind.reads else (RowWrite(*keys, kind is not Kind.DELETE),)
+    return Asked(
+        kind=kind,
+        table=match[1].lower(),
+        spelled=match[1],
+        partition_key=keys[0],
+        entities=1,
+        rows=rows,
+    )
+
+
+def _kind_of(method: str, *, conditional: bool) -> Kind | None:
+    """Return the kind of a request about one entity."""
+    if method == "GET":
+        return Kind.POINT_QUERY
+    if method == "DELETE":
+        return Kind.DELETE
+    kind = _WRITES.get(method)
+    return _UPDATES[kind] if kind is not None and conditional else kind
 
 
 def _read_query(table: str, query: str) -> Asked:
-    parameters = parse_qs(query, keep_blank_values=True)
-    keys = key_range(
-        parameters.get("$filter", [""])[0], next_key=parameters.get("NextPartitionKey", [None])[0]
+    parameters = {
+        name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()
+    }
+    if parameters.get("comp") in _NOT_ABOUT_ENTITIES:
+        return NOTHING
+    keys = key_ranges(parameters.get("$filter", ""))
+    partition_key = keys.only
+    if "NextPartitionKey" in parameters:
+        first = _continued_at(parameters["NextPartitionKey"])
+        row = _continued_at(parameters.get("NextRowKey", ""))
+        if first is not None:
+            keys = keys.since((first, row or ""))
+    top = parameters.get("$top", "")
+    return Asked(
+        kind=Kind.QUERY,
+        table=table.lower(),
+        spelled=table,
+        partition_key=partition_key,
+        entities=1,
+        keys=keys,
+        top=int(top) if top.isdecimal() and len(top) < 10 else None,
     )
-    return Asked(kind=Kind.QUERY, table=table, partition_key=keys.only, entities=1, keys=keys)
+
+
+def _continued_at(token: str) -> str | None:
+    """Decode a continuation: base64; Azure puts exclamation marks before it and - for =."""
+    try:
+        encoded = token.rpartition("!")[2].replace("-", "=")
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def continuation_key(headers: Mapping[str, str]) -> Key | None:
+    """Return the key at which the next page of a query begins; None on the last page.
+
+    Args:
+        headers: Case-insensitive headers of the response.
+    """
+    token = headers.get("x-ms-continuation-NextPartitionKey")
+    first = None if token is None else _continued_at(token)
+    if first is None:
+        return None
+    return first, _continued_at(headers.get("x-ms-continuation-NextRowKey", "")) or ""
 
 
 def _read_insert(table: str, body: bytes) -> Asked:
-    return Asked(kind=Kind.INSERT, table=table, partition_key=_key_of(body), entities=1)
+    row = _row_of(body)
+    return Asked(
+        kind=Kind.INSERT,
+        table=table.lower(),
+        spelled=table,
+        partition_key=row.partition_key,
+        entities=1,
+        rows=(row,),
+    )
 
 
 def _read_batch(body: bytes) -> Asked:
-    parts = list(_PART.finditer(body))
-    table, keys = "", set()
+    parts = batch_parts(body)
+    if len(parts) == 1 and parts[0].method == "GET":
+        # A batch may hold one query instead of writes.
+        asked = read_request("GET", parts[0].target, {}, b"")
+        return dataclasses.replace(asked, in_batch=True)
+    table, rows = "", []
     for part in parts:
-        segment = unquote(part[2].decode("utf-8", "replace").partition("?")[0].rpartition("/")[2])
-        if (match := _ENTITY_PATH.fullmatch(segment)) is not None:
-            table = match[1]
-            key = _PARTITION.search(match[2])
-            keys.add(None if key is None else _plain(key[1]))
-        else:
-            table = segment
-            keys.add(_key_of(_part_body(body, part.end())))
-    if not parts or not _TABLE_PATH.fullmatch(table):
-        return _NOTHING
+        name, row = _read_part(part)
+        table = table or name
+        rows.append(row)
+    if not table:
+        return NOTHING
     # The service refuses a transaction over several partitions; Azurite accepts it.
-    key_of_all = keys.pop() if len(keys) == 1 else None
-    return Asked(kind=Kind.TRANSACTION, table=table, partition_key=key_of_all, entities=len(parts))
+    keys = {row.partition_key for row in rows}
+    return Asked(
+        kind=Kind.TRANSACTION,
+        table=table.lower(),
+        spelled=table,
+        partition_key=keys.pop() if len(keys) == 1 else None,
+        entities=len(parts),
+        rows=tuple(rows),
+    )
 
 
-def _part_body(body: bytes, at: int) -> bytes:
-    begin = body.find(b"\r\n\r\n", at)
-    return body[begin + 4 : body.find(b"\r\n--", begin + 4)] if begin >= 0 else b""
+def _read_part(part: BatchPart) -> tuple[str, RowWrite]:
+    """Return the table of a part, empty if it cannot be read, and the entity."""
+    segment = _resource(part.target.partition("?")[0])
+    if (match := _ENTITY_PATH.fullmatch(segment)) is not None:
+        keys = _keys_of(match)
+        if keys is not None:
+            return match[1], RowWrite(*keys, part.method != "DELETE")
+    if (match := _TABLE_PATH.fullmatch(segment)) is not None:
+        return match[1], _row_of(part.body)
+    return "", RowWrite(None, None)
 
 
-def _key_of(body: bytes) -> str | None:
+def _row_of(body: bytes) -> RowWrite:
+    return RowWrite(_text_of(body, "PartitionKey"), _text_of(body, "RowKey"))
+
+
+def _text_of(body: bytes, name: str) -> str | None:
     try:
-        key = json.loads(body)["PartitionKey"]
-    except (ValueError, KeyError, TypeError):
+        value = json.loads(body)[name]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return key if isinstance(key, str) else None
+    return value if isinstance(value, str) else None
 
 
 def _plain(text: str) -> str:

@@ -97,7 +97,8 @@ async def serve(
         behind = None
         if upstream != NO_UPSTREAM:
             behind = await stack.enter_async_context(Upstream(upstream))
-        proxy = Proxy(Model(limits, clock()), behind, address, clock, readers=readers_of(host))
+        model = Model(limits, clock(), stored=behind is not None)
+        proxy = Proxy(model, behind, address, clock, readers=readers_of(host))
         door = _Door(proxy, listener)
         stack.push_async_callback(door.close)
         windows = asyncio.create_task(_keep_closed(door, limits.faults.closed))

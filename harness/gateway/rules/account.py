@@ -22,3 +22,7 @@ class AccountRule:
     def take(self, entities: int, now_s: float) -> None:
         """Take ``entities`` from the bucket."""
         self._bucket.take(entities, now_s)
+
+    def give_back(self, entities: int, now_s: float) -> None:
+        """Give back ``entities`` to the bucket."""
+        self._bucket.give_back(entities, now_s)

@@ -34,6 +34,11 @@ class Bucket:
         self._fill(now_s)
         self._level -= entities
 
+    def give_back(self, entities: int, now_s: float) -> None:
+        """Give back ``entities`` that were taken for nothing."""
+        self._fill(now_s)
+        self._level = min(self._capacity, self._level + entities)
+
     def full(self, now_s: float) -> bool:
         """Whether the bucket is as full as a new one."""
         self._fill(now_s)

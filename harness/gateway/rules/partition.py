@@ -48,6 +48,12 @@ class PartitionRule:
             buckets.move_to_end(partition)
         bucket.take(entities, now_s)
 
+    def give_back(self, table: str, key: str, entities: int, now_s: float) -> None:
+        """Give back ``entities`` to the bucket of the partition."""
+        bucket = self._buckets.get((table, key))
+        if bucket is not None:
+            bucket.give_back(entities, now_s)
+
     def _forget(self, now_s: float) -> None:
         """For each new partition check some old ones, so that the number stays bounded."""
         buckets = self._buckets

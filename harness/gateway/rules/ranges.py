@@ -11,7 +11,8 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import math
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 
 _HALF_LIFE_S = 5.0
 MOST_RANGES = 1000
@@ -69,7 +70,7 @@ class Range:
 class _Home:
     """The ranges and the load of one server."""
 
-    ranges: int = 0
+    ranges: int = 1
     load: Faded = dataclasses.field(default_factory=Faded)
 
 
@@ -86,7 +87,8 @@ class Ranges:
         self._homes = [_Home() for _ in range(servers)]
         self._bounds: list[Bound] = []
         self._ranges: list[Range] = []
-        self._insert(0, Range(first=("", ""), server=0))
+        # The ranges of tables without a range of their own. They are not listed.
+        self._shared = [Range(first=("", ""), server=server) for server in range(servers)]
 
     def __len__(self) -> int:
         return len(self._ranges)
@@ -95,11 +97,14 @@ class Ranges:
         return iter(self._ranges)
 
     def find(self, table: str, key: str) -> Range:
-        """Return the range of a partition."""
-        return self._ranges[bisect.bisect_right(self._bounds, (table, key)) - 1]
+        """Return the range of a partition; a shared one if the table has no range."""
+        at = bisect.bisect_right(self._bounds, (table, key)) - 1
+        if at >= 0 and self._bounds[at][0] == table:
+            return self._ranges[at]
+        return self._shared[zlib.crc32(table.encode()) % len(self._shared)]
 
     def open_table(self, table: str, now_s: float) -> None:
-        """Give a table a range of its own."""
+        """Give a table that exists a range of its own, unless there are too many ranges."""
         bound = (table, "")
         at = bisect.bisect_left(self._bounds, bound)
         if (at < len(self._bounds) and self._bounds[at] == bound) or len(self) >= MOST_RANGES:
@@ -118,6 +123,8 @@ class Ranges:
         """Note a written partition; split its range if that has too many keys."""
         bound = (table, key)
         place = self.find(table, key)
+        if place.first[0] != table:
+            return
         keys = place.keys
         at = bisect.bisect_left(keys, bound)
         if (at < len(keys) and keys[at] == bound) or len(self) >= MOST_RANGES:
@@ -139,15 +146,17 @@ class Ranges:
             home.load.add(one * load, now_s)
         place.server = server
 
-    def next_border(self, table: str, key: str) -> str | None:
-        """Return the first key of the table's next range on another server, or None."""
+    def borders(self, table: str, key: str) -> Sequence[str]:
+        """Return the keys above ``key`` at which the table goes on on another server."""
         at = bisect.bisect_right(self._bounds, (table, key))
-        server = self._ranges[at - 1].server
+        server = self.find(table, key).server
+        borders = []
         while at < len(self._bounds) and self._bounds[at][0] == table:
             if self._ranges[at].server != server:
-                return self._bounds[at][1]
+                server = self._ranges[at].server
+                borders.append(self._bounds[at][1])
             at += 1
-        return None
+        return borders
 
     def emptiest(self, now_s: float, *, other_than: int | None = None) -> int:
         """Return the server with the least recent load, and among equals with the fewest ranges.

@@ -25,3 +25,7 @@ class ServerRule:
     def take(self, server: int, entities: int, now_s: float) -> None:
         """Take ``entities`` from the bucket of the server."""
         self._buckets[server].take(entities, now_s)
+
+    def give_back(self, server: int, entities: int, now_s: float) -> None:
+        """Give back ``entities`` to the bucket of the server."""
+        self._buckets[server].give_back(entities, now_s)

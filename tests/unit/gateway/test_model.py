@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +22,8 @@ from harness.gateway.limits import (
     Window,
 )
 from harness.gateway.model import Decision, GatewayAction, Model
-from harness.gateway.requests import Asked, read_request
+from harness.gateway.reading import Answered
+from harness.gateway.requests import Asked, RowWrite, read_request
 from harness.gateway.rules.bucket import Bucket
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.rules.ranges import MOST_RANGES
@@ -46,7 +47,24 @@ def limits(**parts: Any) -> GatewayLimits:
 def upsert(key: str, entities: int = 1) -> Asked:
     """An upsert, or a transaction of more."""
     kind = Kind.UPSERT_MERGE if entities == 1 else Kind.TRANSACTION
-    return Asked(kind=kind, table="table", partition_key=key, entities=entities)
+    return Asked(
+        kind=kind,
+        table="table",
+        partition_key=key,
+        entities=entities,
+        rows=tuple(RowWrite(key, str(number)) for number in range(entities)),
+    )
+
+
+DONE = Answered(status=204)
+
+
+def served(model: Model, asked: Asked, at_s: float) -> Decision:
+    """The decision about a request, which the endpoint executes if it passes."""
+    decision = model.decide(asked, at_s)
+    if decision.action is GatewayAction.PASS:
+        model.answered(asked, DONE, at_s)
+    return decision
 
 
 def offered(
@@ -54,7 +72,9 @@ def offered(
 ) -> list[tuple[float, Decision]]:
     """The decisions about upserts of these keys, evenly over time."""
     times = (number / per_s for number in range(int(per_s * seconds)))
-    return [(at_s, model.decide(upsert(key), at_s)) for at_s, key in zip(times, keys, strict=False)]
+    return [
+        (at_s, served(model, upsert(key), at_s)) for at_s, key in zip(times, keys, strict=False)
+    ]
 
 
 def passed(decisions: Iterable[tuple[float, Decision]]) -> int:
@@ -130,9 +150,9 @@ def test_a_refused_request_takes_nothing() -> None:
 def test_a_query_is_charged_for_what_it_scanned() -> None:
     """The entities of an answered query are owed by their partition before anything else passes."""
     model = Model(limits(partition=Rate(entities_per_s=100)), 0.0)
-    query = Asked(kind=Kind.QUERY, table="table", partition_key="p", entities=1)
+    query = read_query("PartitionKey eq 'p'")
     assert model.decide(query, 0.0).action is GatewayAction.PASS
-    model.scanned(query, {"p": 1000}, 0.0)
+    model.answered(query, Answered(status=200, found={"p": 1000}), 0.0)
     assert model.decide(upsert("p"), 8.9).action is GatewayAction.BUSY
     assert model.decide(upsert("p"), 9.1).action is GatewayAction.PASS
 
@@ -200,8 +220,8 @@ def test_a_moved_range_comes_to_the_emptiest_server() -> None:
     busy = Asked(kind=Kind.INSERT, table="another", partition_key="q", entities=1)
     for number in range(2000):
         at_s = number / 200.0
-        model.decide(upsert("p"), at_s)
-        model.decide(busy, at_s)
+        served(model, upsert("p"), at_s)
+        served(model, busy, at_s)
         if model.moves:
             break
     homes = {table: server for table, _, server in model.ranges}
@@ -211,13 +231,21 @@ def test_a_moved_range_comes_to_the_emptiest_server() -> None:
 def test_a_query_over_a_border_ends_there() -> None:
     """A query of all keys meets the first key that lives on another server; a point query none."""
     model = Model(limits(servers=Servers(count=4, entities_per_s=1e9, keys_per_range=4)), 0.0)
-    for number in range(40):
-        model.decide(upsert(f"p{number:02d}"), 0.0)
-    borders = [key for table, key, _ in model.ranges if table == "table" and key]
-    whole = read_query("")
-    assert model.border(whole) == borders[0]
-    assert model.border(read_query("PartitionKey lt 'p00'")) is None
-    assert model.border(read_query("PartitionKey eq 'p05'")) is None
+    names = [f"p{number:02d}" for number in range(40)]
+    for name in names:
+        served(model, upsert(name), 0.0)
+    servers = {key: server for table, key, server in model.ranges if table == "table"}
+    assert len(set(servers.values())) > 1
+
+    def cut(text: str, keys: Sequence[str | None]) -> int | None:
+        return model.cut(read_query(text), Answered(status=200, keys=tuple(keys)))
+
+    first = cut("", names)
+    assert first is not None
+    assert names[first] == next(key for key in servers if key and servers[key] != servers[""])
+    assert cut("PartitionKey lt 'p00'", ()) is None
+    assert cut("PartitionKey eq 'p05'", ["p05"]) is None
+    assert cut("", [*names[:-1], None]) is None
 
 
 def read_query(text: str) -> Asked:
@@ -294,19 +322,26 @@ def test_a_deleted_table_leaves_nothing_behind() -> None:
     model = Model(GatewayLimits(), 0.0)
     for table in ("table", "tableau", "other"):
         for number in range(30):
-            model.decide(
-                Asked(kind=Kind.INSERT, table=table, partition_key=str(number), entities=1), 0.0
+            insert = Asked(
+                kind=Kind.INSERT,
+                table=table,
+                partition_key=str(number),
+                entities=1,
+                rows=(RowWrite(str(number), "r"),),
             )
-    model.table_deleted("table")
+            served(model, insert, 0.0)
+    gone = Asked(kind=None, table="table", drops_table=True)
+    assert model.decide(gone, 0.0).action is GatewayAction.PASS
+    model.answered(gone, DONE, 0.0)
     tables = {table for table, _, _ in model.ranges}
-    assert tables == {"", "tableau", "other"}
+    assert tables == {"tableau", "other"}
 
 
 def bounded_after(keys: int) -> Model:
     """A model that so many keys were written to, 5,000 a second."""
     model = Model(GatewayLimits(), 0.0)
     for number in range(keys):
-        model.decide(upsert(f"{number * 7919 % keys:07d}"), number / 5000.0)
+        served(model, upsert(f"{number * 7919 % keys:07d}"), number / 5000.0)
     return model
 
 

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits, shipped_directory
-from harness.gateway.reading import (
-    entities_of,
-    found_by_key,
-    rows_before,
-    status_told,
-    with_top,
-)
-from harness.gateway.requests import Asked, read_request, table_deleted
+from harness.gateway.reading import Answered, read_answer, with_top
+from harness.gateway.requests import Asked, RowWrite, read_request
+from harness.gateway.rules.counting import Count, count_of
 from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError
@@ -44,7 +39,11 @@ def entity_target(key: str, row: str) -> str:
 def test_keys_are_read_from_the_path(key: str, row: str) -> None:
     """Whatever a key holds, quotes and spaces included, the path of its entity tells it."""
     asked = read_request("GET", entity_target(key, row), {}, b"")
-    assert asked == Asked(kind=Kind.POINT_QUERY, table="table", partition_key=key, entities=1)
+    assert (asked.kind, asked.table, asked.partition_key) == (Kind.POINT_QUERY, "table", key)
+    assert asked.entities == 1
+    assert read_request("PUT", entity_target(key, row), {}, b"").rows == (RowWrite(key, row),)
+    deleted = read_request("DELETE", entity_target(key, row), {}, b"").rows
+    assert deleted == (RowWrite(key, row, stays=False),)
 
 
 @given(KEYS)
@@ -89,7 +88,10 @@ def test_a_transaction_counts_every_part(key: str, parts: int) -> None:
         for number in range(parts)
     ]
     asked = read_request("POST", "/account/$batch", {}, batch(*of_both))
-    assert asked == Asked(kind=Kind.TRANSACTION, table="table", partition_key=key, entities=parts)
+    assert (asked.kind, asked.table, asked.partition_key) == (Kind.TRANSACTION, "table", key)
+    assert asked.entities == parts
+    rows = [RowWrite(key, "r" if number % 2 else str(number)) for number in range(parts)]
+    assert asked.rows == tuple(rows)
 
 
 @pytest.mark.parametrize(
@@ -128,21 +130,22 @@ def test_no_body_is_too_malformed_to_be_passed_on(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "first", "last"),
+    ("text", "walked"),
     [
-        ("", "", None),
-        ("PartitionKey ge 'b' and PartitionKey lt 'd'", "b", "d"),
-        ("PartitionKey gt 'b' or RowKey eq 'r'", "", None),
-        ("not (PartitionKey eq 'b')", "", None),
-        ("RowKey eq 'PartitionKey eq'", "", None),
-        ("PartitionKey le 'o''clock'", "", "o'clock"),
+        ("", ["a", "b", "c", "d", "o'clock", "z"]),
+        ("PartitionKey ge 'b' and PartitionKey lt 'd'", ["b", "c"]),
+        ("PartitionKey gt 'b' or RowKey eq 'r'", ["a", "b", "c", "d", "o'clock", "z"]),
+        ("not (PartitionKey eq 'b')", ["a", "c", "d", "o'clock", "z"]),
+        ("RowKey eq 'PartitionKey eq'", ["a", "b", "c", "d", "o'clock", "z"]),
+        ("PartitionKey le 'o''clock'", ["a", "b", "c", "d", "o'clock"]),
     ],
 )
-def test_a_filter_leaves_a_range_of_keys(text: str, first: str, last: str | None) -> None:
+def test_a_filter_leaves_ranges_of_keys(text: str, walked: list[str]) -> None:
     """Comparisons that every row must pass narrow the walk, and no others."""
     asked = read_request("GET", f"/account/table()?$filter={quote(text)}", {}, b"")
     assert asked.keys is not None
-    assert (asked.keys.first, asked.keys.last) == (first, last)
+    every = ("a", "b", "c", "d", "o'clock", "z")
+    assert [key for key in every if (key, "r") in asked.keys] == walked
 
 
 @pytest.mark.parametrize("form", ["{}", "1!8!{}"])
@@ -155,11 +158,15 @@ def test_a_continued_query_goes_on_where_its_token_says(form: str) -> None:
     assert asked.keys.first == "key7"
 
 
-def test_a_deleted_table_is_named() -> None:
-    """Only the deletion of a table names one."""
-    assert table_deleted("DELETE", "/account/Tables(%27table%27)") == "table"
-    assert table_deleted("GET", "/account/Tables('table')") is None
-    assert table_deleted("DELETE", entity_target("p", "r")) is None
+def test_a_deleted_or_created_table_is_named() -> None:
+    """Only the deletion and the creation of a table are about a table as a whole."""
+    gone = read_request("DELETE", "/account/Tables(%27Table%27)", {}, b"")
+    assert (gone.kind, gone.table, gone.drops_table) == (None, "table", True)
+    made = read_request("POST", "/account/Tables", {}, b'{"TableName": "Table"}')
+    assert (made.kind, made.table, made.makes_table) == (None, "table", True)
+    others = [("GET", "/account/Tables('table')"), ("DELETE", entity_target("p", "r"))]
+    for asked in (read_request(method, target, {}, b"") for method, target in others):
+        assert (asked.drops_table, asked.makes_table) == (False, False)
 
 
 def page(*keys: str | None) -> GatewayAnswer:
@@ -170,17 +177,12 @@ def page(*keys: str | None) -> GatewayAnswer:
 
 def test_a_query_counts_what_its_answer_brought() -> None:
     """Entities are counted by PartitionKey, also those that came without one."""
-    query = Asked(kind=Kind.QUERY, table="table", entities=1)
-    found = found_by_key(page("a", "a", "b", None))
-    assert found == {"a": 2, "b": 1, "": 1}
-    assert entities_of(query, 200, found) == 4
-    assert found_by_key(GatewayAnswer(status=200, headers={}, body=b"no json")) == {}
-
-
-def test_a_page_is_cut_only_where_its_rows_tell_their_keys() -> None:
-    """Rows before a border are counted, and none where a row does not tell its key."""
-    assert rows_before(page("a", "b", "c"), "b") == 1
-    assert rows_before(page("a", None, "c"), "b") == 0
+    query = read_request("GET", "/account/table()", {}, b"")
+    answered = read_answer(query, page("a", "a", "b", "", None))
+    assert answered.found == {"a": 2, "b": 1, "": 1, None: 1}
+    assert answered.returned == 5
+    nothing = read_answer(query, GatewayAnswer(status=200, headers={}, body=b"no json"))
+    assert nothing.found == {}
 
 
 def test_a_shorter_page_asks_the_same_otherwise() -> None:
@@ -205,16 +207,22 @@ def test_requests_are_counted_by_the_targets_rule(
     kind: Kind | None, status: int, entities: int
 ) -> None:
     """A point query counts found or not; a write counts when it succeeded."""
-    assert entities_of(Asked(kind=kind, entities=1), status, {}) == entities
+    assert count_of(Asked(kind=kind, entities=1), Answered(status=status)).entities == entities
 
 
 def test_a_failed_part_fails_the_transaction() -> None:
     """The status of a transaction is that of the part that failed."""
     body = b"--b\r\n\r\nHTTP/1.1 409 Conflict\r\n\r\n{}\r\n--b--"
     asked = Asked(kind=Kind.TRANSACTION, table="table", partition_key="p", entities=3)
-    told = status_told(asked, GatewayAnswer(status=202, headers={}, body=body))
-    assert told == 409
-    assert entities_of(asked, told, {}) == 0
+    answered = read_answer(asked, GatewayAnswer(status=202, headers={}, body=body))
+    assert answered.status == 409
+    assert count_of(asked, answered).entities == 0
+
+
+def point(key: str, table: str = "table") -> Asked:
+    """A point query."""
+    keys = f"PartitionKey='{key}',RowKey='r'"
+    return read_request("GET", f"/account/{table}({quote(keys)})", {}, b"")
 
 
 def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
@@ -222,7 +230,7 @@ def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
     truth = Truth()
     fate = Fate(result="passed", sent="204", upstream="204")
     for number in range(3 * MOST_PARTITIONS):
-        truth.add("table", f"p{number % (2 * MOST_PARTITIONS)}", fate, 2)
+        truth.add(point(f"p{number % (2 * MOST_PARTITIONS)}"), fate, Count(entities=2))
     told = json.loads(truth.to_json(address="here", upstream="there", moves=(), moved=0))
     assert told["requests"] == 3 * MOST_PARTITIONS
     assert sum(row["requests"] for row in told["counts"]) == 3 * MOST_PARTITIONS
@@ -234,7 +242,7 @@ def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
 def test_labels_are_escaped() -> None:
     """A key with quotes, backslashes and line ends stays one Prometheus label."""
     truth = Truth()
-    truth.add("table", 'a"b\\c\nd', Fate(result="passed", sent="204"), 1)
+    truth.add(point('a"b\\c\nd'), Fate(result="passed", sent="204"), Count(entities=1))
     assert 'partition="a\\"b\\\\c\\nd"' in truth.to_prometheus(moved=0)
 
 

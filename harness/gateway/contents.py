@@ -1,0 +1,209 @@
+"""The rows of every table, so that a query is charged for what it walks.
+
+"A query that scans 1,000 entities and returns 5 counts as 1,000 entities" (performance checklist,
+"Entities per second (storage account)"). Only what is returned can be seen in an answer. What is
+walked follows from the keys that are stored: known from the writes that passed, and from one look
+at what was there before. Where keys may be missing, what is walked is an estimate.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from harness.gateway.key_ranges import IndexRanges, Key
+from harness.gateway.requests import RowWrite
+
+MOST_ROWS = 200_000
+"""Most rows of all tables together; no further rows are remembered."""
+MOST_TABLES = 10_000
+MOST_LOOKS = 3
+"""Most looks at one table: after the first, one for each time that an answer was lost."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Walk:
+    """Rows in a part of a table.
+
+    Attributes:
+        by_partition: Number of rows by PartitionKey.
+        certain: No row can be missing.
+    """
+
+    by_partition: Mapping[str, int]
+    certain: bool
+
+
+@dataclasses.dataclass(slots=True)
+class _Table:
+    """The known rows of one table.
+
+    Attributes:
+        partitions: RowKeys in order, by PartitionKey.
+        keys: PartitionKeys in order.
+        complete: Every row is known.
+        looks: Number of looks at the stored rows.
+        deleted: The keys that were deleted since the current look began; None without a look.
+    """
+
+    complete: bool
+    partitions: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    keys: list[str] = dataclasses.field(default_factory=list)
+    looks: int = 0
+    deleted: set[Key] | None = None
+
+
+class Contents:
+    """The known rows of all tables.
+
+    Args:
+        stored: False if the gateway has no endpoint behind it: then a query walks nothing.
+    """
+
+    def __init__(self, *, stored: bool = True) -> None:
+        self._stored = stored
+        self._tables: dict[str, _Table] = {}
+        self._rows = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in memory."""
+        return self._rows
+
+    def made(self, table: str) -> None:
+        """A table was created: it has no rows."""
+        self.dropped(table)
+        if self._stored and len(self._tables) < MOST_TABLES:
+            self._tables[table] = _Table(complete=True)
+
+    def dropped(self, table: str) -> None:
+        """A table was deleted."""
+        gone = self._tables.pop(table, None)
+        if gone is not None:
+            self._rows -= sum(map(len, gone.partitions.values()))
+
+    def wrote(self, table: str, rows: Iterable[RowWrite]) -> None:
+        """The endpoint acknowledged the writes of these rows."""
+        known = self._table(table)
+        if known is None:
+            return
+        for row in rows:
+            if row.partition_key is None or row.row_key is None:
+                known.complete = False
+            elif row.stays:
+                self._add(known, row.partition_key, row.row_key)
+            else:
+                self._remove(known, row.partition_key, row.row_key)
+
+    def doubt(self, table: str) -> None:
+        """Whether a write was done is unknown, or a row was found that was not known."""
+        if (known := self._table(table)) is not None:
+            known.complete = False
+
+    def begin_look(self, table: str) -> bool:
+        """Return whether the rows of the table should be read now; `end_look` follows."""
+        known = self._table(table)
+        if known is None or known.complete or known.deleted is not None:
+            return False
+        if known.looks >= MOST_LOOKS or self._rows >= MOST_ROWS:
+            return False
+        known.looks += 1
+        known.deleted = set()
+        return True
+
+    def looked(self, table: str, keys: Iterable[Key]) -> None:
+        """Add the rows of a page of the look."""
+        known = self._tables.get(table)
+        if known is None or known.deleted is None:
+            return
+        for key in keys:
+            if key not in known.deleted:
+                self._add(known, *key)
+
+    def end_look(self, table: str, *, whole: bool) -> None:
+        """End the look. ``whole``: every row that was there was seen."""
+        known = self._tables.get(table)
+        if known is not None and known.deleted is not None:
+            known.deleted = None
+            known.complete = whole and self._rows < MOST_ROWS
+
+    def partitions(self, table: str) -> Iterable[str]:
+        """The PartitionKeys of a table, in order."""
+        known = self._tables.get(table)
+        return () if known is None else tuple(known.keys)
+
+    def first_partition(self, table: str, keys: IndexRanges) -> str | None:
+        """Return the first partition with a row in the ranges, or None."""
+        known = self._tables.get(table)
+        if known is None:
+            return None
+        for one in keys.ranges:
+            at = bisect.bisect_left(known.keys, one.first[0])
+            # If no row of the first partition is in the range, the next partition may begin there.
+            for partition in known.keys[at : at + 2]:
+                rows = known.partitions[partition]
+                low = bisect.bisect_left(rows, one.first[1]) if partition == one.first[0] else 0
+                if low < len(rows):
+                    if (partition, rows[low]) in one:
+                        return partition
+                    break
+        return None
+
+    def walk(self, table: str, keys: IndexRanges) -> Walk:
+        """Return the rows in the ranges."""
+        known = self._tables.get(table)
+        if known is None:
+            return Walk({}, certain=not self._stored)
+        found: dict[str, int] = {}
+        for one in keys.ranges:
+            first, end = one.first, one.end
+            begin_at = bisect.bisect_left(known.keys, first[0])
+            end_at = len(known.keys) if end is None else bisect.bisect_right(known.keys, end[0])
+            for partition in known.keys[begin_at:end_at]:
+                rows = known.partitions[partition]
+                low = bisect.bisect_left(rows, first[1]) if partition == first[0] else 0
+                high = len(rows)
+                if end is not None and partition == end[0]:
+                    high = bisect.bisect_left(rows, end[1])
+                if high > low:
+                    found[partition] = found.get(partition, 0) + high - low
+        return Walk(found, certain=known.complete)
+
+    def _table(self, table: str) -> _Table | None:
+        known = self._tables.get(table)
+        if known is None and self._stored and len(self._tables) < MOST_TABLES:
+            known = self._tables[table] = _Table(complete=False)
+        return known
+
+    def _add(self, known: _Table, partition_key: str, row_key: str) -> None:
+        rows = known.partitions.get(partition_key)
+        if rows is not None:
+            if not rows or row_key > rows[-1]:
+                at = len(rows)
+            else:
+                at = bisect.bisect_left(rows, row_key)
+                if rows[at] == row_key:
+                    return
+        if self._rows >= MOST_ROWS:
+            known.complete = False
+            return
+        self._rows += 1
+        if rows is None:
+            known.partitions[partition_key] = [row_key]
+            bisect.insort(known.keys, partition_key)
+        else:
+            rows.insert(at, row_key)
+
+    def _remove(self, known: _Table, partition_key: str, row_key: str) -> None:
+        if known.deleted is not None:
+            known.deleted.add((partition_key, row_key))
+        rows = known.partitions.get(partition_key, [])
+        at = bisect.bisect_left(rows, row_key)
+        if at == len(rows) or rows[at] != row_key:
+            return
+        del rows[at]
+        self._rows -= 1
+        if not rows:
+            del known.partitions[partition_key]
+            del known.keys[bisect.bisect_left(known.keys, partition_key)]

@@ -1,0 +1,100 @@
+"""How many entities a request counts for, and how many of these by partition.
+
+Source: performance checklist, "Entities per second (storage account)" and "Query density": each
+entity that is inserted, updated, deleted or scanned counts, whether or not a query returns it. What
+the service refused counts nothing.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+
+from harness.gateway.contents import Contents
+from harness.gateway.key_ranges import IndexRanges, after
+from harness.gateway.reading import Answered
+from harness.gateway.requests import Asked
+from harness.model.operation import Kind
+from harness.model.target import counted
+
+_NO_TABLE = "TableNotFound"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """The entities of one request.
+
+    Attributes:
+        entities: Entity count by the rule of the targets: written entities, or walked ones.
+        returned: Entities in the answer.
+        estimated: ``entities`` if keys that were walked may be unknown, else 0.
+    """
+
+    entities: int = 0
+    returned: int = 0
+    estimated: int = 0
+
+
+NO_ENTITIES = Count()
+_ONE = Count(entities=1)
+_ONE_RETURNED = Count(entities=1, returned=1)
+
+
+def count_of(asked: Asked, answered: Answered) -> Count:
+    """Return the count of a request that is not a query."""
+    if asked.kind is None:
+        return NO_ENTITIES
+    entities = counted(
+        asked.kind,
+        asked.entities,
+        succeeded=answered.succeeded,
+        missing=answered.status == 404 and answered.error_code != _NO_TABLE,
+    )
+    if entities == 1:
+        return _ONE_RETURNED if asked.kind is Kind.POINT_QUERY and answered.succeeded else _ONE
+    return Count(entities=entities)
+
+
+def query_count(
+    asked: Asked, answered: Answered, contents: Contents
+) -> tuple[Count, Mapping[str | None, int]]:
+    """Return the count of a page of a query, and the walked entities by PartitionKey.
+
+    The walk of a page begins where the query says or its continuation, and ends where the next page
+    begins. None stands for an unknown partition.
+    """
+    if answered.status != 200:
+        return NO_ENTITIES, {}
+    found: collections.Counter[str | None] = collections.Counter()
+    for key, count in answered.found.items():
+        found[asked.partition_key if key is None else key] += count
+    keys, certain = _walked_keys(asked, answered)
+    walk = contents.walk(asked.table, keys)
+    certain = certain and walk.certain
+    by_partition: dict[str | None, int] = {}
+    by_partition.update(walk.by_partition)
+    unplaced = found.pop(None, 0)
+    for key, count in found.items():
+        if count > by_partition.get(key, 0):
+            by_partition[key] = count
+            certain = False
+    entities, returned = sum(by_partition.values()), answered.returned
+    if unplaced and returned > entities:
+        by_partition[None] = returned - entities
+        entities, certain = returned, False
+    estimated = 0 if certain else entities
+    return Count(entities=entities, returned=returned, estimated=estimated), by_partition
+
+
+def _walked_keys(asked: Asked, answered: Answered) -> tuple[IndexRanges, bool]:
+    """Return the ranges that the page walked, and whether their end is known."""
+    assert asked.keys is not None
+    if answered.next_key is not None:
+        return asked.keys.until(answered.next_key), True
+    if asked.top is None or answered.returned < asked.top:
+        return asked.keys, True
+    # The page is full: the walk ended at its last entity.
+    if answered.last is None:
+        return IndexRanges(()), False
+    return asked.keys.until((answered.last[0], after(answered.last[1]))), True
