@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.commands.command import read_record, record_files
 from harness.model.errors import SetupError
-from harness.report.export.whole_file import write_whole
+from harness.report.export.data_files import write_whole
 from harness.report.web.document import document
 
 REPORT = "report.html"

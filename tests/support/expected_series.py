@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable
 
 from harness.measure.counts.latency import BUCKETS_S
-from harness.metrics.key_ranges import OVER_S
+from harness.metrics.exposition import OVER_S
 from tests.support.scraped_run import Figures, Seen
 
 RATE_S = 15

@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.measure.counts.ledger import Ledger
-from harness.metrics.course import LoadState, RunCourse
-from harness.metrics.exposition import Exposed, Read, RunState
+from harness.metrics.exposition import Exposed, LoadState, Read, RunCourse, RunState
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
 from harness.model.target import PUBLISHED, Targets

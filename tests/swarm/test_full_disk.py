@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.record.record import RunRecord
-from harness.report.export.whole_file import write_whole
+from harness.report.export.data_files import write_whole
 from harness.swarm.master.results import RunFolder
 from tests.support.locust_process import LOCUSTFILE, QUICK, LocustProcess, Stress
 

@@ -15,13 +15,14 @@ from harness.report.compare.quantities import (
     MEASURES,
     NEVER_WITHIN,
     SAME_WITHIN,
+    Judged,
     Measure,
+    Regression,
     Values,
     change_of,
     differ,
     values_of,
 )
-from harness.report.compare.regression import Judged, Regression
 
 _FEW_REPEATS = 3
 _OTHER_DURATION = 2.0

@@ -12,7 +12,7 @@ from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import step_result
-from harness.report.terminal.drawing import FULL, PLAIN, bar
+from harness.report.terminal.page import FULL, PLAIN, bar
 from harness.workload.load.search import Step, TakenStep
 
 _STEPS = (

@@ -12,7 +12,7 @@ from harness.measure.record.record import PartitionPart, RunRecord
 from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_by_status
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import OTHERS, limited_by, result_words
-from harness.report.terminal.drawing import FULL, bar
+from harness.report.terminal.page import FULL, bar
 
 Row = dict[str, str | float]
 

@@ -24,7 +24,7 @@ from harness.report.columns import (
 )
 from harness.report.names import partition_name, printable, shortened
 from harness.report.sentences import OTHERS, account_rows, latency_note, partition_notes
-from harness.report.terminal.drawing import FULL
+from harness.report.terminal.page import FULL
 from harness.report.web.rendering import render
 
 NAME_WIDTH = 48

@@ -27,8 +27,7 @@ from harness.endpoint.endpoint import (
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord
-from harness.metrics.course import LoadState, RunCourse
-from harness.metrics.exposition import Exposed
+from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.errors import SetupError
 from harness.model.target import targets_for

@@ -40,11 +40,9 @@ from harness.model.errors import SetupError
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
 from harness.profile.build.workload import entity_sizes
-from harness.report.export.hlog import hlog
+from harness.report.export.data_files import hlog, partitions_csv, write_whole
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
-from harness.report.export.partitions_csv import partitions_csv
-from harness.report.export.whole_file import write_whole
 from harness.report.web.document import document
 from harness.swarm.master.master_run import Cause, Ending, MasterRun
 from harness.workload.load.search import Limit

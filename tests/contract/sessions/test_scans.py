@@ -34,8 +34,7 @@ from harness.measure.record.record_builder import (
     measured_fields,
 )
 from harness.measure.verdict.verdict import judge
-from harness.metrics.course import LoadState, RunCourse
-from harness.metrics.exposition import Exposed, RunState
+from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunState
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Outcome, Result
 from harness.report.terminal.summary import summary

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.heatmap import HeatMap, HeatRow, HeatView
-from harness.metrics.exposition import Exposed
-from harness.metrics.key_ranges import OVER_S, range_rates
+from harness.metrics.exposition import OVER_S, Exposed, range_rates
 from tests.support.metrics_page import (
     BUSY,
     COURSE,

@@ -21,7 +21,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from harness.measure.counts.latency import BUCKETS_S
 from harness.metrics.exposition import Exposed, RunState
-from harness.metrics.labels import partition_label
+from harness.metrics.families import partition_label
 from harness.metrics.server import push, start_server
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError

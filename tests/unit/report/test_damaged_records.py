@@ -21,12 +21,11 @@ from harness.measure.record.findings import (
 )
 from harness.measure.record.record import EstimatePart, RecordError, RunRecord
 from harness.report.compare.comparison import Subject, compare
-from harness.report.compare.export import comparison_json, comparison_markdown
-from harness.report.compare.page import side_by_side
-from harness.report.compare.regression import parse_regression
+from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
+from harness.report.compare.quantities import parse_regression
+from harness.report.export.data_files import partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
-from harness.report.export.partitions_csv import partitions_csv
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.document import embedded, update

@@ -17,17 +17,21 @@ from rich.cells import cell_len
 from harness.measure.figures import listed
 from harness.measure.record.record import LatencyPart, RunRecord
 from harness.report.compare.comparison import Comparison, Subject, compare, findings, warnings
-from harness.report.compare.export import comparison_json, comparison_markdown
-from harness.report.compare.page import changed, side_by_side
+from harness.report.compare.outputs import (
+    changed,
+    comparison_json,
+    comparison_markdown,
+    side_by_side,
+)
 from harness.report.compare.quantities import (
     MEASURES,
     Measure,
     Values,
     change_of,
     differ,
+    parse_regression,
     values_of,
 )
-from harness.report.compare.regression import parse_regression
 from harness.report.terminal.page import Page
 
 KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"

@@ -20,11 +20,10 @@ from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import PointersPart
 from harness.measure.record.record import EstimatePart, LatencyPart, RunRecord
 from harness.model.operation import WHOLE_TABLE
-from harness.report.export import gfm
-from harness.report.export.hlog import hlog
+from harness.report.export import markdown as gfm
+from harness.report.export.data_files import hlog, partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
-from harness.report.export.partitions_csv import partitions_csv
 from harness.report.names import printable
 
 KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"

@@ -27,7 +27,7 @@ from harness.model.operation import WHOLE_TABLE
 from harness.report.export.markdown import markdown
 from harness.report.names import partition_name, printable, shortened
 from harness.report.sentences import scheduled_words
-from harness.report.terminal.drawing import FULL, PLAIN, bar, chart, columns
+from harness.report.terminal.page import FULL, PLAIN, bar, chart, columns
 from harness.report.terminal.summary import summary
 
 KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"

@@ -8,8 +8,7 @@ import pytest
 
 from harness.measure.record.over_time import LatencyCoursePart
 from harness.measure.record.record import RunRecord
-from harness.report.web.charts import charts
-from harness.report.web.heat_maps import percentiles
+from harness.report.web.charts import charts, percentiles
 from tests.support.records import course, kept, with_courses, with_heat
 
 RECORD = kept()

@@ -19,8 +19,7 @@ from harness.measure.record.findings import MachinePart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
 from harness.report.names import partition_name, printable
-from harness.report.web.document import document, embedded, live_page, update
-from harness.report.web.layout import SECTIONS
+from harness.report.web.document import SECTIONS, document, embedded, live_page, update
 from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.rendering import page_js, plotly_js
 from tests.support.records import kept, with_courses, with_heat, with_partitions
