@@ -14,10 +14,9 @@ from harness.measure.figures import milliseconds, number, percent
 from harness.measure.record.findings import PointersPart, StepPart
 from harness.measure.record.record import OperationPart, PartitionPart, RunRecord
 from harness.model.operation import Kind
-from harness.model.outcome import THROTTLING_STATUSES, Scope, is_throttling
+from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, is_throttling
 
 NOT_MEASURED = "n/a"
-PLAIN_OUTCOME = "success"
 _LATENCY_FIGURES = ("p50", "p90", "p99", "max")
 _count = "{:,}".format
 
@@ -30,14 +29,13 @@ class Output(enum.Flag):
     TERMINAL = enum.auto()
     MARKDOWN = enum.auto()
     HTML = enum.auto()
-    TEXT = TERMINAL | MARKDOWN
     REPORT = TERMINAL | MARKDOWN | HTML
 
 
 _NOWHERE = Output(0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
     """One figure of each row of a table.
 
@@ -46,7 +44,7 @@ class Column(Generic[Row]):
         get: The figure of a row, or None if it was not measured.
         write: The text of a figure.
         absent: The text in place of a figure that was not measured.
-        outputs: The outputs that show it.
+        outputs: The outputs that show the column.
         group: Heading of neighbouring columns, with their unit.
         narrow: Heading in a terminal; empty for ``name``.
         heading: Heading that depends on the run, instead of ``name``.
@@ -60,6 +58,7 @@ class Column(Generic[Row]):
     name: str
     get: Callable[[Row], Any]
     write: Callable[[Any], str] = str
+    _: dataclasses.KW_ONLY
     absent: str = NOT_MEASURED
     outputs: Output = Output.REPORT
     group: str = ""
@@ -113,26 +112,23 @@ def best_over(record: RunRecord) -> str:
     return f"best {min(10, record.measured_s) or 10} s"
 
 
-def throttled_by_status(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
     """Throttled attempts by status.
 
     Args:
-        parts: Attempts by response, with the names that records use.
+        attempts: Attempts by response, with the names that records use.
     """
     counts = {str(status): 0 for status in THROTTLING_STATUSES}
-    for attempts in parts:
-        for name, count in attempts.items():
-            status, _, rest = name.partition(" ")
-            if status in counts and is_throttling(int(status), rest.partition(" ")[0]):
-                counts[status] += count
+    for name, count in attempts.items():
+        status, _, rest = name.partition(" ")
+        if status in counts and is_throttling(int(status), rest.partition(" ")[0]):
+            counts[status] += count
     return counts
 
 
 def other_outcomes(part: OperationPart) -> list[tuple[str, int]]:
     """Outcomes other than plain success: names and counts, the most frequent first."""
-    others = [
-        (name, count) for name, count in part.outcomes.items() if name != PLAIN_OUTCOME and count
-    ]
+    others = [item for item in part.outcomes.items() if item[0] != Outcome.SUCCESS and item[1]]
     return sorted(others, key=lambda item: (-item[1], item[0]))
 
 
@@ -142,40 +138,56 @@ def _target(record: RunRecord) -> str:
 
 
 def _throttled_by(status: str) -> Callable[[PartitionPart], int]:
-    return lambda part: throttled_by_status((part.attempts_by_status,))[status]
+    return lambda part: throttled_by_status(part.attempts_by_status)[status]
 
 
-def _throttled_for(scope: str) -> Callable[[PartitionPart], int]:
+def _throttled_for(scope: Scope) -> Callable[[PartitionPart], int]:
     # The names of other responses have no scope.
     return lambda part: sum(
         count for name, count in part.attempts_by_status.items() if name.endswith(f" {scope}")
     )
 
 
-def _bound(bound: str) -> Callable[[PartitionPart], int | None]:
-    return lambda part: getattr(part.estimate, bound, None)
-
-
 def _latency(latency: str, figure: str) -> Callable[[Any], float | None]:
     return lambda row: getattr(getattr(row, f"{latency}_ms"), figure, None)
 
 
+def _partition_latency(latency: str, figure: str) -> Column[PartitionPart]:
+    shown = figure in ("p50", "p99")
+    outputs = Output.HTML if latency == "response" else Output.REPORT
+    return Column(
+        figure,
+        _latency(latency, figure),
+        milliseconds,
+        narrow=f"{figure}\nms",
+        group=f"{latency} ms",
+        outputs=outputs if shown else _NOWHERE,
+        csv=f"{latency}_{figure}_ms",
+        tab=(f"{latency}_{figure}", f"{latency.capitalize()} {figure} ms") if shown else None,
+    )
+
+
+def _in_csv(name: str, get: Callable[[PartitionPart], Any]) -> Column[PartitionPart]:
+    """A column of the CSV file alone."""
+    return Column(name, get, outputs=_NOWHERE, csv=name)
+
+
 MEAN_RATE: Column[PartitionPart] = Column(
-    name="mean",
+    "mean",
+    lambda part: part.entities_per_s.mean,
+    number,
     narrow="entities/s",
     group="entities/s",
-    get=lambda part: part.entities_per_s.mean,
-    write=number,
     adds=True,
     csv="entities_per_s_mean",
     tab=("entities_per_s", "Entities/s"),
 )
 THROTTLED: tuple[Column[PartitionPart], ...] = tuple(
     Column(
-        name=status,
+        status,
+        _throttled_by(status),
+        _count,
         group="throttled attempts",
-        get=_throttled_by(status),
-        write=_count,
         adds=True,
         bad=True,
         csv=f"throttled_{status}_attempts",
@@ -184,125 +196,68 @@ THROTTLED: tuple[Column[PartitionPart], ...] = tuple(
     for status in map(str, THROTTLING_STATUSES)
 )
 THROTTLED_RATIO: Column[PartitionPart] = Column(
-    name="share of its attempts",
-    get=lambda part: part.throttled_ratio,
-    write=percent,
+    "share of its attempts",
+    lambda part: part.throttled_ratio,
+    percent,
     outputs=_NOWHERE,
     csv="throttled_ratio",
 )
 PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
-    Column(
-        name="entities",
-        get=lambda part: part.entities,
-        adds=True,
-        outputs=_NOWHERE,
-        csv="entities",
-    ),
+    _in_csv("entities", lambda part: part.entities),
     MEAN_RATE,
     Column(
-        name="best 1 s",
-        narrow="best\n1 s",
+        "best 1 s",
+        lambda part: part.entities_per_s.best_1s,
+        number,
         group="entities/s",
-        get=lambda part: part.entities_per_s.best_1s,
-        write=number,
         csv="entities_per_s_best_1s",
     ),
     Column(
-        name="best 10 s",
+        "best 10 s",
+        lambda part: part.entities_per_s.best_10s,
+        number,
         group="entities/s",
         heading=best_over,
-        get=lambda part: part.entities_per_s.best_10s,
-        write=number,
         csv="entities_per_s_best_10s",
     ),
+    _in_csv("target_entities_per_s", lambda part: part.target),
     Column(
-        name="target",
-        get=lambda part: part.target,
-        outputs=_NOWHERE,
-        csv="target_entities_per_s",
-    ),
-    Column(
-        name="of target",
+        "of target",
+        lambda part: part.ratio,
+        percent,
         heading=_target,
-        get=lambda part: part.ratio,
-        write=percent,
         absent="none",
         share=True,
         csv="ratio_to_target",
         tab=("of_target", "Of the target"),
     ),
-    Column(
-        name="attempts",
-        get=lambda part: sum(part.attempts_by_status.values()),
-        adds=True,
-        outputs=_NOWHERE,
-        csv="attempts",
-    ),
+    _in_csv("attempts", lambda part: sum(part.attempts_by_status.values())),
     *THROTTLED,
-    *(
-        Column(
-            name=f"throttled by {scope}",
-            get=_throttled_for(scope),
-            adds=True,
-            outputs=_NOWHERE,
-            csv=f"throttled_{scope}_attempts",
-        )
-        for scope in (Scope.PARTITION, Scope.ACCOUNT)
-    ),
+    _in_csv("throttled_partition_attempts", _throttled_for(Scope.PARTITION)),
+    _in_csv("throttled_account_attempts", _throttled_for(Scope.ACCOUNT)),
     THROTTLED_RATIO,
     *(
-        Column(
-            name=figure,
-            narrow=f"{figure}\nms",
-            group=f"{latency} ms",
-            get=_latency(latency, figure),
-            write=milliseconds,
-            outputs=outputs if figure in ("p50", "p99") else _NOWHERE,
-            csv=f"{latency}_{figure}_ms",
-            tab=(f"{latency}_{figure}", f"{latency.capitalize()} {figure} ms")
-            if figure in ("p50", "p99")
-            else None,
-        )
-        for latency, outputs in (
-            ("service", Output.REPORT),
-            ("response", Output.HTML),
-        )
+        _partition_latency(latency, figure)
+        for latency in ("service", "response")
         for figure in _LATENCY_FIGURES
     ),
-    Column(
-        name="counted separately since",
-        get=lambda part: part.since,
-        outputs=_NOWHERE,
-        csv="told_apart_since_utc_s",
-    ),
-    *(
-        Column(
-            name=f"entities, {bound.replace('_', ' ')}",
-            get=_bound(bound),
-            outputs=_NOWHERE,
-            csv=f"entities_{bound}",
-        )
-        for bound in ("at_least", "at_most")
-    ),
+    _in_csv("told_apart_since_utc_s", lambda part: part.since),
+    _in_csv("entities_at_least", lambda part: getattr(part.estimate, "at_least", None)),
+    _in_csv("entities_at_most", lambda part: getattr(part.estimate, "at_most", None)),
 )
 """The columns behind the name of a partition."""
 
 OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
-    Column(name="count", get=lambda part: part.count, write=_count),
-    Column(name="entities/s", get=lambda part: part.entities_per_s.mean, write=number),
+    Column("count", lambda part: part.count, _count),
+    Column("entities/s", lambda part: part.entities_per_s.mean, number),
     *(
-        Column(
-            name=figure,
-            group=f"{latency} ms",
-            get=_latency(latency, figure),
-            write=milliseconds,
-        )
+        Column(figure, _latency(latency, figure), milliseconds, group=f"{latency} ms")
         for latency in ("service", "response")
         for figure in _LATENCY_FIGURES
     ),
     Column(
-        name="other outcomes",
-        get=lambda part: ", ".join(f"{name} {count:,}" for name, count in other_outcomes(part)),
+        "other outcomes",
+        lambda part: ", ".join(f"{name} {count:,}" for name, count in other_outcomes(part)),
         # A terminal has no room for texts beside the figures: they stand below the table.
         outputs=Output.MARKDOWN | Output.HTML,
     ),
@@ -338,27 +293,27 @@ def _certainty(part: OperationPart) -> str:
 
 SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column(
-        name="entities scanned",
-        get=lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}",
+        "entities scanned",
+        lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}",
     ),
-    Column(name="returned", get=lambda part: part.entities_returned, write=_count),
+    Column("returned", lambda part: part.entities_returned, _count),
     Column(
-        name="returned / scanned",
+        "returned / scanned",
+        lambda part: part.entities_returned / part.entities if part.entities else 1.0,
+        percent,
         narrow="returned /\nscanned",
-        get=lambda part: part.entities_returned / part.entities if part.entities else 1.0,
-        write=percent,
     ),
-    Column(name="scan count", narrow="scan\ncount", get=_certainty),
+    Column("scan count", _certainty, narrow="scan\ncount"),
 )
 """The columns behind the name of a query."""
 
 STEP_COLUMNS: tuple[Column[StepPart], ...] = (
-    Column(name="wanted entities/s", narrow="wanted", get=lambda s: s.rate_per_s, write=number),
-    Column(name="achieved", get=lambda s: s.achieved_per_s, write=number),
-    Column(name="throttled", get=lambda s: s.throttled_ratio, write=percent),
-    Column(name="p99 ms", get=lambda s: s.p99_ms, write=milliseconds),
-    Column(name="held", get=lambda s: s.hold_s, write="{:g} s".format),
-    Column(name="billable", get=lambda s: s.billable_transactions, write=_count),
+    Column("wanted entities/s", lambda step: step.rate_per_s, number, narrow="wanted"),
+    Column("achieved", lambda step: step.achieved_per_s, number),
+    Column("throttled", lambda step: step.throttled_ratio, percent),
+    Column("p99 ms", lambda step: step.p99_ms, milliseconds),
+    Column("held", lambda step: step.hold_s, "{:g} s".format),
+    Column("billable", lambda step: step.billable_transactions, _count),
 )
 """The columns behind the number and the result of a step of a search."""
 
@@ -369,14 +324,14 @@ def referred(part: PointersPart) -> str:
 
 
 POINTER_COLUMNS: tuple[Column[PointersPart], ...] = (
-    Column(name="rows", get=lambda part: part.rows, write=_count),
-    Column(name="dangling references", get=lambda part: part.dangling, write=_count),
-    Column(name="rows without a reference", get=lambda part: part.unnamed, write=_count),
+    Column("rows", lambda part: part.rows, _count),
+    Column("dangling references", lambda part: part.dangling, _count),
+    Column("rows without a reference", lambda part: part.unnamed, _count),
 )
 """The columns behind the names of an index table and of the table that it refers to."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class ResponseCount:
     """Attempts with one response: its name, their number, and their share of all attempts."""
 
@@ -389,13 +344,11 @@ def response_counts(record: RunRecord) -> list[ResponseCount]:
     """Attempts by response, the most frequent first."""
     everything = record.counts.attempts or 1
     ordered = sorted(record.attempts_by_status.items(), key=lambda item: -item[1])
-    return [
-        ResponseCount(name=name, count=count, share=count / everything) for name, count in ordered
-    ]
+    return [ResponseCount(name, count, count / everything) for name, count in ordered]
 
 
 RESPONSE_COLUMNS: tuple[Column[ResponseCount], ...] = (
-    Column(name="attempts", get=lambda row: row.count, write=_count),
-    Column(name="share", get=lambda row: row.share, write=percent, share=True),
+    Column("attempts", lambda row: row.count, _count),
+    Column("share", lambda row: row.share, percent, share=True),
 )
 """The columns behind the name of a response."""

@@ -11,14 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.measure.figures import (
-    agreed,
-    counted,
-    data_size,
-    milliseconds,
-    number,
-    percent,
-)
+from harness.measure.figures import counted, data_size, milliseconds, number, percent
 from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
@@ -37,6 +30,7 @@ from harness.model.target import EndpointKind
 from harness.report.columns import best_over, scanning
 from harness.report.names import partition_name, shortened
 from harness.workload.load.search import Limit
+from harness.workload.prediction import KeyRanges, Prediction
 
 ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
@@ -44,12 +38,12 @@ NO_TARGET = "no target (request units)"
 OTHERS = "all others"
 RELY_NOT = "Do not rely on these figures"
 WHOLE_SEARCH = "All other sections cover the whole search, including its failed steps."
-MOST_EXAMPLES = 5
+_MOST_EXAMPLES = 5
 _MOST_ESTIMATES = 3
 _MOST_GAPS = 5
 _NOTE_WIDTH = 24
 
-_LIMITS = {
+_LIMITED_BY = {
     "load": "the requested load",
     "generator": "the generator",
     "endpoint": "the endpoint",
@@ -57,7 +51,6 @@ _LIMITS = {
     "partition": "the partition",
     "account": "the account",
 }
-
 _STEP_FAILURES: dict[str, str] = {
     Limit.CLIENT: "generator",
     Limit.USERS: "few users",
@@ -74,7 +67,6 @@ _SEARCH_LIMITS: dict[str, str] = {
     Limit.MAXIMUM: "the maximum of the search was reached",
     Limit.UNFINISHED: "the search did not end",
 }
-
 _VALUES: dict[str, Callable[[float], str]] = {
     Unit.SHARE: percent,
     Unit.RATE: number,
@@ -109,7 +101,7 @@ def result_words(record: RunRecord) -> str:
 
 def limited_by(record: RunRecord) -> str | None:
     """What kept the rate from being higher; None where it is unknown."""
-    return _LIMITS.get(record.verdict.limited_by)
+    return _LIMITED_BY.get(record.verdict.limited_by)
 
 
 def advised(part: AdvicePart) -> tuple[str, str]:
@@ -121,7 +113,7 @@ def measured(part: ConditionPart) -> str:
     """The measured value of a condition, with its unit and the condition's note."""
     if part.value is None:
         return part.note or "not measured"
-    # Another version of the harness may have written a unit that this one does not know.
+    # A record of a later version of the harness may have a unit that is unknown here.
     value = _VALUES.get(part.unit or _unit_of(part.text), number)(part.value)
     return f"measured {value} ({part.note})" if part.note else f"measured {value}"
 
@@ -169,12 +161,7 @@ def _cap(record: RunRecord) -> float | None:
 
 
 def users_words(profile: Mapping[str, Any], users: int) -> str:
-    """The number of users; of a profile with stages of users, the fewest and the most.
-
-    Args:
-        profile: As records hold it.
-        users: The number of users of a profile without such stages.
-    """
+    """The number of users, or with stages of users in ``profile`` the fewest and the most."""
     stages = profile.get("stage") or ()
     counts = [stage.get("to_users") for stage in stages]
     if not counts or None in counts:
@@ -184,11 +171,7 @@ def users_words(profile: Mapping[str, Any], users: int) -> str:
 
 
 def scheduled_words(profile: Mapping[str, Any]) -> str | None:
-    """The schedule of an open load; None in a closed loop.
-
-    Args:
-        profile: As records hold it.
-    """
+    """The schedule of an open load; None in a closed loop."""
     load = profile.get("load", {})
     if (search := profile.get("search")) is not None:
         first, last = number(search["start_per_s"]), number(search["max_per_s"])
@@ -206,15 +189,15 @@ def scheduled_words(profile: Mapping[str, Any]) -> str | None:
     return None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class AccountRow:
-    """A rate of the whole account.
+    """A rate of the whole account per second.
 
     Attributes:
-        name: What it counts.
-        rate: Per second, as text.
-        share: Of the target; None where the rate has no target.
-        target: The target or why there is none, as text.
+        name: What the rate counts.
+        rate: The rate as text.
+        share: Share of the target; None where the rate has no target.
+        target: The target, or why there is none, as text.
     """
 
     name: str
@@ -222,38 +205,37 @@ class AccountRow:
     share: float | None = None
     target: str = ""
 
+    @property
+    def beside(self) -> str:
+        """The share and the target as text."""
+        return self.target if self.share is None else f"{percent(self.share)} {self.target}"
+
 
 def account_rows(record: RunRecord) -> list[AccountRow]:
-    """The account beside its target, reads and writes apart, in entities and in requests."""
+    """The rates of the account in entities and in requests, with their targets."""
     part = record.account
     rates = part.entities_per_s
-    share, beside, requests = None, NO_TARGET, "requests, retries included"
-    if part.target is not None and part.ratio is not None:
-        beside = f"of {number(part.target)}"
+    ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
+    if part.target is not None:
+        ratio, target = part.ratio, f"of {number(part.target)}"
         share = part.transactions_per_s / ACCOUNT_TRANSACTIONS_PER_S
         requests = f"of {ACCOUNT_TRANSACTIONS_PER_S:,} (target in newer documents)"
-    ratio = None if part.target is None else part.ratio
     return [
-        AccountRow(name="entities/s", rate=number(rates.mean), share=ratio, target=beside),
-        AccountRow(name="  best 1 s", rate=number(rates.best_1s)),
-        AccountRow(name=f"  {best_over(record)}", rate=number(rates.best_10s)),
-        AccountRow(name="  GET (reads)", rate=number(part.reads_per_s)),
-        AccountRow(name="  PUT (writes)", rate=number(part.writes_per_s)),
-        AccountRow(
-            name="transactions/s",
-            rate=number(part.transactions_per_s),
-            share=share,
-            target=requests,
-        ),
+        AccountRow("entities/s", number(rates.mean), ratio, target),
+        AccountRow("  best 1 s", number(rates.best_1s)),
+        AccountRow(f"  {best_over(record)}", number(rates.best_10s)),
+        AccountRow("  GET (reads)", number(part.reads_per_s)),
+        AccountRow("  PUT (writes)", number(part.writes_per_s)),
+        AccountRow("transactions/s", number(part.transactions_per_s), share, requests),
     ]
 
 
 def latency_note(record: RunRecord) -> str:
-    """What the latencies of the operations are."""
-    service = "Service latency: from sent to done, retries included."
+    """The meaning of both latencies."""
+    service = "Service latency: from the first attempt to the complete answer, retries included."
     if record.response_ms is None:
         return f"{service} A closed loop has no response latency."
-    return f"{service} Response latency: from due to done."
+    return f"{service} Response latency: from the due time to the complete answer."
 
 
 def hottest(record: RunRecord) -> PartitionPart | None:
@@ -269,15 +251,15 @@ def hottest_share(record: RunRecord) -> float | None:
     return None if part is None or everything <= 0 else part.entities_per_s.mean / everything
 
 
-def partition_notes(record: RunRecord, ellipsis: str, ascii_only: bool = False) -> list[str]:
-    """What a reader of the table of partitions has to know, a sentence each."""
+def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
+    """Notes on the table of partitions, a sentence each."""
     notes = []
     if record.redacted:
-        notes.append("Aliases replace the PartitionKeys: the run was told not to show them.")
+        notes.append("PartitionKeys are replaced by aliases (--redact-keys).")
     if record.partitions_folded is not None:
         notes.append(
-            f"{OTHERS}: partitions beyond the {len(record.partitions)} that are counted "
-            "separately, as one"
+            f"{OTHERS}: the sum of the partitions beyond the {len(record.partitions)} that are "
+            "counted separately"
         )
     share = hottest_share(record)
     if len(record.partitions) > 1 and share is not None:
@@ -288,11 +270,11 @@ def partition_notes(record: RunRecord, ellipsis: str, ascii_only: bool = False) 
         )
     for part in [part for part in record.partitions if not part.exact][:_MOST_ESTIMATES]:
         if part.estimate is not None:
-            name = shortened(partition_name(part.key, ascii_only), _NOTE_WIDTH, ellipsis)
+            name = shortened(partition_name(part.key, ascii_only), _NOTE_WIDTH, ascii_only)
             notes.append(
-                f"~ {name} was counted separately for only a part of the run. In the whole run it "
-                f"has {part.estimate.at_least:,} to "
-                f"{counted(part.estimate.at_most, 'entity', 'entities')}."
+                f"~ {name} was counted separately for only part of the run. The whole run has "
+                f"{part.estimate.at_least:,} to "
+                f"{counted(part.estimate.at_most, 'entity', 'entities')} of this partition."
             )
     if record.endpoint.kind == EndpointKind.COSMOS:
         notes.append(f"target: {NO_TARGET}")
@@ -310,8 +292,64 @@ def partition_notes(record: RunRecord, ellipsis: str, ascii_only: bool = False) 
     return notes
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Predicted:
+    """The predicted and the measured share of the load of a partition or of a range of keys.
+
+    Attributes:
+        what: The partition or the range.
+        predicted: From 0 to 1.
+        measured: From 0 to 1; None where the record does not show it.
+    """
+
+    what: str
+    predicted: float
+    measured: float | None
+
+    @property
+    def sentence(self) -> str:
+        """Both shares."""
+        measured = "not known" if self.measured is None else percent(self.measured)
+        return f"{self.what}: {percent(self.predicted)} predicted, {measured} measured"
+
+
+def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
+    """The shares predicted from mix and keys, and the measured shares of the same keys."""
+    part = record.prediction
+    return () if part is None else beside(Prediction(**part.model_dump()), record)
+
+
+def beside(prediction: Prediction, record: RunRecord) -> tuple[Predicted, ...]:
+    """A prediction beside the measured window of a run.
+
+    The share of a range is known only where the record counts all partitions separately.
+    """
+    everything = record.account.entities_per_s.mean
+    if everything <= 0:
+        return ()
+    measured = {part.key: part.entities_per_s.mean / everything for part in record.partitions}
+    shares = []
+    if hot := prediction.hottest:
+        name = f"partition {partition_name(hot)}"
+        shares.append(Predicted(name, prediction.hottest_share, measured.get(hot)))
+    place = prediction.hottest_range
+    if place is not None and prediction.range_count > 1:
+        ranges = KeyRanges(prediction.ranges)
+        inside = sum(share for key, share in measured.items() if ranges.of(key) == place)
+        known = None if record.partitions_folded is not None else inside
+        name = f"keys {range_words(prediction, place)}"
+        shares.append(Predicted(name, prediction.hottest_range_share, known))
+    return tuple(shares)
+
+
+def range_words(prediction: Prediction, place: int) -> str:
+    """The first and the last key of a range of a prediction."""
+    first, last = prediction.ranges[place]
+    return first if first == last else f"{first} to {last}"
+
+
 def attempts_words(record: RunRecord) -> tuple[str, str]:
-    """Attempts per operation, and how many were throttled: a sentence each."""
+    """Attempts per operation, and how many attempts were throttled: a sentence each."""
     counts, throttled = record.counts, record.throttled
     ended = counts.attempts - counts.attempts_in_flight
     each = ended / counts.operations if counts.operations else 0.0
@@ -333,7 +371,7 @@ def attempts_words(record: RunRecord) -> tuple[str, str]:
 
 
 def shown_gaps(record: RunRecord) -> list[GapPart]:
-    """The outages long enough to be reported: a partition that is moved is gone for seconds."""
+    """The outages that are long enough to report: moving a partition takes seconds."""
     return [gap for gap in record.throttling.gaps if gap.length_s >= SHOWN_GAP_S]
 
 
@@ -361,7 +399,7 @@ def step_result(failed: str | None, *, confirming: bool) -> str:
     """The result of a step of a search.
 
     Args:
-        failed: Why it failed, as records hold it; None where it passed.
+        failed: The reason for the failure, as records hold it; None where the step passed.
         confirming: Whether the step ran for the longer time that confirms a rate.
     """
     if failed is None:
@@ -382,7 +420,11 @@ def found(part: SearchPart) -> str:
 
 
 def audited(part: AuditPart) -> list[tuple[str, str]]:
-    """The stored rows compared with the acknowledged writes: names and texts."""
+    """The stored rows compared with the acknowledged writes, and some lost writes.
+
+    Returns:
+        Names and texts.
+    """
     about = "" if part.exact else "about "
     checked = f"{part.rows:,} of {about}{counted(part.written, 'written row')}"
     if part.rows == part.written and part.exact:
@@ -390,36 +432,25 @@ def audited(part: AuditPart) -> list[tuple[str, str]]:
     rows = [("checked", checked)]
     missed = [
         f"{counted(part.unread, 'row')} could not be read" if part.unread else "",
-        f"{counted(part.given_up, 'row')} {agreed(part.given_up, 'has', 'have')} too many writes"
-        if part.given_up
-        else "",
+        f"{counted(part.given_up, 'row')} had too many writes to track" if part.given_up else "",
         part.cut_short,
     ]
     if any(missed):
         rows.append(("not checked", "; ".join(filter(None, missed))))
-    covered = ""
-    if part.covered:
-        covered = f"; later writes replaced {part.covered:,} of the acknowledged ones"
     lost = f"{part.lost:,} of {counted(part.acknowledged, 'acknowledged write')}"
-    rows.append(("lost", f"{lost}{covered}"))
+    if part.covered:
+        lost += f"; later writes replaced {part.covered:,} of the acknowledged ones"
+    rows.append(("lost", lost))
     if part.unacknowledged:
-        undecided = f", {part.undecided:,} unknown" if part.undecided else ""
-        rows.append(
-            (
-                "not acknowledged",
-                f"{counted(part.unacknowledged, 'write')}: {part.applied:,} applied, "
-                f"{part.not_applied:,} not applied{undecided}",
-            )
+        pending = (
+            f"{counted(part.unacknowledged, 'write')}: {part.applied:,} applied, "
+            f"{part.not_applied:,} not applied"
         )
+        pending += f", {part.undecided:,} unknown" if part.undecided else ""
+        rows.append(("not acknowledged", pending))
+    for place, example in enumerate(part.examples[:_MOST_EXAMPLES]):
+        rows.append(("" if place else "examples", example))
     return rows
-
-
-def audit_examples(part: AuditPart) -> list[tuple[str, str]]:
-    """The first lost writes: names and texts."""
-    return [
-        ("" if place else "examples", example)
-        for place, example in enumerate(part.examples[:MOST_EXAMPLES])
-    ]
 
 
 def cost(record: RunRecord) -> list[tuple[str, str]]:

@@ -1,8 +1,4 @@
-"""``partitions.csv``: the partitions of a run for spreadsheets and scripts.
-
-One row per partition, hottest first. Column names carry their unit and never change; a later
-version may add columns on the right.
-"""
+"""A run for other programs: ``partitions.csv``, ``latencies.hlog``, and how a file is written."""
 
 from __future__ import annotations
 
@@ -24,20 +20,21 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def partitions_csv(record: RunRecord) -> str:
-    """The content of the file.
+    """One row per partition, hottest first.
 
+    Column names carry their unit and never change; a later version may add columns on the right.
     The column ``row`` is ``partition``, ``queries`` (over several partitions) or ``other`` (the sum
     of all partitions that are not counted separately). A missing value is empty.
 
-    A key that begins with ``=``, ``+``, ``-`` or ``@`` has an apostrophe before it: a spreadsheet
-    would run it as a formula, and keys may come from strangers. Characters that cannot be printed
-    are written as ``\\u`` escapes.
+    A key that begins with ``=``, ``+``, ``-`` or ``@`` gets an apostrophe: a spreadsheet would run
+    the key as a formula, and keys may come from strangers. Characters that cannot be printed are
+    written as ``\\u`` escapes.
     """
     columns = [column for column in PARTITION_COLUMNS if column.csv]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "partition", *(column.csv for column in columns)])
-    rows = [(_kind(part), _key(part), part) for part in record.partitions]
+    rows = [(*_named(part), part) for part in record.partitions]
     if (folded := record.partitions_folded) is not None:
         rows.append(("other", folded.key, folded))
     for kind, key, part in rows:
@@ -46,59 +43,50 @@ def partitions_csv(record: RunRecord) -> str:
     return out.getvalue()
 
 
-def _kind(part: PartitionPart) -> str:
-    return "queries" if over_partitions(part.key) else "partition"
-
-
-def _key(part: PartitionPart) -> str:
-    key = partition_name(part.key) if over_partitions(part.key) else printable(part.key)
-    return f"'{key}" if key.startswith(_FORMULA) else key
-
-
-_FORMAT_VERSION = "1.3"
+def _named(part: PartitionPart) -> tuple[str, str]:
+    several = over_partitions(part.key)
+    key = partition_name(part.key) if several else printable(part.key)
+    return "queries" if several else "partition", f"'{key}" if key.startswith(_FORMULA) else key
 
 
 def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHistogram]]) -> str:
-    """``latencies.hlog`` of a run.
+    """The latencies of a run as a log of HdrHistograms, from which any percentile can be read.
+
+    The log has one interval, the measured window, for each tag. Values are microseconds.
 
     Args:
-        start_s: Where the measured window begins, UTC seconds.
-        end_s: Where it ends.
-        histograms: Each with its tag, such as ``point_query.service``. Empty ones are left out. A
-            tag has no blanks and no commas; they become ``_``.
+        start_s: Begin of the measured window, UTC seconds.
+        end_s: End of the measured window, UTC seconds.
+        histograms: Each with its tag, such as ``point_query.service``. Empty ones are left out.
+            Blanks and commas of a tag become ``_``.
+
+    Source: the log format 1.3 that HdrHistogram's HistogramLogReader documents, with V2 histograms.
     """
     started = dt.datetime.fromtimestamp(start_s, dt.UTC).isoformat(timespec="milliseconds")
     lines = [
-        f"#[Histogram log format version {_FORMAT_VERSION}]",
+        "#[Histogram log format version 1.3]",
         "#[Values are microseconds; Interval_Max is milliseconds]",
         f"#[StartTime: {start_s:.3f} (seconds since epoch), {started}]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
     ]
-    for tag, histogram in histograms:
-        view = histogram.view()
-        if view is None:
-            continue
-        _, encoded = histogram.encode()
-        lines.append(
-            f"Tag={_tag(tag)},{start_s:.3f},{end_s - start_s:.3f},{view.max:.3f},"
-            f"{encoded.decode('ascii')}"
-        )
+    for name, histogram in histograms:
+        if (view := histogram.view()) is not None:
+            tag = re.sub(r"[\s,]", "_", printable(name))
+            encoded = histogram.encode()[1].decode("ascii")
+            interval = f"{start_s:.3f},{end_s - start_s:.3f},{view.max:.3f}"
+            lines.append(f"Tag={tag},{interval},{encoded}")
     return "\n".join(lines) + "\n"
 
 
-def _tag(name: str) -> str:
-    return re.sub(r"[\s,]", "_", printable(name))
-
-
 def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` to ``path``, in UTF-8, in a folder that exists.
+    """Write ``text`` to ``path`` in UTF-8, whole or not at all. The folder must exist.
 
     Raises:
-        OSError: it cannot be written; nothing of it is left, and what was there before still is.
+        OSError: The file cannot be written; a file that was there before is unchanged.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        # A pipe, or a device: nobody puts another file in its place.
+        # A pipe or a device cannot be replaced by a file.
         target.write_text(text, encoding="utf-8")
         return
     unfinished = target.with_name(f"{target.name}.tmp")

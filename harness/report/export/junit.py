@@ -1,8 +1,8 @@
 """The conditions of a run as a JUnit test suite, which CI systems list and keep.
 
-One test case a condition and one for the laws of counting. A condition that was not measured is an
-error, and so is every condition of a run that allows no conclusion, whatever it measured: a suite
-is never green where the run's exit code is 3.
+One test case is one condition, and one more stands for the laws of counting. A condition that was
+not measured is an error. Every condition of an inconclusive run is an error too, so that a suite is
+never green where the exit code of the run is 3.
 
 Source: the elements and attributes that Jenkins' and GitLab's readers of JUnit XML share.
 """
@@ -21,23 +21,20 @@ _INCONCLUSIVE = 3
 
 
 def junit(record: RunRecord) -> str:
-    """``junit.xml`` of ``record``.
-
-    Characters that XML cannot hold are written as ``\\u`` escapes.
-    """
+    """``junit.xml`` of ``record``; what XML cannot hold is written as ``\\u`` escapes."""
     name = printable(str(record.profile.get("name", "run")))
+    started, ended = map(dt.datetime.fromisoformat, (record.started_at, record.ended_at))
     suites = ET.Element("testsuites")
     suite = ET.SubElement(suites, "testsuite", name=f"stress {name}")
     suite.set("timestamp", record.started_at.removesuffix("Z"))
-    suite.set("time", f"{_seconds(record):.3f}")
+    suite.set("time", f"{max(0.0, (ended - started).total_seconds()):.3f}")
     properties = ET.SubElement(suite, "properties")
     for key, value in _properties(record).items():
         ET.SubElement(properties, "property", name=key, value=printable(value))
     _invariants(_case(suite, name, "laws of counting"), record)
     for part in record.conditions:
         _condition(_case(suite, name, part.text), record, part)
-    output = ET.SubElement(suite, "system-out")
-    output.text = printable(record.verdict.sentence)
+    ET.SubElement(suite, "system-out").text = printable(record.verdict.sentence)
     for attribute, tag in (("failures", "failure"), ("errors", "error")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("tests", str(len(suite.findall("testcase"))))
@@ -78,21 +75,13 @@ def _invariants(case: ET.Element, record: RunRecord) -> None:
 def _condition(case: ET.Element, record: RunRecord, part: ConditionPart) -> None:
     message = f"{part.text}: {measured(part)}"
     if part.passed is None:
-        _add(case, "error", "not measured", message)
+        tag, kind = "error", "not measured"
     elif record.exit_code == _INCONCLUSIVE:
-        _add(case, "error", "inconclusive", f"{message}. {record.verdict.sentence}")
+        tag, kind = "error", "inconclusive"
+        message += f". {record.verdict.sentence}"
     elif not part.passed:
-        _add(case, "failure", "condition", message)
-
-
-def _add(case: ET.Element, tag: str, kind: str, message: str) -> None:
+        tag, kind = "failure", "condition"
+    else:
+        return
     shown = printable(message)
     ET.SubElement(case, tag, message=shown, type=kind).text = shown
-
-
-def _seconds(record: RunRecord) -> float:
-    """How long the run took, from its first step to its last."""
-    started, ended = (
-        dt.datetime.fromisoformat(moment) for moment in (record.started_at, record.ended_at)
-    )
-    return max(0.0, (ended - started).total_seconds())

@@ -1,6 +1,9 @@
 """``summary.md``: the summary of a run for the page of a CI job, in GitHub flavoured Markdown.
 
-The most important comes first: wrong figures, the verdict, advice, and evidence.
+The most important comes first: wrong figures, the verdict, advice, and evidence. A text from
+outside is shown literally and never acts as markup.
+
+Source: the GitHub Flavored Markdown Spec, sections on backslash escapes, code spans and tables.
 """
 
 from __future__ import annotations
@@ -8,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from harness.measure.figures import percent
 from harness.measure.record.record import PartitionPart, RunRecord
 from harness.report.columns import (
     OPERATION_COLUMNS,
@@ -28,7 +30,6 @@ from harness.report.columns import (
     scanning,
 )
 from harness.report.names import partition_name, printable, shortened
-from harness.report.predicted_shares import predicted_shares
 from harness.report.sentences import (
     OTHERS,
     RELY_NOT,
@@ -36,7 +37,6 @@ from harness.report.sentences import (
     advised,
     alarms,
     attempts_words,
-    audit_examples,
     audited,
     cost,
     found,
@@ -44,21 +44,52 @@ from harness.report.sentences import (
     limited_by,
     measured,
     partition_notes,
+    predicted_shares,
     result_words,
     setup,
     step_result,
     throttling,
 )
-from harness.report.terminal.page import FULL
 from harness.report.terminal.summary import MOST_PARTITIONS
 
 _NAME_WIDTH = 60
 _SIGNS = {True: "✅ yes", False: "❌ **no**", None: "❔ not known"}
+_ACTING = re.compile(r"[\\`*_\[\]<>|~&$]")
+_BEGINNING = re.compile(r"^([0-9]*)([-+=#]|[.)](?!\S))")
+"""What begins a heading, a list or a rule, at the beginning of a line."""
+
+
+def text(value: str) -> str:
+    """``value`` as plain text in one line."""
+    return _BEGINNING.sub(r"\1\\\2", _ACTING.sub(r"\\\g<0>", printable(value).strip()))
+
+
+def code(value: str) -> str:
+    """``value`` as a code span, for keys and the like; also in a cell of a table."""
+    # A bar ends a cell of a table even in code, and the backslash before it is removed. A backslash
+    # that was there before could not be told from that one.
+    shown = printable(value).replace("\\|", "\\u005c|").replace("|", "\\|")
+    longest = max((len(run) for run in re.findall("`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    # One blank on each side is removed, unless there is nothing else.
+    padded = not shown.isspace() and (shown[:1] in " `" or shown[-1:] in " `")
+    return f"{fence} {shown} {fence}" if padded else f"{fence}{shown}{fence}"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """The lines of a table; the first ``left`` columns are aligned left, the others right.
+
+    Cells are Markdown already: `text`, `code`, or figures.
+    """
+    rules = ["---" if place < left else "---:" for place in range(len(headers))]
+    return [f"| {' | '.join(cells)} |" for cells in (headers, rules, *rows)]
 
 
 def markdown(record: RunRecord) -> str:
     """The content of the file; it ends in a line break and can be appended to other text."""
     advice = (f"{sentence} ({source})" for sentence, source in map(advised, record.verdict.advice))
+    scans = [((code(query.kind),), query) for query in scanning(record)]
+    pointers = [((code(one.table), text(referred(one))), one) for one in record.pointers]
     sections = (
         _head(record),
         _bullets("What the documents advise", advice),
@@ -72,11 +103,11 @@ def markdown(record: RunRecord) -> str:
         ),
         _account(record),
         _operations(record),
-        _table("Scans", ["query"], SCAN_COLUMNS, [((code(q.kind),), q) for q in scanning(record)]),
+        _table("Scans", ["query"], SCAN_COLUMNS, scans),
         _attempts(record),
         _facts("Throttling", throttling(record)),
-        _index_tables(record),
-        _audit(record),
+        _table("Index tables", ["index table", "refers to"], POINTER_COLUMNS, pointers),
+        [] if record.audit is None else _facts("Audit", audited(record.audit)),
         _conditions(record),
         _facts(f"Generator and cost (exit code {record.exit_code})", cost(record)),
     )
@@ -98,20 +129,6 @@ def _table(
     return [f"### {title}", "", *table(headings, cells, left=len(names))] if cells else []
 
 
-def _head(record: RunRecord) -> list[str]:
-    name = str(record.profile.get("name", "run"))
-    lines = [f"## {text(result_words(record).capitalize())}: {text(name)}", ""]
-    if found := alarms(record):
-        lines += ["> [!CAUTION]", f"> **{RELY_NOT}.**"]
-        lines += [f"> {text(sentence.strip())}<br>" for sentence in found]
-        lines.append("")
-    lines.append(f"**{text(record.verdict.sentence)}**")
-    limit = limited_by(record)
-    if limit is not None:
-        lines += ["", f"Limited by {limit}."]
-    return lines
-
-
 def _bullets(title: str, sentences: Iterable[str]) -> list[str]:
     """Sentences under their title; empty without sentences."""
     lines = [f"- {text(sentence)}" for sentence in sentences]
@@ -120,8 +137,28 @@ def _bullets(title: str, sentences: Iterable[str]) -> list[str]:
 
 def _facts(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
     """Names and texts under their title; empty without rows."""
-    cells = [(name, text(fact)) for name, fact in rows]
-    return [f"### {title}", "", *table(("", ""), cells, left=2)] if cells else []
+    return [f"### {title}", "", *_fact_table(rows)] if rows else []
+
+
+def _fact_table(rows: Sequence[tuple[str, str]]) -> list[str]:
+    return table(("", ""), [(name, text(fact)) for name, fact in rows], left=2)
+
+
+def _head(record: RunRecord) -> list[str]:
+    name = str(record.profile.get("name", "run"))
+    lines = [f"## {text(result_words(record).capitalize())}: {text(name)}", ""]
+    if wrong := alarms(record):
+        lines += ["> [!CAUTION]", f"> **{RELY_NOT}.**"]
+        lines += [*(f"> {text(sentence.strip())}<br>" for sentence in wrong), ""]
+    lines.append(f"**{text(record.verdict.sentence)}**")
+    if (limit := limited_by(record)) is not None:
+        lines += ["", f"Limited by {limit}."]
+    return lines
+
+
+def _setup(record: RunRecord) -> list[str]:
+    question = record.profile.get("question")
+    return [*([text(str(question)), ""] if question else []), *_fact_table(setup(record))]
 
 
 def _search(record: RunRecord) -> list[str]:
@@ -136,14 +173,6 @@ def _search(record: RunRecord) -> list[str]:
     return [*lines[:2], text(found(part)), "", *lines[2:]]
 
 
-def _setup(record: RunRecord) -> list[str]:
-    lines = []
-    if question := record.profile.get("question"):
-        lines += [text(str(question)), ""]
-    rows = [(name, text(fact)) for name, fact in setup(record)]
-    return [*lines, *table(("", ""), rows, left=2)]
-
-
 def _partitions(record: RunRecord) -> list[str]:
     columns = columns_of(record, PARTITION_COLUMNS, Output.MARKDOWN)
     shown, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
@@ -152,26 +181,19 @@ def _partitions(record: RunRecord) -> list[str]:
         rows.append([f"and {len(more):,} more", *(column.total(more) for column in columns)])
     if (folded := record.partitions_folded) is not None:
         rows.append([OTHERS, *(column.text(folded) for column in columns)])
-    notes = [line for note in partition_notes(record, FULL.ellipsis) for line in ("", text(note))]
+    notes = [line for note in partition_notes(record) for line in ("", text(note))]
     title = "Partitions" if len(record.partitions) == 1 else "Partitions, hottest first"
     headings = ["partition", *flat_headings(columns)]
     return [f"### {title}", "", *table(headings, rows), *notes]
 
 
 def _name(part: PartitionPart) -> str:
-    name = shortened(partition_name(part.key), _NAME_WIDTH, FULL.ellipsis)
-    return code(name) + ("" if part.exact else " \\~")
+    name = code(shortened(partition_name(part.key), _NAME_WIDTH))
+    return name if part.exact else f"{name} \\~"
 
 
 def _account(record: RunRecord) -> list[str]:
-    rows = [
-        (
-            row.name.strip(),
-            row.rate,
-            text(row.target if row.share is None else f"{percent(row.share)} {row.target}"),
-        )
-        for row in account_rows(record)
-    ]
+    rows = [(row.name.strip(), row.rate, text(row.beside)) for row in account_rows(record)]
     return ["### Account", "", *table(("", "per second", "of the target"), rows)]
 
 
@@ -180,8 +202,8 @@ def _operations(record: RunRecord) -> list[str]:
     rows = [((code(part.kind),), part) for part in record.operations]
     if len(rows) > 1:
         rows.append((("all",), all_operations(record)))
-    table_lines = _table("Operations", ["operation"], columns, rows)
-    return [*table_lines, "", latency_note(record)] if table_lines else []
+    lines = _table("Operations", ["operation"], columns, rows)
+    return [*lines, "", latency_note(record)] if lines else []
 
 
 def _attempts(record: RunRecord) -> list[str]:
@@ -191,50 +213,9 @@ def _attempts(record: RunRecord) -> list[str]:
     return [*lines[:2], *sentences, *lines[2:]]
 
 
-def _index_tables(record: RunRecord) -> list[str]:
-    rows = [((code(part.table), text(referred(part))), part) for part in record.pointers]
-    return _table("Index tables", ["index table", "refers to"], POINTER_COLUMNS, rows)
-
-
-def _audit(record: RunRecord) -> list[str]:
-    part = record.audit
-    return [] if part is None else _facts("Audit", [*audited(part), *audit_examples(part)])
-
-
 def _conditions(record: RunRecord) -> list[str]:
     rows = [
         (_SIGNS[part.passed], code(part.text), text(measured(part))) for part in record.conditions
     ]
     headers = ("holds", "condition", "value")
     return ["### Conditions", "", *table(headers, rows, left=3)] if rows else []
-
-
-_ACTING = re.compile(r"[\\`*_\[\]<>|~&$]")
-_BEGINNING = re.compile(r"^([0-9]*)([-+=#]|[.)](?!\S))")
-"""What begins a heading, a list or a rule, at the beginning of a line."""
-
-
-def text(value: str) -> str:
-    """``value`` as plain text in one line."""
-    return _BEGINNING.sub(r"\1\\\2", _ACTING.sub(r"\\\g<0>", printable(value).strip()))
-
-
-def code(value: str) -> str:
-    """``value`` in the letters of code, for keys and the like; also in a cell of a table."""
-    # A table ends a cell at a bar even in code, and takes the backslash before it away. One that
-    # stands there already could not be told from it.
-    shown = printable(value).replace("\\|", "\\u005c|").replace("|", "\\|")
-    longest = max((len(run) for run in re.findall("`+", shown)), default=0)
-    fence = "`" * (longest + 1)
-    # One blank on each side is taken away again, unless there is nothing else.
-    padded = not shown.isspace() and (shown[:1] in " `" or shown[-1:] in " `")
-    return f"{fence} {shown} {fence}" if padded else f"{fence}{shown}{fence}"
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """The lines of a table; the first ``left`` columns are aligned left, the others right.
-
-    Cells are Markdown already: `text`, `code`, or figures.
-    """
-    rules = ["---" if place < left else "---:" for place in range(len(headers))]
-    return [f"| {' | '.join(cells)} |" for cells in (headers, rules, *rows)]

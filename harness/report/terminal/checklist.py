@@ -16,8 +16,8 @@ from harness.model.target import PUBLISHED
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity, Source
 from harness.report.names import partition_name, shortened
-from harness.report.predicted_shares import range_words
-from harness.report.terminal.page import Page, grid
+from harness.report.sentences import range_words
+from harness.report.terminal.page import Page, facts, grid
 from harness.workload.prediction import Prediction
 
 _TITLES = {
@@ -25,7 +25,7 @@ _TITLES = {
     Severity.CONSIDER: "to consider",
     Severity.FINE: "followed",
 }
-_COLOURS = {Severity.OFFENDS: "red", Severity.CONSIDER: "yellow", Severity.FINE: "green"}
+_COLOURS = {Severity.OFFENDS: "red", Severity.CONSIDER: "yellow"}
 _NAME_WIDTH = 40
 _MUCH = 0.5
 
@@ -37,7 +37,7 @@ def check_text(
     parts: list[RenderableType] = [
         Text(page.show(name), style="bold"),
         Text(page.show(question), style="italic"),
-        _prediction(prediction, page),
+        page.section("predicted share of the load", facts(_prediction(prediction, page), page)),
     ]
     for severity in (Severity.OFFENDS, Severity.CONSIDER):
         if found := of_severity(findings, severity):
@@ -45,8 +45,7 @@ def check_text(
     if followed := of_severity(findings, Severity.FINE):
         rows = [(finding.practice.name, page.show(finding.look.why)) for finding in followed]
         parts.append(page.section(_TITLES[Severity.FINE], grid(rows)))
-    parts += [Text(), Text(_count(findings), style="bold")]
-    return page.render(Group(*parts))
+    return page.render(*parts, Text(), Text(_count(findings), style="bold"))
 
 
 def check_json(
@@ -67,29 +66,20 @@ def check_json(
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _prediction(prediction: Prediction, page: Page) -> RenderableType:
-    rows: list[tuple[Text, str]] = []
+def _prediction(prediction: Prediction, page: Page) -> list[tuple[str, str]]:
+    rows = []
     if prediction.hottest:
-        name = shortened(
-            partition_name(prediction.hottest, page.ascii_only), _NAME_WIDTH, page.glyphs.ellipsis
-        )
-        rows.append(
-            (Text("hottest partition", style="dim"), f"{name}: {percent(prediction.hottest_share)}")
-        )
+        name = partition_name(prediction.hottest, page.ascii_only)
+        name = shortened(name, _NAME_WIDTH, page.ascii_only)
+        rows.append(("hottest partition", f"{name}: {percent(prediction.hottest_share)}"))
     place = prediction.hottest_range
     if place is not None and prediction.range_count > 1:
-        keys = page.show(range_words(prediction, place))
         share = f"1 of {prediction.range_count}: {percent(prediction.hottest_range_share)}"
-        rows.append((Text("hottest range", style="dim"), f"{keys}, {share}"))
+        rows.append(("hottest range", f"{range_words(prediction, place)}, {share}"))
     if prediction.over_partitions_share:
-        rows.append(
-            (
-                Text("no single partition", style="dim"),
-                f"{percent(prediction.over_partitions_share)}, queries over several partitions",
-            )
-        )
-    rows.append((Text("first limit", style="dim"), _first_limit(prediction)))
-    return page.section("predicted share of the load", grid(rows))
+        share = percent(prediction.over_partitions_share)
+        rows.append(("no single partition", f"{share}, queries over several partitions"))
+    return [*rows, ("first limit", _first_limit(prediction))]
 
 
 def _first_limit(prediction: Prediction) -> str:
@@ -118,9 +108,8 @@ def _found(findings: Sequence[Finding], page: Page) -> list[RenderableType]:
         look, practice = finding.look, finding.practice
         sign = page.glyphs.no if look.severity is Severity.OFFENDS else "?"
         heading = Text(f"{sign} {practice.name}", style=f"bold {_COLOURS[look.severity]}")
-        heading.append(f"  {practice.title}", style="default").append(
-            f"  [{page.show(look.setting)}]", style="dim"
-        )
+        heading.append(f"  {practice.title}", style="default")
+        heading.append(f"  [{page.show(look.setting)}]", style="dim")
         lines = [
             Text(page.show(look.why)),
             Text(f"Change: {look.change}"),
@@ -145,10 +134,10 @@ def _count(findings: Sequence[Finding]) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    practice, look = finding.practice, finding.look
+    practice = finding.practice
     return {
         "practice": practice.name,
         "title": practice.title,
-        **dataclasses.asdict(look),
+        **dataclasses.asdict(finding.look),
         "sources": [dataclasses.asdict(source) for source in practice.sources],
     }

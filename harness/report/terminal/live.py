@@ -59,15 +59,13 @@ class Live:
         achieved_per_s: Entities/s that succeeded.
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
         hottest: The partition with the highest rate; None before the first operation.
-        hottest_per_s: Entities/s of the hottest partition.
         target_per_s: Target of one partition; None where the endpoint has none.
         throttled_ratio: Throttled attempts / all attempts.
-        service_p99_s: 99th percentile of service latency; None before the first operation ended.
-        response_p99_s: 99th percentile of response latency; None in a closed loop.
+        service_p99_s: None before the first operation ended.
+        response_p99_s: None in a closed loop.
         waiting: Operations that are due and not sent; None in a closed loop.
         dropped: Operations dropped unsent since the load began.
         in_flight: Operations without an answer yet.
-        users: Running users.
         workers: Processes that generate load.
         cpu_percent: CPU of the busiest worker in its last second, in percent of one core.
     """
@@ -91,13 +89,9 @@ class Live:
 
 
 def live_line(live: Live, *, ascii_only: bool = False) -> str:
-    """The state of a run in one line of about 110 characters.
+    """The state of a run in one line of about 110 characters, in ASCII if ``ascii_only``.
 
     The CPU is shown only where it limits the generator.
-
-    Args:
-        live: The state.
-        ascii_only: Whether only ASCII can be shown.
     """
     at_step = "" if live.step is None else f"step {live.step}: "
     wanted = "" if live.wanted_per_s is None else f" of {number(live.wanted_per_s)}"
@@ -106,12 +100,11 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
         f"{at_step}{number(live.achieved_per_s)}{wanted} entities/s",
     ]
     if live.hottest is not None:
-        ellipsis = (PLAIN if ascii_only else FULL).ellipsis
-        name = shortened(partition_name(live.hottest, ascii_only), _KEY_WIDTH, ellipsis)
-        if live.target_per_s is None:
-            parts.append(f"{name} {number(live.hottest_per_s)}/s")
-        else:
-            parts.append(f"{name} {percent(live.hottest_per_s / live.target_per_s)} of target")
+        name = shortened(partition_name(live.hottest, ascii_only), _KEY_WIDTH, ascii_only)
+        rate = f"{number(live.hottest_per_s)}/s"
+        if live.target_per_s is not None:
+            rate = f"{percent(live.hottest_per_s / live.target_per_s)} of target"
+        parts.append(f"{name} {rate}")
     parts.append(f"throttled {percent(live.throttled_ratio)}")
     if live.service_p99_s is not None:
         response = live.response_p99_s
@@ -122,8 +115,7 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     else:
         dropped = f", {live.dropped:,} dropped" if live.dropped else ""
         parts.append(f"{live.waiting:,} waiting{dropped}")
-    busy = live.cpu_percent >= BUSY_PERCENT
-    cpu = f", CPU {live.cpu_percent:.0f}%" if busy else ""
+    cpu = f", CPU {live.cpu_percent:.0f}%" if live.cpu_percent >= BUSY_PERCENT else ""
     parts.append(f"{counted(live.workers, 'worker')}{cpu}")
     return " | ".join(parts)
 
@@ -142,14 +134,13 @@ def progress_line(
     """
     share = done / total if total else 1.0
     rate = done / elapsed_s if elapsed_s > 0 else 0.0
+    left = ""
     if done >= total:
         left = f"done in {duration(elapsed_s)}"
     elif silent_s >= _SILENT_S:
         left = f"no answer for {duration(silent_s)}"
     elif rate > 0:
         left = f"{duration((total - done) / rate)} left"
-    else:
-        left = ""
     drawn = bar(share, _BAR_WIDTH, PLAIN if ascii_only else FULL)
     line = f"      {drawn} {int(share * 100):3d}%  {done:,} of {total:,}  {rate:,.0f}/s  "
     return (line + left).ljust(PROGRESS_WIDTH)[:PROGRESS_WIDTH]
@@ -178,7 +169,7 @@ def step_taken(place: int, taken: TakenStep) -> str:
 
 
 def audit_begins(rows: int, written: int, *, exact: bool) -> str:
-    """How many rows an audit checks, of how many that the load wrote."""
+    """The number of rows that an audit checks, of all that the load wrote."""
     if rows == written and exact:
         return f"Audit: checking {counted(rows, 'row')} that the load wrote"
     of = f"the {written:,}" if exact else f"about {written:,}"
@@ -186,7 +177,7 @@ def audit_begins(rows: int, written: int, *, exact: bool) -> str:
 
 
 def audit_goes_on(rows: int, total: int, lost: int) -> str:
-    """How far an audit has come."""
+    """The progress of an audit."""
     return f"Audit: {rows:,} of {counted(total, 'row')} checked, {counted(lost, 'lost write')}"
 
 

@@ -1,4 +1,4 @@
-"""What all parts of a terminal report share: its measures, and tables that fit them."""
+"""A terminal page: its glyphs, bars and charts, and tables that fit its width."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.figures import percent
-from harness.report.names import printable
+from harness.report.names import printable, shortened
+
+Cell = str | Text
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters that outputs are drawn with.
+    """The characters of bars and charts.
 
     Attributes:
         eighths: From an eighth to a whole cell of a bar.
         empty: A cell of a bar that is not reached.
         levels: From the lowest to the highest column of a chart.
         inside: Below a chart, time that was measured.
-        outside: Below a chart, time that was not.
+        outside: Below a chart, time that was not measured.
         line: A rule.
-        ellipsis: Where a text was cut.
         yes: A condition that holds.
-        no: One that does not.
+        no: A condition that fails.
         box: Frame of a panel.
     """
 
@@ -41,36 +42,13 @@ class Glyphs:
     inside: str
     outside: str
     line: str
-    ellipsis: str
     yes: str
     no: str
     box: box.Box
 
 
-FULL = Glyphs(
-    eighths="▏▎▍▌▋▊▉█",
-    empty="░",
-    levels="▁▂▃▄▅▆▇█",
-    inside="━",
-    outside="╌",
-    line="─",
-    ellipsis="…",
-    yes="✓",
-    no="✗",
-    box=box.ROUNDED,
-)
-PLAIN = Glyphs(
-    eighths="#",
-    empty=".",
-    levels=".:#",
-    inside="=",
-    outside="-",
-    line="-",
-    ellipsis="...",
-    yes="+",
-    no="!",
-    box=box.ASCII2,
-)
+FULL = Glyphs("▏▎▍▌▋▊▉█", "░", "▁▂▃▄▅▆▇█", "━", "╌", "─", "✓", "✗", box.ROUNDED)
+PLAIN = Glyphs("#", ".", ".:#", "=", "-", "-", "+", "!", box.ASCII2)
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> str:
@@ -88,7 +66,7 @@ def chart(values: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
     """Columns of ``height`` lines, the highest value reaching the top; the top line comes first."""
     steps = len(glyphs.levels)
     top = max(values, default=0.0) or 1.0
-    # What is there at all is seen: any value above 0 has the lowest level.
+    # Any value above 0 has the lowest level at least, so that it can be seen.
     levels = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
     lines = []
     for line in range(height - 1, -1, -1):
@@ -111,18 +89,9 @@ def columns(count: int, width: int) -> list[range]:
     return [range(point, point + 1) for point in range(count) for _ in range(wide)]
 
 
-Cell = str | Text
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Where a report is shown.
-
-    Attributes:
-        width: Columns.
-        colour: Whether colours and bold are shown.
-        ascii_only: Whether only ASCII can be shown.
-    """
+    """A page ``width`` columns wide, with or without colours and characters beyond ASCII."""
 
     width: int
     colour: bool
@@ -130,7 +99,7 @@ class Page:
 
     @property
     def glyphs(self) -> Glyphs:
-        """What can be drawn with."""
+        """The characters of bars and charts on this page."""
         return PLAIN if self.ascii_only else FULL
 
     def console(self, out: io.StringIO) -> Console:
@@ -150,15 +119,24 @@ class Page:
             highlight=False,
         )
 
-    def render(self, content: RenderableType) -> str:
+    def render(self, *content: RenderableType) -> str:
         """``content`` as text; no line ends in blanks."""
         out = io.StringIO()
-        self.console(out).print(content)
+        self.console(out).print(Group(*content))
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
+    def natural_width(self, content: RenderableType) -> int:
+        """Columns that ``content`` takes where it has as many as it needs."""
+        console = self.console(io.StringIO())
+        return Measurement.get(console, console.options.update(max_width=10_000), content).maximum
+
     def show(self, text: str) -> str:
-        """A text from outside as it can be shown here."""
+        """A text from outside in characters of this page."""
         return printable(text, self.ascii_only)
+
+    def short(self, text: str, width: int) -> str:
+        """A text from outside in at most ``width`` columns."""
+        return shortened(self.show(text), width, self.ascii_only)
 
     def section(self, title: str, *content: RenderableType) -> Group:
         """A part of the report under its title."""
@@ -170,7 +148,7 @@ class Page:
     def ratio(self, share: float, width: int) -> Text:
         """A bar and its percentage; yellow above the target."""
         colour = "yellow" if share > 1 else "cyan"
-        # The bar's colour is its own: what is appended to it has none.
+        # Only the bar has the style: what is appended to this text has its own.
         drawn = Text().append(bar(share, width, self.glyphs), style=colour)
         return drawn.append(f" {percent(share):>5}", style=colour if share > 1 else "")
 
@@ -191,6 +169,11 @@ def grid(rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> Table:
     return table
 
 
+def facts(rows: Sequence[tuple[str, str]], page: Page) -> Table:
+    """Names and texts from outside; the names are dimmed."""
+    return grid([(Text(name, "dim"), page.show(text)) for name, text in rows])
+
+
 def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int = 2) -> Table:
     """A table with names in the first column, figures in the others, ``gap`` blanks between."""
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
@@ -204,18 +187,15 @@ def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int = 
 
 
 def room_for_names(page: Page, build: Callable[[int], Table], header: str, longest: int) -> int:
-    """How many columns the names in a table may take, so that its figures are shown whole.
+    """Columns that the names in a table may take, so that its figures are shown whole.
 
     Fewer than ``header`` has where the table does not fit at all.
 
     Args:
-        page: Where it is shown.
+        page: Where the table is shown.
         build: Makes the table with names of at most so many columns.
         header: Above the names.
         longest: Columns of the longest name.
     """
-    console = page.console(io.StringIO())
-    options = console.options.update(max_width=10_000)
     least = len(header)
-    narrow = Measurement.get(console, options, build(least)).maximum
-    return min(max(least, longest), page.width - narrow + least)
+    return min(max(least, longest), page.width - page.natural_width(build(least)) + least)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from harness.measure.figures import counted, data_size, duration, number, percent
 from harness.profile.build.plan import Cost, Phase, Plan
-from harness.report.terminal.page import Cell, Page, grid, table_of
+from harness.report.terminal.page import Page, facts, table_of
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
 _NO_RATE = "unknown: the closed loop has no target rate"
@@ -18,31 +18,30 @@ _NO_RATE = "unknown: the closed loop has no target rate"
 def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
     """The tables, the time, the operations, the billable transactions and the bytes of a run."""
     return page.render(
-        Group(
-            Text(page.show(name), style="bold").append(
-                f" on {plan.endpoint.described}; no request is sent", style="default"
-            ),
-            Text(page.show(question), style="italic"),
-            page.section("tables", grid(_tables(plan))),
-            page.section("time", grid(_time(plan)), *_early_end(plan)),
-            page.section("operations under load", *_operations(plan)),
-            page.section("billable transactions", grid(_transactions(plan))),
-            Text(),
-            Text(
-                "No price is shown: prices differ by region and redundancy, and change.",
-                style="dim",
-            ),
-        )
+        Text(page.show(name), style="bold").append(
+            f" on {plan.endpoint.described}; no request is sent", style="default"
+        ),
+        Text(page.show(question), style="italic"),
+        page.section("tables", facts(_tables(plan), page)),
+        page.section(
+            "time",
+            facts(_time(plan), page),
+            *([Text(plan.may_end_early)] if plan.may_end_early else []),
+        ),
+        page.section("operations under load", *_operations(plan)),
+        page.section("billable transactions", facts(_transactions(plan), page)),
+        Text(),
+        Text("No price is shown: prices differ by region and redundancy, and change.", "dim"),
     )
 
 
-def _tables(plan: Plan) -> list[tuple[Cell, ...]]:
+def _tables(plan: Plan) -> list[tuple[str, str]]:
     names = [f"...{ending}" for ending in plan.tables if ending]
     named = f"{_TABLE_NAME}{', ending in ' + ', '.join(names) if names else ''}"
     return [
-        (Text("created", style="dim"), f"{counted(len(plan.tables), 'table')}: {named}"),
+        ("created", f"{counted(len(plan.tables), 'table')}: {named}"),
         (
-            Text("loaded", style="dim"),
+            "loaded",
             f"{counted(plan.loaded_entities, 'entity', 'entities')} by "
             f"{counted(plan.loading_requests, 'request')}, about "
             f"{data_size(round(plan.loading_bytes))} sent",
@@ -50,19 +49,12 @@ def _tables(plan: Plan) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _time(plan: Plan) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = [
-        (Text(phase.name, style="dim"), _length(phase)) for phase in plan.phases
-    ]
+def _time(plan: Plan) -> list[tuple[str, str]]:
     known = sum(phase.seconds or 0.0 for phase in plan.phases)
     more = "" if all(phase.seconds is not None for phase in plan.phases) else ", plus loading"
     bound = "at most" if any(phase.at_most for phase in plan.phases) else "at least"
-    rows.append((Text("total", style="dim"), f"{duration(math.ceil(known))} {bound}{more}"))
-    return rows
-
-
-def _early_end(plan: Plan) -> list[RenderableType]:
-    return [Text(plan.may_end_early)] if plan.may_end_early else []
+    total = f"{duration(math.ceil(known))} {bound}{more}"
+    return [*((phase.name, _length(phase)) for phase in plan.phases), ("total", total)]
 
 
 def _length(phase: Phase) -> str:
@@ -94,26 +86,19 @@ def _operations(plan: Plan) -> list[RenderableType]:
             ("", "operations", "entities", "entities/s", "billable", "sent", "received"),
             [_cost("GET (reads)", reads), _cost("PUT (writes)", writes)],
         ),
-        Text(
-            "Expected at the wanted rate without retries; bytes are estimates.",
-            style="dim",
-        ),
+        Text("Expected at the wanted rate without retries; bytes are estimates.", "dim"),
     ]
 
 
 def _cost(name: str, cost: Cost) -> tuple[str, ...]:
     return (
         name,
-        number(cost.operations),
-        number(cost.entities),
-        number(cost.entities_per_s),
-        number(cost.requests),
-        data_size(round(cost.sent_bytes)),
-        data_size(round(cost.received_bytes)),
+        *map(number, (cost.operations, cost.entities, cost.entities_per_s, cost.requests)),
+        *(data_size(round(count)) for count in (cost.sent_bytes, cost.received_bytes)),
     )
 
 
-def _transactions(plan: Plan) -> list[tuple[Cell, ...]]:
+def _transactions(plan: Plan) -> list[tuple[str, str]]:
     reads, writes = plan.cost(reads=True), plan.cost(reads=False)
     expected = _NO_RATE
     if reads is not None and writes is not None:
@@ -127,7 +112,4 @@ def _transactions(plan: Plan) -> list[tuple[Cell, ...]]:
         most = f"{number(plan.most_transactions)}, with every possible retry"
         if plan.budget == plan.most_transactions:
             most = f"{plan.budget:,} (limits.billable_transactions), where the run ends"
-    return [
-        (Text("expected", style="dim"), expected),
-        (Text("at most", style="dim"), most),
-    ]
+    return [("expected", expected), ("at most", most)]

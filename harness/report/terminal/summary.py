@@ -35,7 +35,6 @@ from harness.report.columns import (
     scanning,
 )
 from harness.report.names import partition_name, shortened
-from harness.report.predicted_shares import predicted_shares
 from harness.report.sentences import (
     OTHERS,
     RELY_NOT,
@@ -44,7 +43,6 @@ from harness.report.sentences import (
     advised,
     alarms,
     attempts_words,
-    audit_examples,
     audited,
     cost,
     found,
@@ -52,6 +50,7 @@ from harness.report.sentences import (
     limited_by,
     measured,
     partition_notes,
+    predicted_shares,
     result_words,
     setup,
     shown_gaps,
@@ -64,13 +63,25 @@ from harness.report.terminal.page import (
     bar,
     chart,
     columns,
+    facts,
     grid,
     room_for_names,
     table_of,
 )
 
+MOST_PARTITIONS = 10
+_BAR_WIDTH = 10
+_STEP_BAR_WIDTH = 8
+_ATTEMPTS_BAR_WIDTH = 20
+_NAME_WIDTH = 20
+_QUERY_WIDTH = 24
+_SHARE_WIDTH = 40
+_RESULT_WIDTH = 9
 _VALUE_WIDTH = 36
 _TABLE_NAME_WIDTH = 24
+_CHART_HEIGHT = 3
+_LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
+"""Columns of a bar and blanks between columns: from roomy to narrow."""
 _VERDICT_COLOURS = {"within_target": "green", "throttled": "red"}
 
 
@@ -85,33 +96,35 @@ def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = F
     """
     page = Page(width=width, colour=colour, ascii_only=ascii_only)
     alarm = _alarm(record, page)
-    parts = [_head(record, page), *alarm]
-    if record.search is not None:
-        parts.append(steps(record.search, page))
-    parts += [
-        partitions(record, page),
-        *predicted(record, page),
-        account(record, page),
-        operations(record, page),
-        attempts(record, page),
-    ]
-    if record.series:
-        parts.append(rate_chart(record, page))
-    if rows := throttling(record):
-        parts.append(_facts("throttling", rows, page))
-    if record.pointers:
-        parts.append(_index_tables(record, page))
-    if record.audit is not None:
-        parts.append(_audit(record.audit, page))
-    parts.append(_facts("generator and cost", cost(record), page))
-    if record.conditions:
-        parts.append(_conditions(record, page))
-    parts += [Text(), *alarm, _verdict(record, page), *_reasons(record, page)]
-    return page.render(Group(*parts))
+    return page.render(
+        _head(record, page),
+        *alarm,
+        *_steps(record.search, page),
+        _partitions(record, page),
+        *_predicted(record, page),
+        _account(record, page),
+        _operations(record, page),
+        _attempts(record, page),
+        *_rate_chart(record, page),
+        *_facts("throttling", throttling(record), page),
+        *_index_tables(record, page),
+        *_audit(record.audit, page),
+        *_facts("generator and cost", cost(record), page),
+        *_conditions(record, page),
+        Text(),
+        *alarm,
+        _verdict(record, page),
+        *_reasons(record, page),
+    )
 
 
-def _facts(title: str, rows: Sequence[tuple[str, str]], page: Page) -> RenderableType:
-    return page.section(title, grid([(Text(name, "dim"), page.show(fact)) for name, fact in rows]))
+def _section(title: str, rows: Sequence[Sequence[Cell]], page: Page) -> list[RenderableType]:
+    """Rows under their title; empty without rows."""
+    return [page.section(title, grid(rows))] if rows else []
+
+
+def _facts(title: str, rows: Sequence[tuple[str, str]], page: Page) -> list[RenderableType]:
+    return [page.section(title, facts(rows, page))] if rows else []
 
 
 def _head(record: RunRecord, page: Page) -> RenderableType:
@@ -119,7 +132,7 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
     content: list[RenderableType] = []
     if question := profile.get("question"):
         content += [Text(page.show(str(question)), style="italic"), Text()]
-    content.append(grid([(Text(name, "dim"), page.show(text)) for name, text in setup(record)]))
+    content.append(facts(setup(record), page))
     return Panel(
         Group(*content),
         title=Text(page.show(str(profile.get("name", "run"))), style="bold"),
@@ -144,98 +157,35 @@ def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
     ]
 
 
-def _index_tables(record: RunRecord, page: Page) -> RenderableType:
-    """References between an index table and its main table that are broken."""
-    rows = []
-    for part in record.pointers:
-        to = page.show(referred(part))
-        dangling = (
-            f"{part.dangling:,} {agreed(part.dangling, 'refers', 'refer')} to a missing row of {to}"
+def _steps(part: SearchPart | None, page: Page) -> list[RenderableType]:
+    """Every step of a search, in order."""
+    if part is None:
+        return []
+    highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
+    rows: list[list[Cell]] = []
+    for place, step in enumerate(part.steps, 1):
+        passed = step.failed is None
+        sign, colour = (page.glyphs.yes, "green") if passed else (page.glyphs.no, "red")
+        result = page.short(step_result(step.failed, confirming=step.confirming), _RESULT_WIDTH)
+        name = Text(f"{place:>2} ").append(f"{sign} {result}", style=colour)
+        share = step.achieved_per_s / highest
+        drawn = Text(bar(share, _STEP_BAR_WIDTH, page.glyphs), style="cyan" if passed else "red")
+        wanted, achieved, *others = (column.text(step) for column in STEP_COLUMNS)
+        rows.append([name, wanted, achieved, drawn, *others])
+    wanted, achieved, *headings = map(_heading, STEP_COLUMNS)
+    return [
+        page.section(
+            "search, entities/s",
+            table_of(["step", wanted, achieved, "", *headings], rows),
+            Text(found(part)),
+            Text(WHOLE_SEARCH, "dim"),
         )
-        line = Text(f"{counted(part.rows, 'row')}, of which ")
-        line.append(dangling, style="yellow" if part.dangling else "")
-        line.append(
-            f"; {counted(part.unnamed, 'row')} of {to} {agreed(part.unnamed, 'has', 'have')} no "
-            "reference"
-        )
-        name = shortened(page.show(part.table), _TABLE_NAME_WIDTH, page.glyphs.ellipsis)
-        rows.append((Text(name), line))
-    return page.section("index tables", grid(rows))
-
-
-def _audit(part: AuditPart, page: Page) -> RenderableType:
-    rows = [
-        (
-            Text(name, style="dim"),
-            Text(page.show(text), style="bold red" if name == "lost" and part.lost else ""),
-        )
-        for name, text in [*audited(part), *audit_examples(part)]
     ]
-    return page.section("audit", grid(rows))
 
 
-def _conditions(record: RunRecord, page: Page) -> RenderableType:
-    rows = []
-    for part in record.conditions:
-        sign, word, colour = {
-            True: (page.glyphs.yes, "holds", "green"),
-            False: (page.glyphs.no, "FAILS", "bold red"),
-            None: ("?", "not known", "yellow"),
-        }[part.passed]
-        # The value takes what is left of the line, and wraps.
-        text = shortened(page.show(part.text), page.width - _VALUE_WIDTH, page.glyphs.ellipsis)
-        rows.append((Text(f"{sign} {word}", style=colour), text, page.show(measured(part))))
-    return page.section("conditions", grid(rows))
-
-
-def _verdict(record: RunRecord, page: Page) -> RenderableType:
-    colour = _VERDICT_COLOURS.get(record.verdict.result, "yellow")
-    limit = limited_by(record)
-    return Panel(
-        Text(page.show(record.verdict.sentence), style="bold"),
-        title=Text(f"VERDICT: {page.show(result_words(record).upper())}", style=f"bold {colour}"),
-        title_align="left",
-        subtitle=None if limit is None else Text(f"limited by {limit}", style="dim"),
-        subtitle_align="left",
-        box=page.glyphs.box,
-        border_style=colour,
-        padding=(1, 1),
-    )
-
-
-def _reasons(record: RunRecord, page: Page) -> list[RenderableType]:
-    """The evidence of the verdict, and advice from the documents; empty sections are left out."""
-    parts: list[RenderableType] = []
-    if evidence := record.verdict.evidence:
-        rows = [(Text("-", style="dim"), Text(page.show(sentence))) for sentence in evidence]
-        parts.append(page.section("why", grid(rows)))
-    if record.verdict.advice:
-        lines = [
-            (
-                Text("-", style="dim"),
-                Text(page.show(sentence)).append(f"\n{page.show(source)}", style="dim"),
-            )
-            for sentence, source in map(advised, record.verdict.advice)
-        ]
-        parts.append(page.section("what the documents advise", grid(lines)))
-    return parts
-
-
-MOST_PARTITIONS = 10
-_BAR_WIDTH = 10
-_STEP_BAR_WIDTH = 8
-_ATTEMPTS_BAR_WIDTH = 20
-_NAME_WIDTH = 20
-_QUERY_WIDTH = 24
-_SHARE_WIDTH = 40
-_RESULT_WIDTH = 9
-_LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
-"""Columns of a bar and blanks between columns: from roomy to narrow."""
-
-
-def partitions(record: RunRecord, page: Page) -> RenderableType:
-    """The hottest partitions beside the target of one partition, and the sum of the others."""
-    columns = columns_of(record, PARTITION_COLUMNS, Output.TERMINAL)
+def _partitions(record: RunRecord, page: Page) -> RenderableType:
+    """The hottest partitions with the target of one partition, and the sum of the others."""
+    shown = columns_of(record, PARTITION_COLUMNS, Output.TERMINAL)
     parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
     rows: list[tuple[Text, Callable[[Column[PartitionPart], int], Cell]]] = [
         (
@@ -253,12 +203,12 @@ def partitions(record: RunRecord, page: Page) -> RenderableType:
     def table(bar_width: int, gap: int, name_width: int) -> Table:
         cells = [
             [
-                Text(shortened(name.plain, name_width, page.glyphs.ellipsis), name.style),
-                *(cell(column, bar_width) for column in columns),
+                Text(shortened(name.plain, name_width, page.ascii_only), name.style),
+                *(cell(column, bar_width) for column in shown),
             ]
             for name, cell in rows
         ]
-        return table_of(["partition", *map(_heading, columns)], cells, gap)
+        return table_of(["partition", *map(_heading, shown)], cells, gap)
 
     longest = max((cell_len(name.plain) for name, _ in rows), default=0)
     least = len("partition")
@@ -267,10 +217,7 @@ def partitions(record: RunRecord, page: Page) -> RenderableType:
         room = room_for_names(page, build, "partition", longest)
         if room >= max(least, min(_NAME_WIDTH, longest)):
             break
-    notes = [
-        Text(line, style="dim")
-        for line in partition_notes(record, page.glyphs.ellipsis, page.ascii_only)
-    ]
+    notes = [Text(line, style="dim") for line in partition_notes(record, page.ascii_only)]
     title = "partitions" if len(record.partitions) == 1 else "partitions, hottest first"
     return page.section(title, build(max(room, least)), *notes)
 
@@ -292,23 +239,21 @@ def _coloured(column: Column[Any], text: str, *, absent: bool = False) -> Cell:
     return Text(text, style="red") if column.bad else text
 
 
-def predicted(record: RunRecord, page: Page) -> list[RenderableType]:
+def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
     """Predicted and measured shares of the load; empty where nothing was predicted."""
     rows: list[tuple[Cell, ...]] = [
         (
-            shortened(page.show(share.what), _SHARE_WIDTH, page.glyphs.ellipsis),
+            page.short(share.what, _SHARE_WIDTH),
             f"{percent(share.predicted)} predicted",
             "not known" if share.measured is None else f"{percent(share.measured)} measured",
         )
         for share in predicted_shares(record)
     ]
-    if not rows:
-        return []
-    return [page.section("predicted and measured share of the load", grid(rows, right=(1, 2)))]
+    title = "predicted and measured share of the load"
+    return [page.section(title, grid(rows, right=(1, 2)))] if rows else []
 
 
-def account(record: RunRecord, page: Page) -> RenderableType:
-    """The account beside its targets."""
+def _account(record: RunRecord, page: Page) -> RenderableType:
     rows: list[tuple[Cell, ...]] = []
     for row in account_rows(record):
         target = Text() if row.share is None else page.ratio(row.share, _BAR_WIDTH).append(" ")
@@ -316,42 +261,32 @@ def account(record: RunRecord, page: Page) -> RenderableType:
     return page.section("account", grid(rows, right=(1,)))
 
 
-def operations(record: RunRecord, page: Page) -> RenderableType:
+def _operations(record: RunRecord, page: Page) -> RenderableType:
     """Each kind of operation: count, rate, latencies, and outcomes other than success."""
     longest = max((cell_len(page.show(part.kind)) for part in record.operations), default=0)
     build = functools.partial(_operations_table, record, page)
     room = room_for_names(page, build, "operation", longest)
     notes: list[RenderableType] = [Text(latency_note(record), "dim")]
     if queries := scanning(record):
-        scans = columns_of(record, SCAN_COLUMNS, Output.TERMINAL)
         lines = [
             [
-                shortened(page.show(part.kind), _QUERY_WIDTH, page.glyphs.ellipsis),
-                *(column.text(part) for column in scans),
+                page.short(part.kind, _QUERY_WIDTH),
+                *(column.text(part) for column in SCAN_COLUMNS),
             ]
             for part in queries
         ]
-        notes += [Text(), table_of(["query", *map(_heading, scans)], lines)]
-    if others := _other_outcomes(record.operations):
-        notes += [
-            Text(),
-            grid(
-                [
-                    (Text(page.show(outcome), style="yellow"), f"{count:,}", page.show(kinds))
-                    for outcome, count, kinds in others
-                ],
-                right=(1,),
-            ),
-        ]
+        notes += [Text(), table_of(["query", *map(_heading, SCAN_COLUMNS)], lines)]
+    if others := _other_outcomes(record.operations, page):
+        notes += [Text(), grid(others, right=(1,))]
     return page.section("operations", build(max(room, len("operation"))), *notes)
 
 
 def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     """The table, with a line for each latency of an operation."""
-    columns = columns_of(record, OPERATION_COLUMNS, Output.TERMINAL)
-    single = [column for column in columns if not column.group]
+    shown = columns_of(record, OPERATION_COLUMNS, Output.TERMINAL)
+    single = [column for column in shown if not column.group]
     groups: dict[str, list[Column[OperationPart]]] = {}
-    for column in columns:
+    for column in shown:
         if column.group:
             groups.setdefault(column.group, []).append(column)
     rows: list[list[Cell]] = []
@@ -359,8 +294,7 @@ def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     if len(parts) > 1:
         parts.append((all_operations(record), "bold"))
     for part, style in parts:
-        name = shortened(page.show(part.kind), name_width, page.glyphs.ellipsis)
-        first = [name, *(column.text(part) for column in single)]
+        first = [page.short(part.kind, name_width), *(column.text(part) for column in single)]
         for group, latencies in groups.items():
             line = [*first, group.removesuffix(" ms"), *(one.text(part) for one in latencies)]
             rows.append([Text(text, style=style) for text in line])
@@ -370,24 +304,24 @@ def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     return table_of(headings, rows)
 
 
-def _other_outcomes(parts: Sequence[OperationPart]) -> list[tuple[str, int, str]]:
+def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Cell, ...]]:
     """Outcomes other than success: name, count, and the operations; the most frequent first."""
     kinds: dict[str, list[tuple[str, int]]] = {}
     for part in parts:
         for outcome, count in other_outcomes(part):
             kinds.setdefault(outcome, []).append((part.kind, count))
-    rows = [
+    sums = sorted((-sum(count for _, count in of), outcome) for outcome, of in kinds.items())
+    return [
         (
-            outcome,
-            sum(count for _, count in of),
-            ", ".join(f"{kind} {count:,}" for kind, count in of),
+            Text(page.show(outcome), style="yellow"),
+            f"{-total:,}",
+            page.show(", ".join(f"{kind} {count:,}" for kind, count in kinds[outcome])),
         )
-        for outcome, of in kinds.items()
+        for total, outcome in sums
     ]
-    return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def attempts(record: RunRecord, page: Page) -> RenderableType:
+def _attempts(record: RunRecord, page: Page) -> RenderableType:
     """Attempts per operation, by response, and how many were throttled."""
     requests, throttled = attempts_words(record)
     lines = [
@@ -411,70 +345,49 @@ def attempts(record: RunRecord, page: Page) -> RenderableType:
     return page.section("attempts", *lines, grid(rows, right=(1, 2)))
 
 
-def steps(part: SearchPart, page: Page) -> RenderableType:
-    """Every step of a search, in order."""
-    highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
-    rows: list[list[Cell]] = []
-    for place, step in enumerate(part.steps, 1):
-        passed = step.failed is None
-        sign, colour = (page.glyphs.yes, "green") if passed else (page.glyphs.no, "red")
-        result = page.show(step_result(step.failed, confirming=step.confirming))
-        result = shortened(result, _RESULT_WIDTH, page.glyphs.ellipsis)
-        name = Text(f"{place:>2} ").append(f"{sign} {result}", style=colour)
-        share = step.achieved_per_s / highest
-        drawn = Text(bar(share, _STEP_BAR_WIDTH, page.glyphs), style="cyan" if passed else "red")
-        wanted, achieved, *others = (column.text(step) for column in STEP_COLUMNS)
-        rows.append([name, wanted, achieved, drawn, *others])
-    wanted, achieved, *headings = map(_heading, STEP_COLUMNS)
-    return page.section(
-        "search, entities/s",
-        table_of(["step", wanted, achieved, "", *headings], rows),
-        Text(found(part)),
-        Text(WHOLE_SEARCH, "dim"),
-    )
+def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
+    """Entities/s over the time under load, with throttling and outages below.
 
-
-_HEIGHT = 3
-_THROTTLED = "throttled"
-_OUTAGE = "outage"
-
-
-def rate_chart(record: RunRecord, page: Page) -> RenderableType:
-    """Entities/s over the time under load; a heavy axis marks the measured window."""
+    A heavy axis marks the measured window.
+    """
     series = record.series
+    if not series:
+        return []
     top = number(max(point.entities for point in series))
-    margin = max(len(top), len(_THROTTLED)) + 1
-    groups = columns(len(series), page.width - margin - 1)
-    values = [sum(series[place].entities for place in group) / len(group) for group in groups]
+    margin = max(len(top), len("throttled")) + 1
+    groups = [
+        [series[place] for place in group]
+        for group in columns(len(series), page.width - margin - 1)
+    ]
     lines: list[RenderableType] = []
-    for place, line in enumerate(chart(values, _HEIGHT, page.glyphs)):
-        label = top if place == 0 else ("0" if place == _HEIGHT - 1 else "")
-        lines.append(_line(label, margin, Text(line, style="cyan")))
-    start, end = record.window_start, record.window_start + record.measured_s
-    axis = "".join(
-        page.glyphs.inside
-        if any(start <= series[place].t < end for place in group)
-        else page.glyphs.outside
-        for group in groups
-    )
-    lines.append(_line("", margin, Text(axis, style="dim")))
+
+    def add(label: str, content: str, style: str) -> None:
+        lines.append(
+            Text.assemble((f"{label:>{margin - 1}} ", "dim"), (content, style), no_wrap=True)
+        )
+
+    values = [sum(point.entities for point in group) / len(group) for group in groups]
+    labels = [top, *[""] * (_CHART_HEIGHT - 2), "0"]
+    for label, line in zip(labels, chart(values, _CHART_HEIGHT, page.glyphs), strict=True):
+        add(label, line, "cyan")
+    window = range(record.window_start, record.window_start + record.measured_s)
+    inside = [any(point.t in window for point in group) for group in groups]
+    axis = (page.glyphs.inside if one else page.glyphs.outside for one in inside)
+    add("", "".join(axis), "dim")
     if any(point.throttled for point in series):
-        refused = [sum(series[place].throttled for place in group) for group in groups]
-        [marks] = chart(refused, 1, page.glyphs)
-        lines.append(_line(_THROTTLED, margin, Text(marks, style="red")))
+        refused = [sum(point.throttled for point in group) for group in groups]
+        add("throttled", chart(refused, 1, page.glyphs)[0], "red")
     if gaps := shown_gaps(record):
         began = series[0].t
         spans = [range(began + gap.start_s, began + gap.start_s + gap.length_s) for gap in gaps]
-        inside = [any(_meets(series[place], spans) for place in group) for group in groups]
-        drawn = "".join(page.glyphs.levels[-1] if gone else " " for gone in inside)
-        lines.append(_line(_OUTAGE, margin, Text(drawn, style="yellow")))
-    length = sum(point.width_s for point in series)
-    ends = duration(length)
+        gone = [any(_meets(point, spans) for point in group) for group in groups]
+        add("outage", "".join(page.glyphs.levels[-1] if one else " " for one in gone), "yellow")
+    ends = duration(sum(point.width_s for point in series))
     middle = f"{page.glyphs.inside * 2} measured {counted(record.measured_s, 'second')}"
     room = len(groups) - len("0:00") - len(ends)
     if room > len(middle):
-        lines.append(_line("", margin, Text(f"0:00{middle:^{room}}{ends}", style="dim")))
-    return page.section("entities/s over time", *lines)
+        add("", f"0:00{middle:^{room}}{ends}", "dim")
+    return [page.section("entities/s over time", *lines)]
 
 
 def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
@@ -482,5 +395,75 @@ def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
     return any(point.t < span.stop and span.start < point.t + point.width_s for span in spans)
 
 
-def _line(label: str, margin: int, content: Text) -> Text:
-    return Text.assemble((f"{label:>{margin - 1}} ", "dim"), content, no_wrap=True)
+def _index_tables(record: RunRecord, page: Page) -> list[RenderableType]:
+    """References between an index table and its main table that are broken."""
+    rows = []
+    for part in record.pointers:
+        to = page.show(referred(part))
+        dangling = (
+            f"{part.dangling:,} {agreed(part.dangling, 'refers', 'refer')} to a missing row of {to}"
+        )
+        line = Text(f"{counted(part.rows, 'row')}, of which ")
+        line.append(dangling, style="yellow" if part.dangling else "")
+        line.append(
+            f"; {counted(part.unnamed, 'row')} of {to} {agreed(part.unnamed, 'has', 'have')} no "
+            "reference"
+        )
+        rows.append((page.short(part.table, _TABLE_NAME_WIDTH), line))
+    return _section("index tables", rows, page)
+
+
+def _audit(part: AuditPart | None, page: Page) -> list[RenderableType]:
+    if part is None:
+        return []
+    rows = [
+        (
+            Text(name, style="dim"),
+            Text(page.show(text), style="bold red" if name == "lost" and part.lost else ""),
+        )
+        for name, text in audited(part)
+    ]
+    return _section("audit", rows, page)
+
+
+def _conditions(record: RunRecord, page: Page) -> list[RenderableType]:
+    rows = []
+    for part in record.conditions:
+        sign, word, colour = {
+            True: (page.glyphs.yes, "holds", "green"),
+            False: (page.glyphs.no, "FAILS", "bold red"),
+            None: ("?", "not known", "yellow"),
+        }[part.passed]
+        # The value takes what is left of the line, and wraps.
+        text = page.short(part.text, page.width - _VALUE_WIDTH)
+        rows.append((Text(f"{sign} {word}", style=colour), text, page.show(measured(part))))
+    return _section("conditions", rows, page)
+
+
+def _verdict(record: RunRecord, page: Page) -> RenderableType:
+    colour = _VERDICT_COLOURS.get(record.verdict.result, "yellow")
+    limit = limited_by(record)
+    return Panel(
+        Text(page.show(record.verdict.sentence), style="bold"),
+        title=Text(f"VERDICT: {page.show(result_words(record).upper())}", style=f"bold {colour}"),
+        title_align="left",
+        subtitle=None if limit is None else Text(f"limited by {limit}", style="dim"),
+        subtitle_align="left",
+        box=page.glyphs.box,
+        border_style=colour,
+        padding=(1, 1),
+    )
+
+
+def _reasons(record: RunRecord, page: Page) -> list[RenderableType]:
+    """The evidence of the verdict, and advice from the documents."""
+    dash = Text("-", style="dim")
+    evidence = [(dash, page.show(sentence)) for sentence in record.verdict.evidence]
+    advice = [
+        (dash, Text(page.show(sentence)).append(f"\n{page.show(source)}", style="dim"))
+        for sentence, source in map(advised, record.verdict.advice)
+    ]
+    return [
+        *_section("why", evidence, page),
+        *_section("what the documents advise", advice, page),
+    ]

@@ -118,12 +118,12 @@ def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> R
 
 def _name(part: PartitionPart) -> str:
     """The key; ``~`` marks one that was not counted separately from the beginning."""
-    name = shortened(partition_name(part.key), _NAME_WIDTH, FULL.ellipsis)
+    name = shortened(partition_name(part.key), _NAME_WIDTH)
     return name if part.exact else f"{name} ~"
 
 
 def _throttled(part: PartitionPart) -> int:
-    return sum(throttled_by_status((part.attempts_by_status,)).values())
+    return sum(throttled_by_status(part.attempts_by_status).values())
 
 
 def _bar(part: PartitionPart) -> str:

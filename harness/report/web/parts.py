@@ -25,7 +25,6 @@ from harness.report.columns import (
     throttled_by_status,
 )
 from harness.report.names import partition_name, printable
-from harness.report.predicted_shares import predicted_shares
 from harness.report.sentences import (
     NO_TARGET,
     RELY_NOT,
@@ -33,13 +32,13 @@ from harness.report.sentences import (
     advised,
     alarms,
     attempts_words,
-    audit_examples,
     audited,
     cost,
     found,
     hottest,
     limited_by,
     measured,
+    predicted_shares,
     result_words,
     setup,
     step_result,
@@ -217,7 +216,7 @@ def _pointers(record: RunRecord) -> str:
 
 def _audit(record: RunRecord) -> str:
     part = record.audit
-    return "" if part is None else _facts([*audited(part), *audit_examples(part)])
+    return "" if part is None else _facts(audited(part))
 
 
 def _profile(record: RunRecord) -> str:
@@ -313,7 +312,7 @@ def key_figures(record: RunRecord) -> list[KeyFigure]:
         name = named(partition_name(hot.key), 24)
         rates = hot.entities_per_s
         shown.append(_against("hottest partition", name, rates, hot.ratio, hot.target, longer))
-    by_status = throttled_by_status((record.attempts_by_status,))
+    by_status = throttled_by_status(record.attempts_by_status)
     shown.append(
         KeyFigure(
             name="throttled",

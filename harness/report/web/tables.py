@@ -24,7 +24,6 @@ from harness.report.columns import (
 )
 from harness.report.names import partition_name, printable, shortened
 from harness.report.sentences import OTHERS, account_rows, latency_note, partition_notes
-from harness.report.terminal.page import FULL
 from harness.report.web.rendering import render
 
 NAME_WIDTH = 48
@@ -63,7 +62,7 @@ def short(text: str, width: int) -> str:
     if len(text) > _MUCH * width:
         # Measuring letters takes long, and all but the ends are left out anyway.
         text = text[: _MUCH * width // 2] + text[-_MUCH * width // 2 :]
-    return shortened(text, width, FULL.ellipsis)
+    return shortened(text, width)
 
 
 def named(text: str, width: int = NAME_WIDTH) -> Cell:
@@ -145,7 +144,7 @@ def partitions(record: RunRecord, *, live: bool) -> str:
     if (folded := record.partitions_folded) is not None:
         name = Cell(text=OTHERS, tone="faint", title="partitions that are not counted separately")
         rows.append([name, *(figure_cell(column, folded) for column in columns)])
-    return table_html(["partition"], columns, rows, partition_notes(record, FULL.ellipsis))
+    return table_html(["partition"], columns, rows, partition_notes(record))
 
 
 def most_throttled(record: RunRecord) -> str:
@@ -153,7 +152,7 @@ def most_throttled(record: RunRecord) -> str:
     if len(record.partitions) < 2:
         return ""
     refused = [
-        (sum(throttled_by_status((part.attempts_by_status,)).values()), part)
+        (sum(throttled_by_status(part.attempts_by_status).values()), part)
         for part in record.partitions
     ]
     worst = sorted((one for one in refused if one[0]), key=lambda one: -one[0])[:_MOST_THROTTLED]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.measure.record.record import PartitionPart, RunRecord
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import parse
-from harness.report.predicted_shares import beside
+from harness.report.sentences import beside
 from harness.workload.prediction import (
     RANGES,
     KeyRanges,
