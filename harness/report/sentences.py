@@ -151,11 +151,16 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
+def is_emulated(record: RunRecord) -> bool:
+    """Whether an emulator answered; False for an endpoint of a later version of the harness."""
+    return record.endpoint.kind in [kind for kind in EndpointKind if kind.emulated]
+
+
 def _cap(record: RunRecord) -> float | None:
     """The entities/s that a closed loop may reach; None where it has no limit."""
     load = record.profile.get("load", {})
     caps = [load.get("max_entities_per_s")]
-    if record.endpoint.kind in [kind for kind in EndpointKind if kind.emulated]:
+    if is_emulated(record):
         caps.append(load.get("emulator_max_entities_per_s"))
     return min((cap for cap in caps if cap is not None and cap < math.inf), default=None)
 

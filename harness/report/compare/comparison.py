@@ -29,15 +29,26 @@ _OTHER_DURATION = 2.0
 _OTHER_SIZE = 1.01
 _INCONCLUSIVE = 3
 _REGRESSED = 1
+_DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
+    "is not valid: its counts contradict each other": lambda run: bool(run.invariants),
+    "had operations that failed because of a defect in the harness or its user class": (
+        lambda run: run.outcomes.get("defect", 0) > 0
+    ),
+    "is incomplete: its counts are too low": lambda run: not run.complete,
+    "was client-limited: its rates are those of the generator, not of the endpoint": (
+        lambda run: run.verdict.result == VerdictResult.CLIENT_LIMITED
+    ),
+    "was inconclusive": lambda run: run.verdict.result == VerdictResult.INCONCLUSIVE,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One of the compared: a run, or its repeats.
+    """A run, or its repeats.
 
     Attributes:
-        letter: What the output calls it.
-        source: Where it was read from, as it was named.
+        letter: The name in the output.
+        source: The path as the user named it.
         records: At least one.
     """
 
@@ -46,31 +57,14 @@ class Subject:
     records: tuple[RunRecord, ...]
 
     def values(self, measure: Measure) -> Values | None:
-        """What was reached; None where a run did not measure it."""
+        """The values of all repeats; None where one of them was not measured."""
         return values_of(measure, self.records)
 
     def doubts(self) -> list[str]:
-        """Why its figures are unreliable, a sentence each."""
-        reasons: list[tuple[str, Callable[[RunRecord], bool]]] = [
-            ("is not valid: its counts contradict each other", lambda run: bool(run.invariants)),
-            (
-                "had operations that failed because of a defect in the harness or its user class",
-                lambda run: run.outcomes.get("defect", 0) > 0,
-            ),
-            ("is incomplete: its counts are too low", lambda run: not run.complete),
-            (
-                "was client-limited: its rates are those of the generator, not of the endpoint",
-                lambda run: run.verdict.result == VerdictResult.CLIENT_LIMITED,
-            ),
-            (
-                "was inconclusive",
-                lambda run: run.verdict.result == VerdictResult.INCONCLUSIVE,
-            ),
-        ]
+        """Why the figures are unreliable, a sentence each."""
         found = []
-        for reason, holds in reasons:
-            count = sum(map(holds, self.records))
-            if count:
+        for reason, holds in _DOUBTS.items():
+            if count := sum(map(holds, self.records)):
                 runs = f"{count} of {counted(len(self.records), 'run')} of {self.letter}"
                 found.append(f"{self.letter if len(self.records) == 1 else runs} {reason}.")
         return found
@@ -78,13 +72,13 @@ class Subject:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The comparison of two or more runs.
+    """The comparison of two or more runs; the first is the reference.
 
     Attributes:
-        subjects: At least two; the first is the reference.
+        subjects: At least two.
         warnings: Why the figures may not be comparable.
         findings: Which run is better in what.
-        rule: When a difference counts as one.
+        rule: When a difference counts.
         regressions: The judged regressions of the last run against the first.
     """
 
@@ -128,7 +122,7 @@ def compare(subjects: Sequence[Subject], regressions: Sequence[Regression]) -> C
 
 
 def rule_of_difference(subjects: Sequence[Subject]) -> str:
-    """The rule of `differ` for these runs, as text."""
+    """When a difference counts between these runs: the rule of `differ` as text."""
     counts = [len(subject.records) for subject in subjects]
     single = f"differences up to {percent(SAME_WITHIN)} are ignored."
     if max(counts) == 1:
@@ -170,28 +164,23 @@ def findings(subjects: Sequence[Subject]) -> list[str]:
 
 
 def _better(measure: Measure, known: dict[str, Values], behind: list[str]) -> str:
+    def show(name: str) -> str:
+        return measure.show_in_full(known[name].mean)
+
     first = [letter for letter in known if letter not in behind]
-    unit = " ms" if measure.unit == "ms" else ""
-    word = "better" if len(known) == 2 else "best"
-    shown = listed([f"{name} ({measure.show(known[name].mean)}{unit})" for name in first])
-    leading = f"{shown} {'is' if len(first) == 1 else 'are'} {word}"
+    leading = listed([f"{name} ({show(name)})" for name in first])
+    leading += f" {'is' if len(first) == 1 else 'are'} {'better' if len(known) == 2 else 'best'}"
     if len(first) > 1:
         leading += " and do not differ"
-    reference = known[first[0]].mean
-    others = [
-        f"{name} has {measure.show(known[name].mean)}{unit}"
-        f"{_beside(measure, known[name].mean, reference)}"
-        for name in behind
-    ]
+    others = []
+    for name in behind:
+        change = change_of(known[name].mean, known[first[0]].mean)
+        words = f"{name} has {show(name)}"
+        # A share of a share would mislead.
+        if measure.unit != "%" and change is not None:
+            words += f" ({percent(abs(change))} {'more' if change > 0 else 'less'})"
+        others.append(words)
     return f"{measure.noun[0].upper()}{measure.noun[1:]}: {leading}; {', '.join(others)}."
-
-
-def _beside(measure: Measure, value: float, reference: float) -> str:
-    """The relative difference; empty for shares, where a share of a share would mislead."""
-    change = change_of(value, reference)
-    if measure.unit == "%" or change is None:
-        return ""
-    return f" ({percent(abs(change))} {'more' if change > 0 else 'less'})"
 
 
 def warnings(subjects: Sequence[Subject]) -> list[str]:
@@ -199,23 +188,21 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
     first = subjects[0]
     sentences = [doubt for subject in subjects for doubt in subject.doubts()]
     for subject in subjects[1:]:
-        a, b = first.records[0], subject.records[0]
-        names = first.letter, subject.letter
-        if a.endpoint.kind != b.endpoint.kind:
+        one, other = first.records[0], subject.records[0]
+        a, b = first.letter, subject.letter
+        if one.endpoint.kind != other.endpoint.kind:
             sentences.append(
-                f"{names[0]} ran on {a.endpoint.described}, {names[1]} on {b.endpoint.described}."
+                f"{a} ran on {one.endpoint.described}, {b} on {other.endpoint.described}."
             )
-        sizes = a.entity.stored_bytes, b.entity.stored_bytes
+        sizes = one.entity.stored_bytes, other.entity.stored_bytes
         if _apart(*sizes, _OTHER_SIZE):
             sentences.append(
-                f"Entities have {sizes[0]:,} B in {names[0]} and {sizes[1]:,} B in {names[1]}; "
-                "rates count entities, not bytes."
+                f"Entities have {sizes[0]:,} B in {a} and {sizes[1]:,} B in {b}; rates count "
+                "entities, not bytes."
             )
-        if _apart(a.measured_s, b.measured_s, _OTHER_DURATION):
-            sentences.append(
-                f"{names[0]} was measured for {a.measured_s:,} s, {names[1]} for "
-                f"{b.measured_s:,} s."
-            )
+        seconds = one.measured_s, other.measured_s
+        if _apart(*seconds, _OTHER_DURATION):
+            sentences.append(f"{a} was measured for {seconds[0]:,} s, {b} for {seconds[1]:,} s.")
     off_size = [one.letter for one in subjects if indicative(one.records[0].entity.stored_bytes)]
     if off_size:
         sentences.append(

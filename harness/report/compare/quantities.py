@@ -1,6 +1,6 @@
-"""What runs are compared by, and when two values differ.
+"""What runs are compared by, when two values differ, and when a difference is a regression.
 
-A difference is one only where it exceeds the spread of repeats.
+A difference counts only where it exceeds the spread of repeats.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from harness.measure.figures import milliseconds, number, percent
 from harness.measure.record.record import RunRecord
@@ -18,12 +19,12 @@ from harness.report.sentences import hottest, hottest_share
 SAME_WITHIN = 0.05
 """Without repeats, a difference below this share of the larger value counts as none."""
 NEVER_WITHIN = 0.01
-"""With repeats too: a smaller share matters to nobody, however steady the runs were."""
+"""With repeats, a smaller share counts as none, however steady the runs were."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Measure:
-    """What is compared.
+    """A quantity that is compared.
 
     Attributes:
         name: As ``--fail-if`` writes it.
@@ -32,7 +33,7 @@ class Measure:
         more_is_better: None where neither is.
         unit: Of its value: ``""``, ``"ms"``, or ``"%"`` for a share.
         read: Its value in one run; None where it was not measured.
-        least: A difference up to this is none, whatever share it is.
+        least: A difference up to this counts as none, whatever share it is.
     """
 
     name: str
@@ -47,20 +48,17 @@ class Measure:
         """A value as outputs write it, without a latency's unit."""
         return {"%": percent, "ms": milliseconds}.get(self.unit, number)(value)
 
+    def show_in_full(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{self.show(value)}{' ms' if self.unit == 'ms' else ''}"
+
 
 def _latency(latency: str, figure: str) -> Measure:
-    def read(record: RunRecord) -> float | None:
-        part = getattr(record, f"{latency}_ms")
-        return None if part is None else float(getattr(part, figure))
+    def read(record: RunRecord) -> Any:
+        return getattr(getattr(record, f"{latency}_ms"), figure, None)
 
-    return Measure(
-        name=f"{figure}({latency})",
-        label=f"{figure} {latency}, ms",
-        noun=f"{figure} of {latency} latency",
-        more_is_better=False,
-        unit="ms",
-        read=read,
-    )
+    label, noun = f"{figure} {latency}, ms", f"{figure} of {latency} latency"
+    return Measure(f"{figure}({latency})", label, noun, False, "ms", read)
 
 
 def _throttled(scope: str) -> Measure:
@@ -69,68 +67,58 @@ def _throttled(scope: str) -> Measure:
         throttled = record.throttled[scope] if scope else sum(record.throttled.values())
         return throttled / attempts if attempts else None
 
-    return Measure(
-        name=f"throttled_ratio({scope})" if scope else "throttled_ratio",
-        label=f"  for the {scope}" if scope else "throttled attempts",
-        noun=f"share of attempts throttled{f' for the {scope}' if scope else ''}",
-        more_is_better=False,
-        unit="%",
-        read=read,
-        least=THROTTLED_FROM,
-    )
-
-
-def _target_ratio(record: RunRecord) -> float | None:
-    part = hottest(record)
-    return None if part is None else part.ratio
+    name = f"throttled_ratio({scope})" if scope else "throttled_ratio"
+    label = f"  for the {scope}" if scope else "throttled attempts"
+    noun = f"share of attempts throttled{f' for the {scope}' if scope else ''}"
+    return Measure(name, label, noun, False, "%", read, THROTTLED_FROM)
 
 
 def _billable(record: RunRecord) -> float | None:
-    # Each attempt is billed once. Loading and cleaning are left out: they say nothing of the load.
+    # Each attempt is billed once. Loading and cleaning are not part of the load, and left out.
     counts = record.counts
     return counts.attempts / counts.entities * 1000 if counts.entities else None
 
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        name="entities_per_s",
-        label="entities/s",
-        noun="entities/s",
-        more_is_better=True,
-        unit="",
-        read=lambda record: record.account.entities_per_s.mean,
+        "entities_per_s",
+        "entities/s",
+        "entities/s",
+        True,
+        "",
+        lambda record: record.account.entities_per_s.mean,
     ),
     Measure(
-        name="entities_per_s(best_1s)",
-        label="  best 1 s",
-        noun="entities/s of the best second",
-        more_is_better=True,
-        unit="",
-        read=lambda record: record.account.entities_per_s.best_1s,
+        "entities_per_s(best_1s)",
+        "  best 1 s",
+        "entities/s of the best second",
+        True,
+        "",
+        lambda record: record.account.entities_per_s.best_1s,
     ),
     Measure(
-        name="target_ratio(partition)",
-        label="hottest, of target",
-        noun="the hottest partition's share of its target",
-        more_is_better=None,
-        unit="%",
-        read=_target_ratio,
+        "target_ratio(partition)",
+        "hottest, of target",
+        "the hottest partition's share of its target",
+        None,
+        "%",
+        lambda record: getattr(hottest(record), "ratio", None),
     ),
     Measure(
-        name="target_ratio(account)",
-        label="account, of target",
-        noun="the account's share of its target",
-        more_is_better=None,
-        unit="%",
-        read=lambda record: record.account.ratio,
+        "target_ratio(account)",
+        "account, of target",
+        "the account's share of its target",
+        None,
+        "%",
+        lambda record: record.account.ratio,
     ),
     Measure(
-        name="hottest_share",
-        label="hottest, of the load",
-        noun="the hottest partition's share of the load",
-        more_is_better=False,
-        unit="%",
-        read=hottest_share,
+        "hottest_share",
+        "hottest, of the load",
+        "the hottest partition's share of the load",
+        False,
+        "%",
+        hottest_share,
     ),
     *map(_throttled, ("", "partition", "account")),
     *(
@@ -139,19 +127,19 @@ MEASURES: tuple[Measure, ...] = (
         for figure in ("p50", "p99")
     ),
     Measure(
-        name="billable_per_1000",
-        label="billable /1,000 entities",
-        noun="billable transactions per 1,000 entities",
-        more_is_better=False,
-        unit="",
-        read=_billable,
+        "billable_per_1000",
+        "billable /1,000 entities",
+        "billable transactions per 1,000 entities",
+        False,
+        "",
+        _billable,
     ),
 )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """What repeats reached of one measure: mean, least and most."""
+    """The mean, the least and the most of repeats in one measure."""
 
     mean: float
     least: float
@@ -165,7 +153,7 @@ class Values:
 
 
 def values_of(measure: Measure, records: Sequence[RunRecord]) -> Values | None:
-    """What repeats reached; None where one of them did not measure it."""
+    """The values of repeats; None where one of them was not measured."""
     read = [measure.read(record) for record in records]
     known = [value for value in read if value is not None]
     if len(known) < len(read):
@@ -183,7 +171,7 @@ def differ(measure: Measure, one: Values, other: Values) -> bool:
 
 
 def change_of(value: float, reference: float) -> float | None:
-    """How far a value is from another, as a share of it; None where that is 0."""
+    """The relative difference of a value from a reference; None where the reference is 0."""
     return None if reference == 0 else value / reference - 1
 
 
@@ -196,14 +184,11 @@ _UNITS = {"": {"": 1.0}, "ms": {"ms": 1.0, "s": 1000.0}, "%": {"%": 0.01}}
 _EXAMPLES = "'entities_per_s < 95%', 'p99(service) > first + 20ms', 'throttled_ratio > first + 1%'"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Judged:
-    """A regression and whether it holds; None where it cannot be told.
+    """A regression as it was written, whether it holds, and the figures.
 
-    Attributes:
-        text: As it was written.
-        holds: Whether the last is worse than the bound.
-        sentence: The figures, and why.
+    ``holds`` is None where the regression cannot be judged.
     """
 
     text: str
@@ -213,46 +198,52 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """A bound that the last of the compared must not pass.
+    """A bound that the last of the compared runs must not pass.
 
     Attributes:
         text: As it was written.
         measure: What is compared.
-        below: True where being below the bound is the regression.
-        factor: The bound is the first's value times this...
-        offset: ...plus this, in the measure's own unit.
+        below: True where a value below the bound is the regression.
+        factor: The bound is the value of the first run times this...
+        offset: ...plus this, in the unit of the measure.
     """
 
     text: str
     measure: Measure
     below: bool
-    factor: float
-    offset: float
+    factor: float = 1.0
+    offset: float = 0.0
 
     def judge(self, first: Values | None, last: Values | None) -> Judged:
         """Whether the regression holds; never inside the spread of repeats."""
         if first is None or last is None:
             missing = "the first" if first is None else "the last"
-            return self._judged(None, f"{missing} has no {self.measure.noun}")
+            return Judged(self.text, None, f"{missing} has no {self.measure.noun}")
         bound = first.mean * self.factor + self.offset
         passed = last.mean < bound if self.below else last.mean > bound
-        unit = " ms" if self.measure.unit == "ms" else ""
-        shown = [f"{self.measure.show(value)}{unit}" for value in (last.mean, first.mean, bound)]
-        figures = f"{shown[0]} against {shown[1]}; the bound is {shown[2]}"
+        figures = "{} against {}; the bound is {}".format(
+            *map(self.measure.show_in_full, (last.mean, first.mean, bound))
+        )
         repeated = max(first.count, last.count) > 1
         if passed and repeated and not differ(self.measure, first, last):
-            return self._judged(False, f"{figures}; the difference is within the spread of repeats")
-        return self._judged(passed, figures)
-
-    def _judged(self, holds: bool | None, sentence: str) -> Judged:
-        return Judged(text=self.text, holds=holds, sentence=sentence)
+            passed = False
+            figures += "; the difference is within the spread of repeats"
+        return Judged(self.text, passed, figures)
 
 
 def parse_regression(text: str) -> Regression:
-    """The regression that ``text`` says.
+    """The regression that ``text`` describes, with a bound relative to the first run.
+
+        entities_per_s < 95%             the last has less than 95 % of the first
+        p99(service) > 120%              the last has more than 120 % of the first
+        p99(service) > first + 20ms      the last is more than 20 ms above the first
+        throttled_ratio > first + 1%     a share: one percentage point above the first
+
+    The bound is on the worse side of the first run. A share takes no percentage of the first: 1 %
+    of a share is too easily mistaken for the share 1 %.
 
     Raises:
-        ValueError: it says none; the message says what can be said.
+        ValueError: The text is no regression; the message describes what is.
     """
     match = _PATTERN.fullmatch(text)
     if match is None:
@@ -269,28 +260,17 @@ def parse_regression(text: str) -> Regression:
             f"{echoed(text)} would fail the better run: for {name}, {worse} is worse, "
             f"so write {'<' if measure.more_is_better else '>'}"
         )
+    regression = Regression(text=text.strip(), measure=measure, below=below)
     if match["percent"] is not None:
         if measure.unit == "%":
             raise ValueError(
                 f"{echoed(text)} takes a percentage of a share; write '{name} {match['side']} "
                 f"first {'-' if below else '+'} {match['percent']}%' for percentage points"
             )
-        return Regression(
-            text=text.strip(),
-            measure=measure,
-            below=below,
-            factor=float(match["percent"]) / 100,
-            offset=0.0,
-        )
+        return dataclasses.replace(regression, factor=float(match["percent"]) / 100)
     units = _UNITS[measure.unit]
     if match["unit"] not in units:
         takes = " or ".join(unit or "no unit" for unit in units)
         raise ValueError(f"{echoed(text)} has unit {echoed(match['unit'])}; {name} takes {takes}")
-    sign = -1.0 if match["sign"] == "-" else 1.0
-    return Regression(
-        text=text.strip(),
-        measure=measure,
-        below=below,
-        factor=1.0,
-        offset=sign * float(match["number"]) * units[match["unit"]],
-    )
+    offset = float(match["sign"] + match["number"]) * units[match["unit"]]
+    return dataclasses.replace(regression, offset=offset)

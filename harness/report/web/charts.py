@@ -1,11 +1,15 @@
-"""All charts of a record, and the line charts: rates, throttling, backlog, generator."""
+"""The charts of a record for plotly.js: lines over time, and heat maps of keys and latencies.
+
+Colours of lines are visible on light and dark pages. The page sets the colours of texts, grids and
+heat maps by the reader's colour scheme: a heat map names its scale in ``meta``.
+"""
 
 from __future__ import annotations
 
 import html
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.measure.counts.generator import BUSY_PERCENT
@@ -16,256 +20,73 @@ from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.report.names import partition_name
 from harness.report.sentences import scheduled_words, shown_gaps
-from harness.report.web.tables import short
+from harness.report.web.parts import short
 
 Figure = dict[str, Any]
 """``data`` and ``layout`` of plotly.js."""
 
-BLUE, RED, AMBER, VIOLET, TEAL, GREY = (
+_BLUE, _RED, _AMBER, _VIOLET, _TEAL, _GREY = (
     "#3b82c4", "#dc4a4a", "#d9901a", "#8e63ce", "#2a9d8f", "#8a929c",
 )  # fmt: skip
-
-_TIME = "time (UTC)"
-_AT = "%{x|%H:%M:%S}"
-_MARGIN = {"l": 64, "r": 24, "t": 56, "b": 44}
-
-
-def plain(text: str) -> str:
-    """``text`` escaped for plotly.js, which would interpret ``<b>`` and other tags."""
-    return html.escape(text, quote=False)
-
-
-def moment(utc_s: float) -> int:
-    """UTC seconds in the unit of a time axis."""
-    return round(utc_s * 1000)
-
-
-def hover(value: str, extra: str = "") -> str:
-    """The text beside the pointer: the time, and a value with its unit."""
-    return f"{_AT}<br>{value}<extra>{extra}</extra>"
-
-
-def line(
-    xs: Sequence[int],
-    ys: Sequence[float | None],
-    name: str,
-    colour: str,
-    unit: str,
-    **more: Any,
-) -> dict[str, Any]:
-    """A line over time.
-
-    Args:
-        xs: As `moment` gives them.
-        ys: Its values; None where there is none.
-        name: Of the line, for the legend.
-        colour: Of the line.
-        unit: Of its values, for the pointer.
-        more: Further settings of plotly.js.
-    """
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(xs),
-        "y": list(ys),
-        "name": name,
-        "line": {"color": colour, "width": 1.6},
-        "hovertemplate": hover(f"%{{y:,.2~f}} {unit}", name),
-        **more,
-    }
-
-
-def figure(
-    record: RunRecord,
-    title: str,
-    data: list[dict[str, Any]],
-    unit: str,
-    *,
-    yaxis: dict[str, Any] | None = None,
-    note: str = "",
-    levels: Sequence[tuple[float, str]] = (),
-    shaded: bool = True,
-    height: int = 300,
-) -> Figure:
-    """A chart over the time of a run.
-
-    Args:
-        record: The run.
-        title: Of the chart.
-        data: What is drawn.
-        unit: Title of the upright axis.
-        yaxis: More about it.
-        note: Below the title.
-        levels: Values with a line across the chart, and what each is.
-        shaded: Whether the measured window and gaps are seen.
-        height: In pixels.
-    """
-    legend = sum(trace.get("showlegend", True) for trace in data if trace["type"] == "scatter") > 1
-    return {
-        "data": data,
-        "layout": {
-            "title": {"text": title, "x": 0, "xref": "paper", "xanchor": "left", "yanchor": "top",
-                      "y": 0.97, "font": {"size": 14},
-                      "subtitle": {"text": note, "font": {"size": 11.5}}},
-            "height": height,
-            "margin": dict(_MARGIN),
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "hovermode": "closest",
-            "showlegend": legend,
-            "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0,
-                       "yanchor": "bottom"},
-            "uirevision": record.run_id,
-            "xaxis": {"type": "date", "title": {"text": _TIME}, "range": _span(record),
-                      "hoverformat": "%H:%M:%S"},
-            "yaxis": {"title": {"text": unit, "standoff": 10}, "automargin": True,
-                      "rangemode": "tozero", **(yaxis or {})},
-            "shapes": [*(_shades(record) if shaded else []), *itertools.starmap(_level, levels)],
-        },
-    }  # fmt: skip
-
-
-def middles(record: RunRecord) -> list[int]:
-    """Where on the time axis each point of the series is: in the middle of its seconds."""
-    return [moment(point.t + point.width_s / 2) for point in record.series]
-
-
-def _span(record: RunRecord) -> list[int] | None:
-    """The whole time under load."""
-    if not record.series:
-        return None
-    last = record.series[-1]
-    return [moment(record.series[0].t), moment(last.t + last.width_s)]
-
-
-def _level(value: float, text: str) -> dict[str, Any]:
-    return {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
-        "line": {"color": RED, "width": 1.4, "dash": "dash"},
-        "label": {"text": text, "textposition": "start", "yanchor": "bottom",
-                  "font": {"size": 11, "color": RED}},
-    }  # fmt: skip
-
-
-def _shade(start: int, end: int, colour: str, text: str, place: str) -> dict[str, Any]:
-    return {
-        "type": "rect", "xref": "x", "yref": "paper", "x0": moment(start), "x1": moment(end),
-        "y0": 0, "y1": 1, "line": {"width": 0}, "fillcolor": colour, "layer": "below",
-        "label": {"text": text, "textposition": place, "font": {"size": 10, "color": GREY}},
-    }  # fmt: skip
-
-
-def _shades(record: RunRecord) -> list[dict[str, Any]]:
-    shades = []
-    if record.measured_s:
-        end = record.window_start + record.measured_s
-        shades.append(
-            _shade(record.window_start, end, "rgba(128,140,160,0.10)", "measured", "bottom left")
-        )
-    if record.series:
-        began = record.series[0].t
-        shades += [
-            _shade(began + gap.start_s, began + gap.start_s + gap.length_s,
-                   "rgba(217,144,26,0.25)", "outage", "top left")
-            for gap in shown_gaps(record)
-        ]  # fmt: skip
-    return shades
-
-
-_COLOURS = (RED, AMBER, VIOLET, BLUE, TEAL)
+_STATUS_COLOURS = (_RED, _AMBER, _VIOLET, _BLUE, _TEAL)
+_PERCENTILES = ((50, _VIOLET), (90, _AMBER), (99, _RED))
 _NEAR = 0.4
 """A target is drawn from this share on: a higher line would flatten the data."""
+_NAME_WIDTH = 18
+_ROW_PX = 14
+_LEAST_PX, _MOST_PX = 240, 640
+_ROOM_PX = 130
+"""Title, axis and margins."""
+_ROWS_PER_DECADE = 10
 
 
 def charts(record: RunRecord) -> dict[str, Figure]:
     """The charts of ``record`` by the id of their element; empty charts are left out."""
     made: dict[str, Figure | None] = {}
     if record.series:
-        made["chart-rate"] = rate(record)
-        made["chart-throttling"] = throttling(record)
-        made["chart-backlog"] = backlog(record)
-        made["chart-generator"] = generator(record)
-    if record.heat is not None and record.heat.ranges:
-        made["chart-heat"] = key_heat(record, record.heat)
-        made["chart-refused"] = throttled_heat(record, record.heat)
+        made["chart-rate"] = _rate(record)
+        made["chart-throttling"] = _throttling(record)
+        made["chart-backlog"] = _backlog(record)
+        made["chart-generator"] = _generator(record)
+    if (heat := record.heat) is not None and heat.ranges:
+        entities = [counts_of(row.entities) for row in heat.ranges]
+        throttled = [counts_of(row.throttled) for row in heat.ranges]
+        made["chart-heat"] = _key_heat(record, heat, entities, "Entities/s", "entities/s", "heat")
+        if any(map(any, throttled)):
+            made["chart-refused"] = _key_heat(
+                record, heat, throttled, "Throttled attempts/s", "throttled/s", "refused"
+            )
     for kind in ("service", "response"):
         course = getattr(record, f"{kind}_over_time")
         if course is not None and course.columns:
-            made[f"chart-{kind}"] = latency_heat(record, course, kind)
+            made[f"chart-{kind}"] = _latency_heat(record, course, kind)
     return {name: chart for name, chart in made.items() if chart is not None}
 
 
-def rate(record: RunRecord) -> Figure:
+def _rate(record: RunRecord) -> Figure:
     """Entities/s beside the offered rate and the targets."""
-    xs, series = middles(record), record.series
+    xs, series = _middles(record), record.series
     served = [point.entities for point in series]
     offered = [point.offered for point in series]
-    traces = [line(xs, served, "served", BLUE, "entities/s")]
+    traces = [_line(xs, served, "served", _BLUE, "entities/s")]
     if any(value is not None for value in offered):
-        step = {"color": GREY, "width": 1.4, "dash": "dot"}
-        traces.append(line(xs, offered, "offered", GREY, "entities/s", line=step))
+        step = {"color": _GREY, "width": 1.4, "dash": "dot"}
+        traces.append(_line(xs, offered, "offered", _GREY, "entities/s", line=step))
     highest = max([*served, *(value for value in offered if value is not None)], default=0.0)
-    reached = [one for one in _targets(record) if highest >= one[0] * _NEAR]
-    above = [f"{number(value)} ({name})" for value, name in _targets(record)[len(reached) :]]
+    targets = _targets(record)
+    reached = [one for one in targets if highest >= one[0] * _NEAR]
+    above = [f"{number(value)} ({name})" for value, name in targets[len(reached) :]]
     note = ""
     if above:
         verb = "target {} is" if len(above) == 1 else "targets {} are"
         note = f"{verb.format(listed(above))} above the range of this chart"
-    return figure(
+    return _figure(
         record,
         "Entities/s over time",
         traces,
         "entities/s",
         note=note,
         levels=[(value, f"target {number(value)} ({name})") for value, name in reached],
-    )
-
-
-def throttling(record: RunRecord) -> Figure | None:
-    """Throttled attempts/s by status, stacked; None without throttling."""
-    if not any(point.throttled for point in record.series):
-        return None
-    xs = middles(record)
-    traces = []
-    for answer, colour in zip(THROTTLING_ANSWERS, itertools.cycle(_COLOURS), strict=False):
-        values = [point.throttled_by_status[answer.status] for point in record.series]
-        if any(values):
-            stacked: dict[str, Any] = {"stackgroup": "throttled", "line": {"width": 0.6}}
-            traces.append(line(xs, values, answer.label, colour, "attempts/s", **stacked))
-            traces[-1]["line"]["color"] = colour
-            traces[-1]["showlegend"] = True
-    shown = figure(record, "Throttled attempts/s over time", traces, "throttled attempts/s")
-    shown["layout"]["showlegend"] = True
-    return shown
-
-
-def backlog(record: RunRecord) -> Figure | None:
-    """Operations that wait or were dropped; None in a closed loop."""
-    held = any(point.waiting or point.dropped for point in record.series)
-    if not held and scheduled_words(record.profile) is None:
-        return None
-    xs = middles(record)
-    dropped = [point.dropped for point in record.series]
-    traces = [
-        line(xs, [point.waiting for point in record.series], "waiting", TEAL, "operations waiting"),
-    ]
-    if any(dropped):
-        traces.append(line(xs, dropped, "dropped/s", RED, "dropped/s"))
-    return figure(record, "Backlog: operations due and not sent", traces, "operations")
-
-
-def generator(record: RunRecord) -> Figure | None:
-    """CPU of the busiest worker; None where it was not measured."""
-    values = [point.cpu_percent for point in record.series]
-    if all(value is None for value in values):
-        return None
-    return figure(
-        record,
-        "Generator: CPU of the busiest worker",
-        [line(middles(record), values, "CPU", TEAL, "% of a core")],
-        "% of one core",
-        yaxis={"range": [0, 105]},
-        levels=[(BUSY_PERCENT, f"busy: {BUSY_PERCENT:.0f}%")],
     )
 
 
@@ -280,32 +101,83 @@ def _targets(record: RunRecord) -> list[tuple[float, str]]:
     return targets
 
 
-_NAME_WIDTH = 18
-_ROW_PX = 14
-_LEAST_PX, _MOST_PX = 240, 640
-_ROWS_PER_DECADE = 10
-_LINES = ((50, VIOLET), (90, AMBER), (99, RED))
-_ROOM_PX = 130
-"""Title, axis and margins."""
-
-
-def key_heat(record: RunRecord, part: HeatPart) -> Figure:
-    """Entities a second by key range and time."""
-    rows = [counts_of(row.entities) for row in part.ranges]
-    return _heat(record, part, rows, "Entities/s by key range and time", "entities/s", "heat")
-
-
-def throttled_heat(record: RunRecord, part: HeatPart) -> Figure | None:
-    """Throttled attempts a second by key range and time; None where there were none."""
-    rows = [counts_of(row.throttled) for row in part.ranges]
-    if not any(map(any, rows)):
+def _throttling(record: RunRecord) -> Figure | None:
+    """Throttled attempts/s by status, stacked; None without throttling."""
+    if not any(point.throttled for point in record.series):
         return None
-    title = "Throttled attempts/s by key range and time"
-    return _heat(record, part, rows, title, "throttled/s", "refused")
+    xs = _middles(record)
+    traces = []
+    for answer, colour in zip(THROTTLING_ANSWERS, itertools.cycle(_STATUS_COLOURS), strict=False):
+        values = [point.throttled_by_status[answer.status] for point in record.series]
+        if any(values):
+            stacked: dict[str, Any] = {"stackgroup": "throttled", "showlegend": True}
+            style = {"width": 0.6, "color": colour}
+            traces.append(
+                _line(xs, values, answer.label, colour, "attempts/s", line=style, **stacked)
+            )
+    shown = _figure(record, "Throttled attempts/s over time", traces, "throttled attempts/s")
+    shown["layout"]["showlegend"] = True
+    return shown
 
 
-def latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figure:
-    """Operations a second by latency and time, and percentiles over it."""
+def _backlog(record: RunRecord) -> Figure | None:
+    """Operations that wait or were dropped; None in a closed loop."""
+    held = any(point.waiting or point.dropped for point in record.series)
+    if not held and scheduled_words(record.profile) is None:
+        return None
+    xs = _middles(record)
+    waiting = [point.waiting for point in record.series]
+    dropped = [point.dropped for point in record.series]
+    traces = [_line(xs, waiting, "waiting", _TEAL, "operations waiting")]
+    if any(dropped):
+        traces.append(_line(xs, dropped, "dropped/s", _RED, "dropped/s"))
+    return _figure(record, "Backlog: operations due and not sent", traces, "operations")
+
+
+def _generator(record: RunRecord) -> Figure | None:
+    """CPU of the busiest worker; None where it was not measured."""
+    values = [point.cpu_percent for point in record.series]
+    if all(value is None for value in values):
+        return None
+    return _figure(
+        record,
+        "Generator: CPU of the busiest worker",
+        [_line(_middles(record), values, "CPU", _TEAL, "% of a core")],
+        "% of one core",
+        yaxis={"range": [0, 105]},
+        levels=[(BUSY_PERCENT, f"busy: {BUSY_PERCENT:.0f}%")],
+    )
+
+
+def _key_heat(
+    record: RunRecord, part: HeatPart, rows: list[list[int]], what: str, unit: str, scale: str
+) -> Figure:
+    """Counts a second by key range and time."""
+    widths = _covered(record, part)
+    # Cells without a count stay empty, so that small counts are visible.
+    cells = [
+        [_rounded(n / width) if n else None for n, width in zip(row, widths, strict=True)]
+        for row in rows
+    ]
+    trace = _heat_map(
+        part,
+        scale,
+        unit,
+        f"%{{y}}<br>%{{z:,.2~f}} {unit}",
+        y=_names(part.ranges),
+        z=cells,
+        zmin=0,
+        zmax=max((cell for row in cells for cell in row if cell), default=1),
+    )
+    trace["ygap"] = 1
+    title = f"{what} by key range and time"
+    height = min(max(len(rows) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
+    keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
+    return _figure(record, title, [trace], "key range", yaxis=keys, shaded=False, height=height)
+
+
+def _latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figure:
+    """Operations a second by latency and time, and percentiles over time."""
     widths = _covered(record, part)
     # A few slow operations matter as much as many fast ones: the colour is the order of magnitude.
     rates = [
@@ -316,74 +188,34 @@ def latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figur
     most = max(map(max, rates), default=1.0) or 1.0
     least = min((rate for row in rates for rate in row if rate), default=1.0)
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "heatmap",
-            "meta": "latency",
-            **_across(part),
-            "y": edges,
-            "z": [[_rounded(math.log10(rate)) if rate else None for rate in row] for row in rates],
-            "text": [[_rounded(rate) for rate in row] for row in rates],
-            "colorscale": "Blues",
-            "hoverongaps": False,
-            "hovertemplate": hover("%{y:,.3~r} ms<br>%{text} operations/s"),
-            "colorbar": {
-                **_bar("operations/s"),
-                "tickvals": list(decades),
-                "ticktext": [f"{10.0**decade:g}" for decade in decades],
-            },
-        }
-    ]
-    middles = [moment(part.start + (column + 0.5) * part.width_s) for column in range(part.columns)]
-    traces += [
-        line(
-            middles,
-            percentiles(part, q),
-            f"p{q}",
-            colour,
-            "ms",
-            hovertemplate=hover("%{y:,.3~r} ms or less", f"p{q}"),
-        )
-        for q, colour in _LINES
-    ]
+    heat = _heat_map(
+        part,
+        "latency",
+        "operations/s",
+        "%{y:,.3~r} ms<br>%{text} operations/s",
+        y=edges,
+        z=[[_rounded(math.log10(rate)) if rate else None for rate in row] for row in rates],
+        text=[[_rounded(rate) for rate in row] for row in rates],
+    )
+    heat["colorbar"] |= {
+        "tickvals": list(decades),
+        "ticktext": [f"{10.0**decade:g}" for decade in decades],
+    }
+    xs = [_moment(part.start + (column + 0.5) * part.width_s) for column in range(part.columns)]
+    lines = []
+    for q, colour in _PERCENTILES:
+        over = _hover("%{y:,.3~r} ms or less", f"p{q}")
+        lines.append(_line(xs, percentiles(part, q), f"p{q}", colour, "ms", hovertemplate=over))
     span = [math.log10(edges[0]), math.log10(edges[-1])]
-    return figure(
+    return _figure(
         record,
         f"{kind.capitalize()} latency over time",
-        traces,
+        [heat, *lines],
         "latency (ms)",
         yaxis={"type": "log", "range": span, "dtick": 1, "rangemode": "normal"},
         shaded=False,
         height=360,
     )
-
-
-def _heat(
-    record: RunRecord, part: HeatPart, rows: list[list[int]], title: str, unit: str, scale: str
-) -> Figure:
-    widths = _covered(record, part)
-    # What took nothing stays empty, so that a little is seen.
-    cells = [
-        [_rounded(n / width) if n else None for n, width in zip(row, widths, strict=True)]
-        for row in rows
-    ]
-    trace = {
-        "type": "heatmap",
-        "meta": scale,
-        **_across(part),
-        "y": _names(part.ranges),
-        "z": cells,
-        "zmin": 0,
-        "zmax": max((cell for row in cells for cell in row if cell), default=1),
-        "colorscale": "Blues",
-        "hoverongaps": False,
-        "hovertemplate": hover(f"%{{y}}<br>%{{z:,.2~f}} {unit}"),
-        "colorbar": _bar(unit),
-        "ygap": 1,
-    }
-    height = min(max(len(rows) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
-    keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
-    return figure(record, title, [trace], "key range", yaxis=keys, shaded=False, height=height)
 
 
 def percentiles(part: LatencyCoursePart, q: float) -> list[float | None]:
@@ -411,38 +243,161 @@ def _percentile(counts: tuple[int, ...], bounds_ms: tuple[float, ...], q: float)
 
 def _covered(record: RunRecord, part: HeatPart | LatencyCoursePart) -> list[int]:
     """Seconds of each column that were under load: the first and the last may be cut."""
-    first = record.series[0].t if record.series else part.start
-    end = part.start + part.columns * part.width_s
+    first, end = part.start, part.start + part.columns * part.width_s
     if record.series:
-        end = record.series[-1].t + record.series[-1].width_s
+        first, last = record.series[0].t, record.series[-1]
+        end = last.t + last.width_s
     starts = (part.start + column * part.width_s for column in range(part.columns))
     return [max(1, min(start + part.width_s, end) - max(start, first)) for start in starts]
 
 
-def _across(part: HeatPart | LatencyCoursePart) -> dict[str, Any]:
-    """Edges of the columns."""
+def _heat_map(
+    part: HeatPart | LatencyCoursePart, scale: str, unit: str, over: str, **rows: Any
+) -> dict[str, Any]:
+    """A heat map of ``rows``, with the text ``over`` beside the pointer."""
     edges = range(part.columns + 1)
-    return {"x": [moment(part.start + column * part.width_s) for column in edges]}
+    return {
+        "type": "heatmap",
+        "meta": scale,
+        "x": [_moment(part.start + column * part.width_s) for column in edges],
+        **rows,
+        "colorscale": "Blues",
+        "hoverongaps": False,
+        "hovertemplate": _hover(over),
+        "colorbar": {"title": {"text": unit, "side": "right"}, "thickness": 10, "outlinewidth": 0},
+    }
 
 
-def _names(ranges: tuple[KeyRangePart, ...]) -> list[str]:
-    """What each row is called: short, and no two alike, or they would become one."""
+def _names(ranges: Iterable[KeyRangePart]) -> list[str]:
+    """The name of each row: short, and no two alike, because they would become one row."""
     names: list[str] = []
     for place, row in enumerate(ranges, 1):
-        name = _name(row.first)
-        if row.last != row.first:
-            name += f" to {_name(row.last)}"
+        keys = (row.first,) if row.last == row.first else (row.first, row.last)
+        name = " to ".join(short(partition_name(key), _NAME_WIDTH) for key in keys)
         names.append(name if name not in names else f"{name} ({place})")
-    return [plain(name) for name in names]
-
-
-def _name(key: str) -> str:
-    return short(partition_name(key), _NAME_WIDTH)
-
-
-def _bar(unit: str) -> dict[str, Any]:
-    return {"title": {"text": unit, "side": "right"}, "thickness": 10, "outlinewidth": 0}
+    # plotly.js would interpret <b> and other tags.
+    return [html.escape(name, quote=False) for name in names]
 
 
 def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
+
+
+def _moment(utc_s: float) -> int:
+    """UTC seconds in the unit of a time axis."""
+    return round(utc_s * 1000)
+
+
+def _middles(record: RunRecord) -> list[int]:
+    """The middle of the seconds of each point of the series, on the time axis."""
+    return [_moment(point.t + point.width_s / 2) for point in record.series]
+
+
+def _hover(value: str, extra: str = "") -> str:
+    """The text beside the pointer: the time, and a value with its unit."""
+    return f"%{{x|%H:%M:%S}}<br>{value}<extra>{extra}</extra>"
+
+
+def _line(
+    xs: list[int], ys: Sequence[float | None], name: str, colour: str, unit: str, **more: Any
+) -> dict[str, Any]:
+    """A line over time; ``more`` are further settings of plotly.js."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": xs,
+        "y": ys,
+        "name": name,
+        "line": {"color": colour, "width": 1.6},
+        "hovertemplate": _hover(f"%{{y:,.2~f}} {unit}", name),
+        **more,
+    }
+
+
+def _figure(
+    record: RunRecord,
+    title: str,
+    data: list[dict[str, Any]],
+    unit: str,
+    *,
+    yaxis: dict[str, Any] | None = None,
+    note: str = "",
+    levels: Sequence[tuple[float, str]] = (),
+    shaded: bool = True,
+    height: int = 300,
+) -> Figure:
+    """A chart over the time of a run.
+
+    Args:
+        record: The run.
+        title: The title of the chart.
+        data: The traces.
+        unit: The title of the vertical axis.
+        yaxis: Further settings of the vertical axis.
+        note: A line below the title.
+        levels: Values with a line across the chart, and the name of each.
+        shaded: Whether the measured window and outages are marked.
+        height: In pixels.
+    """
+    legend = sum(trace.get("showlegend", True) for trace in data if trace["type"] == "scatter") > 1
+    span = None
+    if record.series:
+        last = record.series[-1]
+        span = [_moment(record.series[0].t), _moment(last.t + last.width_s)]
+    return {
+        "data": data,
+        "layout": {
+            "title": {"text": title, "x": 0, "xref": "paper", "xanchor": "left", "yanchor": "top",
+                      "y": 0.97, "font": {"size": 14},
+                      "subtitle": {"text": note, "font": {"size": 11.5}}},
+            "height": height,
+            "margin": {"l": 64, "r": 24, "t": 56, "b": 44},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "hovermode": "closest",
+            "showlegend": legend,
+            "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0,
+                       "yanchor": "bottom"},
+            "uirevision": record.run_id,
+            "xaxis": {"type": "date", "title": {"text": "time (UTC)"}, "range": span,
+                      "hoverformat": "%H:%M:%S"},
+            "yaxis": {"title": {"text": unit, "standoff": 10}, "automargin": True,
+                      "rangemode": "tozero", **(yaxis or {})},
+            "shapes": [*(_shades(record) if shaded else []), *itertools.starmap(_level, levels)],
+        },
+    }  # fmt: skip
+
+
+def _level(value: float, text: str) -> dict[str, Any]:
+    return {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
+        "line": {"color": _RED, "width": 1.4, "dash": "dash"},
+        "label": {"text": text, "textposition": "start", "yanchor": "bottom",
+                  "font": {"size": 11, "color": _RED}},
+    }  # fmt: skip
+
+
+def _shade(start: int, seconds: int, colour: str, text: str, place: str) -> dict[str, Any]:
+    return {
+        "type": "rect", "xref": "x", "yref": "paper",
+        "x0": _moment(start), "x1": _moment(start + seconds),
+        "y0": 0, "y1": 1, "line": {"width": 0}, "fillcolor": colour, "layer": "below",
+        "label": {"text": text, "textposition": place, "font": {"size": 10, "color": _GREY}},
+    }  # fmt: skip
+
+
+def _shades(record: RunRecord) -> list[dict[str, Any]]:
+    """The measured window and the outages."""
+    shades = []
+    if record.measured_s:
+        grey = "rgba(128,140,160,0.10)"
+        shades.append(
+            _shade(record.window_start, record.measured_s, grey, "measured", "bottom left")
+        )
+    if record.series:
+        began, amber = record.series[0].t, "rgba(217,144,26,0.25)"
+        shades += [
+            _shade(began + gap.start_s, gap.length_s, amber, "outage", "top left")
+            for gap in shown_gaps(record)
+        ]
+    return shades

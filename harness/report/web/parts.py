@@ -1,34 +1,46 @@
-"""The parts of a page about a run as HTML."""
+"""The parts of a page about a run as HTML: key figures, tables, facts, and lists."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
+import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
-from harness.measure.record.record import LatencyPart, RatesPart, RunRecord
+from harness.measure.record.record import LatencyPart, PartitionPart, RatesPart, RunRecord
 from harness.model.outcome import FAILURES
-from harness.model.target import EndpointKind
 from harness.report.columns import (
+    MEAN_RATE,
     NOT_MEASURED,
+    OPERATION_COLUMNS,
+    PARTITION_COLUMNS,
     POINTER_COLUMNS,
     RESPONSE_COLUMNS,
     SCAN_COLUMNS,
     STEP_COLUMNS,
+    THROTTLED,
+    THROTTLED_RATIO,
+    Column,
+    Output,
+    all_operations,
     best_over,
+    columns_of,
     referred,
     response_counts,
     scanning,
     throttled_by_status,
 )
-from harness.report.names import partition_name, printable
+from harness.report.names import partition_name, printable, shortened
 from harness.report.sentences import (
     NO_TARGET,
+    OTHERS,
     RELY_NOT,
     WHOLE_SEARCH,
+    account_rows,
     advised,
     alarms,
     attempts_words,
@@ -36,8 +48,11 @@ from harness.report.sentences import (
     cost,
     found,
     hottest,
+    is_emulated,
+    latency_note,
     limited_by,
     measured,
+    partition_notes,
     predicted_shares,
     result_words,
     setup,
@@ -45,21 +60,103 @@ from harness.report.sentences import (
     throttling,
 )
 from harness.report.web.rendering import render
-from harness.report.web.tables import (
-    Cell,
-    account,
-    cells,
-    figure_cell,
-    most_throttled,
-    named,
-    operations,
-    partitions,
-    table_html,
-)
 
+_MOST_LIVE = 50
+"""Rows of a table that is sent every other second. Keys may be long; a report has all of them."""
+_NAME_WIDTH = 48
+_MOST_THROTTLED = 10
+_MUCH = 4
 _OWN_TEXTS = ("name", "question")
 _TONES = {"within_target": "good", "throttled": "bad"}
 _HOLDS = {True: ("✓ holds", "good"), False: ("✗ fails", "bad"), None: ("? not known", "warn")}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """The content of a cell.
+
+    Attributes:
+        text: The text; the template escapes it.
+        tone: ``good``, ``bad``, ``warn``, ``faint``, ``name`` or empty.
+        title: Shown where the pointer rests; empty for nothing.
+        mark: Behind the text.
+        share: Drawn as a bar; None for no bar.
+    """
+
+    text: str
+    tone: str = ""
+    _: dataclasses.KW_ONLY
+    title: str = ""
+    mark: str = ""
+    share: float | None = None
+
+
+def short(text: str, width: int) -> str:
+    """The beginning and the end of ``text``, about ``width`` letters."""
+    if len(text) > _MUCH * width:
+        # Measuring letters takes long, and all but the ends are left out anyway.
+        text = text[: _MUCH * width // 2] + text[-_MUCH * width // 2 :]
+    return shortened(text, width)
+
+
+def _named(text: str, width: int = _NAME_WIDTH) -> Cell:
+    """A name from outside, shortened; its title is the whole name."""
+    whole = printable(text)
+    shown = short(whole, width)
+    return Cell(shown, "name", title="" if shown == whole else whole)
+
+
+def _figure(column: Column[Any], row: Any) -> Cell:
+    """The figure of a column: a share has a bar, a bad figure a colour."""
+    value, text = column.get(row), printable(column.text(row))
+    if not column.share:
+        return Cell(text, _tone(column, text))
+    if value is None:
+        return Cell(text, "faint")
+    return Cell(text, "warn" if value > 1 else "", share=value)
+
+
+def _tone(column: Column[Any], text: str) -> str:
+    if not column.bad:
+        return ""
+    return "faint" if text == "0" else "bad"
+
+
+def _rows_html(
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]], left: int, **more: Any
+) -> str:
+    """A table; the first ``left`` columns are aligned left. Empty without rows."""
+    if not rows:
+        return ""
+    return render("table.html", headers=headers, rows=rows, left=left, **more)
+
+
+def _table(
+    names: Sequence[str],
+    columns: Sequence[Column[Any]],
+    rows: Iterable[tuple[Sequence[Cell], Any]],
+    notes: Sequence[str] = (),
+    *,
+    last: Sequence[Sequence[Cell]] = (),
+) -> str:
+    """A table of columns with their groups above the headings; empty without rows.
+
+    Args:
+        names: Headings of the columns before ``columns``.
+        columns: The figures.
+        rows: The first cells of each row, and what the figures are read from.
+        notes: Sentences below the table.
+        last: Further rows at the end.
+    """
+    groups = itertools.groupby(column.group for column in columns)
+    wide = [("", len(names)), *((name, len(list(of))) for name, of in groups)]
+    return _rows_html(
+        [*names, *(column.name for column in columns)],
+        [*([*first, *(_figure(column, row) for column in columns)] for first, row in rows), *last],
+        len(names),
+        notes=notes,
+        **({"groups": wide} if any(column.group for column in columns) else {}),
+    )
 
 
 def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
@@ -69,29 +166,39 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         record: The run so far.
         live: Whether the run is in progress.
     """
-    makers: dict[str, Callable[[], str]] = {
-        "head": lambda: _head(record),
-        "verdict": lambda: _verdict(record, live=live),
-        "conditions": lambda: _conditions(record),
-        "figures": lambda: render("figures.html", figures=key_figures(record)),
-        "why": lambda: _sentences(record.verdict.evidence),
-        "advice": lambda: _advice(record),
-        "search": lambda: _search(record, live=live),
-        "partitions": lambda: partitions(record, live=live),
-        "throttled": lambda: most_throttled(record),
-        "predicted": lambda: _predicted(record),
-        "account": lambda: account(record),
-        "operations": lambda: operations(record),
-        "scans": lambda: _scans(record),
-        "attempts": lambda: _attempts(record),
-        "course": lambda: _facts(throttling(record)),
-        "pointers": lambda: _pointers(record),
-        "audit": lambda: _audit(record),
-        "generator": lambda: _facts(cost(record)),
-        "profile": lambda: render("text.html", text=_profile(record)),
-        "machine": lambda: _facts(_machine(record)),
+    made = {
+        "head": _head(record),
+        "verdict": _verdict(record, live=live),
+        "conditions": _conditions(record),
+        "figures": render("figures.html", figures=_key_figures(record)),
+        "why": _list((sentence, "") for sentence in record.verdict.evidence),
+        "advice": _list(map(advised, record.verdict.advice)),
+        "search": _search(record, live=live),
+        "partitions": _partitions(record, live=live),
+        "throttled": _most_throttled(record),
+        "predicted": _predicted(record),
+        "account": _account(record),
+        "operations": _operations(record),
+        "scans": _table(
+            ["query"], SCAN_COLUMNS, [([_named(part.kind)], part) for part in scanning(record)]
+        ),
+        "attempts": _table(
+            ["response"],
+            RESPONSE_COLUMNS,
+            [([_named(row.name)], row) for row in response_counts(record)],
+            [printable(sentence) for sentence in attempts_words(record)],
+        ),
+        "course": _facts(throttling(record)),
+        "pointers": _table(
+            ["index table", "refers to"],
+            POINTER_COLUMNS,
+            [([_named(part.table), _named(referred(part))], part) for part in record.pointers],
+        ),
+        "audit": "" if record.audit is None else _facts(audited(record.audit)),
+        "generator": _facts(cost(record)),
+        "profile": render("text.html", text=profile_text(record.profile)),
+        "machine": _facts(_machine(record)),
     }
-    made = {name: make() for name, make in makers.items()}
     return {name: text for name, text in made.items() if text}
 
 
@@ -106,13 +213,13 @@ def _head(record: RunRecord) -> str:
 
 
 def _verdict(record: RunRecord, *, live: bool) -> str:
-    result = record.verdict.result
+    wrong = alarms(record)
     return render(
         "verdict.html",
-        alarm=RELY_NOT if alarms(record) else "",
-        alarms=[printable(sentence.strip()) for sentence in alarms(record)],
+        alarm=RELY_NOT if wrong else "",
+        alarms=[printable(sentence.strip()) for sentence in wrong],
         result=printable(result_words(record)),
-        tone=_TONES.get(result, "warn"),
+        tone=_TONES.get(record.verdict.result, "warn"),
         live=live,
         sentence=printable(record.verdict.sentence),
         limit=limited_by(record),
@@ -121,31 +228,16 @@ def _verdict(record: RunRecord, *, live: bool) -> str:
     )
 
 
-def is_emulated(record: RunRecord) -> bool:
-    """Whether an emulator answered, as far as this version knows the endpoint."""
-    return record.endpoint.kind in [str(kind) for kind in EndpointKind if kind.emulated]
-
-
 def _conditions(record: RunRecord) -> str:
-    rows = []
-    for part in record.conditions:
-        text, tone = _HOLDS[part.passed]
-        rows.append([Cell(text=text, tone=tone), named(part.text, 90), *cells([measured(part)])])
-    headers = ["", "condition", "value"]
-    return render("table.html", headers=headers, rows=rows, left=3) if rows else ""
-
-
-def _sentences(sentences: Sequence[str]) -> str:
-    items = [(printable(sentence), "") for sentence in sentences]
-    return render("list.html", items=items) if items else ""
-
-
-def _advice(record: RunRecord) -> str:
-    items = [tuple(map(printable, advised(part))) for part in record.verdict.advice]
-    return render("list.html", items=items) if items else ""
+    rows = [
+        [Cell(*_HOLDS[part.passed]), _named(part.text, 90), Cell(printable(measured(part)))]
+        for part in record.conditions
+    ]
+    return _rows_html(["", "condition", "value"], rows, 3)
 
 
 def _search(record: RunRecord, *, live: bool) -> str:
+    """The steps of a search, and at its end the result."""
     part = record.search
     if part is None:
         return ""
@@ -153,74 +245,87 @@ def _search(record: RunRecord, *, live: bool) -> str:
     rows = []
     for place, step in enumerate(part.steps, 1):
         result = printable(step_result(step.failed, confirming=step.confirming))
-        wanted, achieved, *others = (figure_cell(column, step) for column in STEP_COLUMNS)
-        rows.append(
-            [
-                Cell(text=str(place), tone="faint"),
-                Cell(text=result, tone="good" if step.failed is None else "bad"),
-                wanted,
-                dataclasses.replace(achieved, share=step.achieved_per_s / highest),
-                *others,
-            ]
-        )
-    # The result is known only at the end of the search.
+        wanted, achieved, *others = (_figure(column, step) for column in STEP_COLUMNS)
+        achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
+        tone = "good" if step.failed is None else "bad"
+        rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
     notes = [WHOLE_SEARCH] if live else [printable(found(part)), WHOLE_SEARCH]
-    return table_html(["step", "result"], STEP_COLUMNS, rows, notes)
+    return _table(["step", "result"], STEP_COLUMNS, (), notes, last=rows)
+
+
+def _partitions(record: RunRecord, *, live: bool) -> str:
+    """Every partition that is counted separately, the most accessed first, then all others."""
+    columns = columns_of(record, PARTITION_COLUMNS, Output.HTML)
+    shown = record.partitions[:_MOST_LIVE] if live else record.partitions
+    last = []
+    if more := record.partitions[len(shown) :]:
+        totals = [(column, column.total(more)) for column in columns]
+        name = Cell(f"and {len(more):,} more", "faint")
+        last.append([name, *(Cell(text, _tone(column, text)) for column, text in totals)])
+    if (folded := record.partitions_folded) is not None:
+        name = Cell(OTHERS, "faint", title="partitions that are not counted separately")
+        last.append([name, *(_figure(column, folded) for column in columns)])
+    rows = [([_partition(part)], part) for part in shown]
+    return _table(["partition"], columns, rows, partition_notes(record), last=last)
+
+
+def _partition(part: PartitionPart) -> Cell:
+    """The name of a partition; ``~`` marks one that was not counted separately all the time."""
+    name = _named(partition_name(part.key))
+    if part.exact:
+        return name
+    hints = [name.title] if name.title else []
+    if part.since is not None:
+        moment = dt.datetime.fromtimestamp(part.since, tz=dt.UTC)
+        hints.append(f"counted separately since {moment:%H:%M:%S} UTC")
+    if (bounds := part.estimate) is not None:
+        most = counted(bounds.at_most, "entity", "entities")
+        hints.append(f"{bounds.at_least:,} to {most} in the whole run")
+    return dataclasses.replace(name, mark="~", title="; ".join(hints))
+
+
+def _most_throttled(record: RunRecord) -> str:
+    """The partitions with the most throttled attempts; empty for a single partition."""
+    if len(record.partitions) < 2:
+        return ""
+    throttled = [
+        (-sum(throttled_by_status(part.attempts_by_status).values()), part)
+        for part in record.partitions
+    ]
+    worst = sorted((one for one in throttled if one[0]), key=lambda one: one[0])[:_MOST_THROTTLED]
+    columns = (*THROTTLED, THROTTLED_RATIO, MEAN_RATE)
+    return _table(["partition"], columns, [([_partition(part)], part) for _, part in worst])
 
 
 def _predicted(record: RunRecord) -> str:
     rows = [
         [
-            named(share.what, 80),
+            _named(share.what, 80),
             *(
-                Cell(text="not known", tone="faint")
-                if value is None
-                else Cell(text=percent(value), share=value)
+                Cell("not known", "faint") if value is None else Cell(percent(value), share=value)
                 for value in (share.predicted, share.measured)
             ),
         ]
         for share in predicted_shares(record)
     ]
-    headers = ["share of the load", "predicted", "measured"]
-    return render("table.html", headers=headers, rows=rows, left=1) if rows else ""
+    return _rows_html(["share of the load", "predicted", "measured"], rows, 1)
 
 
-def _scans(record: RunRecord) -> str:
+def _account(record: RunRecord) -> str:
     rows = [
-        [named(part.kind), *(figure_cell(column, part) for column in SCAN_COLUMNS)]
-        for part in scanning(record)
+        [Cell(row.name.strip(), "faint"), Cell(row.rate), Cell(row.beside)]
+        for row in account_rows(record)
     ]
-    return table_html(["query"], SCAN_COLUMNS, rows)
+    return _rows_html(["", "per second", "of the target"], rows, 1)
 
 
-def _attempts(record: RunRecord) -> str:
-    rows = [
-        [named(row.name), *(figure_cell(column, row) for column in RESPONSE_COLUMNS)]
-        for row in response_counts(record)
-    ]
-    notes = [printable(sentence) for sentence in attempts_words(record)]
-    return table_html(["response"], RESPONSE_COLUMNS, rows, notes)
-
-
-def _pointers(record: RunRecord) -> str:
-    rows = [
-        [
-            named(part.table),
-            named(referred(part)),
-            *(figure_cell(column, part) for column in POINTER_COLUMNS),
-        ]
-        for part in record.pointers
-    ]
-    return table_html(["index table", "refers to"], POINTER_COLUMNS, rows)
-
-
-def _audit(record: RunRecord) -> str:
-    part = record.audit
-    return "" if part is None else _facts(audited(part))
-
-
-def _profile(record: RunRecord) -> str:
-    return "\n".join(map(printable, profile_text(record.profile).splitlines()))
+def _operations(record: RunRecord) -> str:
+    """Each operation: count, rate, latencies, and outcomes other than success."""
+    columns = columns_of(record, OPERATION_COLUMNS, Output.HTML)
+    rows = [([_named(part.kind)], part) for part in record.operations]
+    if len(rows) > 1:
+        rows.append(([Cell("all")], all_operations(record)))
+    return _table(["operation"], columns, rows, [latency_note(record)])
 
 
 def _machine(record: RunRecord) -> list[tuple[str, str]]:
@@ -232,12 +337,110 @@ def _machine(record: RunRecord) -> list[tuple[str, str]]:
     return rows
 
 
+def _list(items: Iterable[tuple[str, str]]) -> str:
+    """Sentences, each with its source or nothing; empty without sentences."""
+    shown = _shown(items)
+    return render("list.html", items=shown) if shown else ""
+
+
 def _facts(rows: Sequence[tuple[str, str]]) -> str:
     return render("facts.html", facts=_shown(rows)) if rows else ""
 
 
-def _shown(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _shown(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(printable(name), printable(text)) for name, text in rows]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A figure at the top of a page.
+
+    Attributes:
+        name: The heading.
+        value: The text of the figure, without the unit.
+        unit: The unit.
+        notes: Lines below the figure.
+        share: A share that is drawn as a bar; None for no bar.
+        tone: As in `Cell`.
+        title: The whole name where ``name`` is shortened.
+    """
+
+    name: str
+    value: str
+    unit: str
+    notes: Sequence[str]
+    _: dataclasses.KW_ONLY
+    share: float | None = None
+    tone: str = ""
+    title: str = ""
+
+
+def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
+    """Account, hottest partition, throttling, failures, latencies, and the share of the offer."""
+    account = record.account
+    best = best_over(record)
+    yield _rate("account", account.entities_per_s, account.ratio, account.target, best)
+    if (hot := hottest(record)) is not None:
+        name = _named(partition_name(hot.key), 24)
+        figure = _rate(
+            f"hottest partition {name.text}", hot.entities_per_s, hot.ratio, hot.target, best
+        )
+        yield dataclasses.replace(figure, title=name.title)
+    by_status = throttled_by_status(record.attempts_by_status)
+    yield KeyFigure(
+        "throttled",
+        percent(record.throttled_ratio),
+        "of attempts",
+        [", ".join(f"{status}: {count:,}" for status, count in by_status.items())],
+        tone="bad" if record.throttled_ratio else "",
+    )
+    ended = sum(record.outcomes.values())
+    failed = sum(count for name, count in record.outcomes.items() if name in FAILURES)
+    yield KeyFigure(
+        "failed",
+        f"{failed:,}",
+        agreed(failed, "operation", "operations"),
+        [f"{percent(failed / ended if ended else 0.0)} of {ended:,}"],
+        tone="bad" if failed else "",
+    )
+    yield _latency("p99 service", record.service_ms, "not measured")
+    yield _latency("p99 response", record.response_ms, "not measured in a closed loop")
+    if (offered := _offered(record)) is not None:
+        achieved = account.entities_per_s.mean
+        held = achieved / offered if offered else 1.0
+        notes = [f"{number(achieved)} of {number(offered)} entities/s"]
+        yield KeyFigure("achieved of offered", percent(held), "", notes, share=held)
+
+
+def _rate(
+    name: str, rates: RatesPart, ratio: float | None, target: float | None, best: str
+) -> KeyFigure:
+    beside = NO_TARGET
+    if ratio is not None and target is not None:
+        beside = f"{percent(ratio)} of {number(target)}"
+    bests = f"best 1 s {number(rates.best_1s)}, {best} {number(rates.best_10s)}"
+    tone = "warn" if ratio is not None and ratio > 1 else ""
+    mean = number(rates.mean)
+    return KeyFigure(name, mean, "entities/s", [beside, bests], share=ratio, tone=tone)
+
+
+def _latency(name: str, part: LatencyPart | None, absent: str) -> KeyFigure:
+    if part is None:
+        return KeyFigure(name, NOT_MEASURED, "", [absent], tone="faint")
+    notes = [f"p50 {milliseconds(part.p50)} ms, max {milliseconds(part.max)} ms"]
+    return KeyFigure(name, milliseconds(part.p99), "ms", notes)
+
+
+def _offered(record: RunRecord) -> float | None:
+    """Entities/s offered in the measured window; None in a closed loop."""
+    start, end = record.window_start, record.window_start + record.measured_s
+    known = [
+        (point.offered, point.width_s)
+        for point in record.series
+        if point.offered is not None and start <= point.t < end
+    ]
+    seconds = sum(width for _, width in known)
+    return sum(rate * width for rate, width in known) / seconds if seconds else None
 
 
 def profile_text(profile: Mapping[str, Any]) -> str:
@@ -246,11 +449,12 @@ def profile_text(profile: Mapping[str, Any]) -> str:
     Args:
         profile: As records hold it.
     """
-    return "\n".join(_lines({k: v for k, v in profile.items() if k not in _OWN_TEXTS}, ""))
+    settings = {name: value for name, value in profile.items() if name not in _OWN_TEXTS}
+    return "\n".join(map(printable, _lines(settings, "")))
 
 
 def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
-    own, tables = [], []
+    tables = []
     for name, value in table.items():
         whole = f"{path}.{name}" if path else name
         if isinstance(value, Mapping):
@@ -258,8 +462,7 @@ def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
         elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             tables += [(f"[[{whole}]]", whole, one) for one in value]
         elif value is not None:
-            own.append(f"{name} = {_value(value)}")
-    yield from own
+            yield f"{name} = {_value(value)}"
     for heading, whole, inner in tables:
         lines = list(_lines(inner, whole))
         if lines and lines[0]:
@@ -276,116 +479,3 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value, ensure_ascii=False)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class KeyFigure:
-    """A key figure.
-
-    Attributes:
-        name: Its heading.
-        value: Its text, without the unit.
-        unit: Its unit.
-        share: A share that is drawn as a bar; None for no bar.
-        notes: Lines below the figure.
-        tone: As in `Cell`.
-    """
-
-    name: str
-    value: Cell
-    unit: str = ""
-    share: float | None = None
-    notes: tuple[str, ...] = ()
-    tone: str = ""
-
-
-def key_figures(record: RunRecord) -> list[KeyFigure]:
-    """Account, hottest partition, throttling, failures, latencies, and the share of the offer."""
-    account = record.account
-    longer = best_over(record)
-    shown = [
-        _against(
-            "account", Cell(text=""), account.entities_per_s, account.ratio, account.target, longer
-        )
-    ]
-    if (hot := hottest(record)) is not None:
-        name = named(partition_name(hot.key), 24)
-        rates = hot.entities_per_s
-        shown.append(_against("hottest partition", name, rates, hot.ratio, hot.target, longer))
-    by_status = throttled_by_status(record.attempts_by_status)
-    shown.append(
-        KeyFigure(
-            name="throttled",
-            value=Cell(text=percent(record.throttled_ratio)),
-            unit="of attempts",
-            notes=(", ".join(f"{status}: {count:,}" for status, count in by_status.items()),),
-            tone="bad" if record.throttled_ratio else "",
-        )
-    )
-    ended = sum(record.outcomes.values())
-    failed = sum(count for name, count in record.outcomes.items() if name in FAILURES)
-    shown.append(
-        KeyFigure(
-            name="failed",
-            value=Cell(text=f"{failed:,}"),
-            unit=agreed(failed, "operation", "operations"),
-            notes=(f"{percent(failed / ended if ended else 0.0)} of {ended:,}",),
-            tone="bad" if failed else "",
-        )
-    )
-    shown += [_latency("service", record.service_ms), _latency("response", record.response_ms)]
-    if (offered := _offered(record)) is not None:
-        achieved = account.entities_per_s.mean
-        held = achieved / offered if offered else 1.0
-        shown.append(
-            KeyFigure(
-                name="achieved of offered",
-                value=Cell(text=percent(held)),
-                notes=(f"{number(achieved)} of {number(offered)} entities/s",),
-                share=held,
-            )
-        )
-    return shown
-
-
-def _against(
-    name: str, of: Cell, rates: RatesPart, ratio: float | None, target: float | None, longer: str
-) -> KeyFigure:
-    mean, best_1s, best_10s = map(number, (rates.mean, rates.best_1s, rates.best_10s))
-    beside = NO_TARGET
-    if ratio is not None and target is not None:
-        beside = f"{percent(ratio)} of {number(target)}"
-    value = dataclasses.replace(of, text=mean)
-    label = f"{name} {of.text}".strip()
-    return KeyFigure(
-        name=label,
-        value=value,
-        unit="entities/s",
-        share=ratio,
-        notes=(beside, f"best 1 s {best_1s}, {longer} {best_10s}"),
-        tone="warn" if ratio is not None and ratio > 1 else "",
-    )
-
-
-def _latency(name: str, part: LatencyPart | None) -> KeyFigure:
-    if part is None:
-        why = "not measured in a closed loop" if name == "response" else "not measured"
-        return KeyFigure(
-            name=f"p99 {name}", value=Cell(text=NOT_MEASURED), notes=(why,), tone="faint"
-        )
-    notes = (f"p50 {milliseconds(part.p50)} ms, max {milliseconds(part.max)} ms",)
-    return KeyFigure(
-        name=f"p99 {name}", value=Cell(text=milliseconds(part.p99)), unit="ms", notes=notes
-    )
-
-
-def _offered(record: RunRecord) -> float | None:
-    """Entities/s offered in the measured window; None in a closed loop."""
-    start, end = record.window_start, record.window_start + record.measured_s
-    known = [
-        (point.offered, point.width_s)
-        for point in record.series
-        if point.offered is not None and start <= point.t < end
-    ]
-    seconds = sum(width for _, width in known)
-    return sum(rate * width for rate, width in known) / seconds if seconds else None

@@ -31,7 +31,7 @@ def render(template: str, **content: Any) -> str:
 
 @functools.cache
 def page_css() -> str:
-    """The style of all pages."""
+    """The style sheet of all pages."""
     return (_HERE / "assets" / "page.css").read_text(encoding="utf-8")
 
 
@@ -43,8 +43,8 @@ def page_js() -> str:
 
 @functools.cache
 def plotly_js() -> str:
-    """The library that charts are drawn with, from the installed package."""
-    # Importing the package would take long, and nothing of it is needed but this file.
+    """The library that draws the charts, from the installed package."""
+    # Only this file is needed, and importing the package would take long.
     spec = importlib.util.find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("plotly is not installed", name="plotly")

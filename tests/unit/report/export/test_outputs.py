@@ -138,9 +138,7 @@ def test_markdown_caps_the_partitions_and_names_the_rest() -> None:
     assert "key10" not in source
     assert row_of(source, "and 3 more")[1] == "5,077"
     assert row_of(source, "all others")[1] == "1,692"
-    assert (
-        "all others: the sum of the partitions beyond the 13 that are counted" in source
-    )
+    assert "all others: the sum of the partitions beyond the 13 that are counted" in source
 
 
 def test_markdown_shows_both_latencies() -> None:

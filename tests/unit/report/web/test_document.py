@@ -212,7 +212,7 @@ def test_a_report_is_read_without_scripts() -> None:
         'scheme = "single"',
         "CPython 3.11",
         "locust 2.47.0",
-        "Aliases replace the PartitionKeys",
+        "PartitionKeys are replaced by aliases",
         record.verdict.advice[0].document,
     ):
         assert expected in text, expected
