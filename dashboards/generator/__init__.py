@@ -1,4 +1,1 @@
-"""Makes the Grafana dashboard of this folder: ``python -m dashboards.generator``.
-
-The JSON is committed, so that nobody needs this to use it; a test makes it again and compares.
-"""
+"""Generates the committed Grafana dashboard: ``python -m dashboards.generator``."""

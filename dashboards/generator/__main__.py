@@ -11,7 +11,7 @@ COMMITTED = Path(__file__).parents[1] / "partition-stress.json"
 
 
 def main(arguments: list[str]) -> None:
-    """Write the JSON to the file that is named, else to the one that is committed."""
+    """Write the JSON to the file in ``arguments``, or to the committed file."""
     path = Path(arguments[0]) if arguments else COMMITTED
     path.write_text(generated(), encoding="utf-8")
     print(path)

@@ -27,7 +27,7 @@ from dashboards.generator.content import rows
 from dashboards.generator.panels import DATASOURCE
 
 _SCHEMA_VERSION = 41
-"""Of Grafana 12. An older Grafana takes it as it is, a newer one brings it up to date."""
+"""The version of Grafana 12. Older versions read it too, newer ones migrate it."""
 _COLUMNS = 24
 
 
@@ -105,15 +105,9 @@ def _annotations() -> Iterator[AnnotationQuery]:
 def _annotation(
     name: str, colour: str, expr: str, title: str, text: str, *, moment: bool = False
 ) -> AnnotationQuery:
-    """An event.
+    """An annotation while ``expr`` gives a series; ``title`` and ``text`` may name labels.
 
-    Args:
-        name: Of its switch.
-        colour: Of its mark.
-        expr: Gives a series while it lasts.
-        title: Its title, from labels.
-        text: What it says, from labels.
-        moment: True where the value is when it was, in milliseconds.
+    With ``moment`` the annotation is at one time: the value of ``expr``, in milliseconds.
     """
     step = "1s"
     return (
@@ -121,7 +115,7 @@ def _annotation(
         .name(name)
         .datasource(DATASOURCE)
         .icon_color(colour)
-        # Said twice: Grafana took it from here before version 11.5, and from the target since.
+        # Grafana before 11.5 reads the expression from here, later versions from the target.
         .expr(expr)
         .step(step)
         .target(Dataquery().expr(expr).interval(step).ref_id("Anno").range())

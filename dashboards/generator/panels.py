@@ -1,10 +1,9 @@
-"""How a panel is made: five kinds, each alike in all that does not say something."""
+"""Five kinds of panels, with one style each."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from typing import Protocol, Self
+from collections.abc import Mapping
+from typing import Any, Required, TypedDict, Unpack
 
 from grafana_foundation_sdk.builders import bargauge, common, heatmap, stat, timeseries
 from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
@@ -32,68 +31,37 @@ from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 DATASOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-PLUGIN_VERSION = "12.0.0"
-"""Grafana changes the options of panels that were made by an older one; these are new enough."""
-_PALETTE = FieldColorModeId.PALETTE_CLASSIC
+_PLUGIN_VERSION = "12.0.0"
+"""Grafana migrates the options of panels of older versions; these options need no migration."""
+_NO_DATA = "No data for this run and these partitions in this time range"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Query:
-    """One query of a panel, and how its series are called."""
+class About(TypedDict, total=False):
+    """Settings of every panel.
 
-    expr: str
-    legend: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What every panel has to say.
-
-    Attributes:
-        absent: What stands there while there is no series.
-        width: Of 24.
+    ``queries`` are expressions by the legend of their series. ``width`` is of 24, ``height`` is 8
+    by default. ``no_value`` is shown while there is no series. The ``unit`` of a heat map is that
+    of its colours.
     """
 
-    title: str
-    description: str
-    unit: str
-    absent: str
-    width: int
-    height: int = 8
+    title: Required[str]
+    description: Required[str]
+    queries: Required[Mapping[str, str]]
+    unit: Required[str]
+    width: Required[int]
+    height: int
+    no_value: str
 
 
-class _Builder(Protocol):
-    """What the builders of all kinds of panels have in common."""
-
-    def title(self, title: str) -> Self: ...
-    def description(self, description: str) -> Self: ...
-    def unit(self, unit: str) -> Self: ...
-    def no_value(self, no_value: str) -> Self: ...
-    def datasource(self, datasource: DataSourceRef) -> Self: ...
-    def span(self, w: int) -> Self: ...
-    def height(self, h: int) -> Self: ...
-    def with_target(self, target: Dataquery) -> Self: ...
-    def build(self) -> Panel: ...
-
-
-def lines(
-    about: About, *queries: Query, at: float | None = None, up_to: float | None = None
-) -> Panel:
-    """Lines over time.
-
-    Args:
-        about: What the panel says.
-        queries: What is asked.
-        at: Where the line of a threshold is.
-        up_to: The axis reaches at least so far.
-    """
+def lines(*, at: float | None = None, up_to: float | None = None, **about: Unpack[About]) -> Panel:
+    """Lines over time, with a threshold ``at`` a value, on an axis ``up_to`` a value or more."""
     panel = (
         timeseries.Panel()
         .min(0)
         .fill_opacity(0)
         .line_width(1)
         .show_points(VisibilityMode.NEVER)
-        .color_scheme(FieldColor().mode(_PALETTE))
+        .color_scheme(FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC))
         .legend(
             common.VizLegendOptions()
             .show_legend(True)
@@ -113,63 +81,50 @@ def lines(
         panel.thresholds(_steps(at)).thresholds_style(
             common.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.LINE)
         )
-    return _finished(panel, about, queries)
+    return _finished(panel, about)
 
 
-def number(about: About, query: Query, *, at: float | None = None) -> Panel:
-    """One large number with its course; red from ``at`` on."""
+def number(*, at: float | None = None, **about: Unpack[About]) -> Panel:
+    """A large number above its course over time; red from ``at`` on."""
     panel = (
         stat.Panel()
         .graph_mode(BigValueGraphMode.AREA)
         .color_mode(BigValueColorMode.VALUE)
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
+        .reduce_options(_last())
         .thresholds(_steps(at))
         .color_scheme(FieldColor().mode(FieldColorModeId.THRESHOLDS))
     )
-    return _finished(panel, about, [query])
+    return _finished(panel, about)
 
 
-def words(about: About, query: Query, *, instant: bool) -> Panel:
-    """What the labels of a series say; its value says nothing.
-
-    Args:
-        about: What the panel says.
-        query: What is asked.
-        instant: True for what holds at the end of the time range, else the last that was seen.
-    """
+def words(*, instant: bool, **about: Unpack[About]) -> Panel:
+    """The labels of a series: at the ``instant`` that ends the time range, or the last ones."""
     panel = (
         stat.Panel()
         .graph_mode(BigValueGraphMode.NONE)
         .color_mode(BigValueColorMode.NONE)
         .text_mode(BigValueTextMode.NAME)
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
+        .reduce_options(_last())
     )
-    return _finished(panel, about, [query], instant=instant)
+    return _finished(panel, about, instant=instant)
 
 
-def bars(about: About, query: Query, *, at: float) -> Panel:
-    """A bar for each series as it is now; red from ``at`` on."""
+def bars(*, at: float, **about: Unpack[About]) -> Panel:
+    """A bar for the last value of each series; red from ``at`` on."""
     panel = (
         bargauge.Panel()
         .min(0)
         .max(at)
         .orientation(VizOrientation.HORIZONTAL)
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
+        .reduce_options(_last())
         .thresholds(_steps(at))
         .color_scheme(FieldColor().mode(FieldColorModeId.THRESHOLDS))
     )
-    return _finished(panel, about, [query], instant=True)
+    return _finished(panel, about, instant=True)
 
 
-def heat(about: About, query: Query, *, axis_unit: str, buckets: bool) -> Panel:
-    """Time x rows, coloured by value.
-
-    Args:
-        about: What the panel says; its unit is that of the colours.
-        query: What is asked.
-        axis_unit: Of the rows.
-        buckets: True where the rows are buckets of a histogram, else each series is a row.
-    """
+def heat(*, axis_unit: str, buckets: bool, **about: Unpack[About]) -> Panel:
+    """A heat map over time, whose rows are the ``buckets`` of a histogram, or the series."""
     panel = (
         heatmap.Panel()
         .color(
@@ -181,15 +136,15 @@ def heat(about: About, query: Query, *, axis_unit: str, buckets: bool) -> Panel:
             .steps(64)
         )
         .y_axis(heatmap.YAxisConfig().unit(axis_unit))
-        .cell_values(heatmap.CellValues().unit(about.unit))
+        .cell_values(heatmap.CellValues().unit(about["unit"]))
         .tooltip(heatmap.HeatmapTooltip().mode(TooltipDisplayMode.SINGLE).show_color_scale(True))
     )
-    return _finished(
-        panel,
-        about,
-        [query],
-        of=PromQueryFormat.HEATMAP if buckets else PromQueryFormat.TIME_SERIES,
-    )
+    form = PromQueryFormat.HEATMAP if buckets else PromQueryFormat.TIME_SERIES
+    return _finished(panel, about, form=form)
+
+
+def _last() -> common.ReduceDataOptions:
+    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)
 
 
 def _steps(at: float | None) -> ThresholdsConfig:
@@ -202,19 +157,19 @@ def _steps(at: float | None) -> ThresholdsConfig:
 
 
 def _finished(
-    panel: _Builder,
+    panel: Any,
     about: About,
-    queries: Sequence[Query],
     *,
     instant: bool = False,
-    of: PromQueryFormat = PromQueryFormat.TIME_SERIES,
+    form: PromQueryFormat = PromQueryFormat.TIME_SERIES,
 ) -> Panel:
-    panel.title(about.title).description(about.description).unit(about.unit)
-    panel.no_value(about.absent).datasource(DATASOURCE).span(about.width).height(about.height)
-    for query, letter in zip(queries, "ABCDEF", strict=False):
-        target = Dataquery().expr(query.expr).legend_format(query.legend).ref_id(letter)
-        target.datasource(DATASOURCE).format(of)
+    panel.title(about["title"]).description(about["description"]).unit(about["unit"])
+    panel.no_value(about.get("no_value", _NO_DATA)).datasource(DATASOURCE)
+    panel.span(about["width"]).height(about.get("height", 8))
+    for (legend, expr), letter in zip(about["queries"].items(), "ABCDEF", strict=False):
+        target = Dataquery().expr(expr).legend_format(legend).ref_id(letter)
+        target.datasource(DATASOURCE).format(form)
         panel.with_target(target.instant() if instant else target.range())
-    built = panel.build()
-    built.plugin_version = PLUGIN_VERSION
+    built: Panel = panel.build()
+    built.plugin_version = _PLUGIN_VERSION
     return built

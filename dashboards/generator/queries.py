@@ -1,6 +1,6 @@
-"""The questions that panels ask Prometheus. Every one is about one run.
+"""The queries of the panels. Every query is about one run.
 
-Throttled attempts are those with a scope: 503, 429, and 500 where it is OperationTimedOut.
+Throttled attempts have a scope; other attempts have none.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 RUN = 'run="$run"'
 CHOSEN = f'{RUN},partition=~"$partition"'
 ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)"'
-"""Neither the folded rest nor queries over several partitions."""
+"""Leaves out the folded rest and the queries over several partitions."""
 THROTTLED = 'scope!=""'
 
 
 def rate(counter: str, labels: str) -> str:
-    """What a counter grows by a second."""
+    """The growth of a counter per second."""
     return f"rate({counter}{{{labels}}}[$__rate_interval])"
 
 
 def total(of: str, *by: str) -> str:
-    """A sum, told apart by some labels."""
+    """A sum, by some labels or in total."""
     return f"sum by ({', '.join(by)}) ({of})" if by else f"sum({of})"
 
 
@@ -53,7 +53,7 @@ RANGE_ENTITIES = total(f"aztables_key_range_entities_per_second{{{RUN}}}", "rang
 RANGE_THROTTLED = total(f"aztables_key_range_throttled_attempts_per_second{{{RUN}}}", "range")
 
 STARTED_MS = f"aztables_run_started_timestamp_seconds{{{RUN}}} * 1000"
-"""Grafana takes a moment in milliseconds."""
+"""In milliseconds, as Grafana expects."""
 MEASURED = (
     f"aztables_measured_window_start_timestamp_seconds{{{RUN}}} <= time() "
     f"and aztables_measured_window_end_timestamp_seconds{{{RUN}}} > time()"
@@ -65,22 +65,22 @@ ENDED_MS = (
 
 
 def throttled(status: int) -> str:
-    """Throttled attempts a second with one status."""
+    """Throttled attempts per second with one status."""
     labels = f'{CHOSEN},status="{status}",{THROTTLED}'
     return total(rate("aztables_attempts_total", labels), "partition", "scope")
 
 
 def buckets(latency: str) -> str:
-    """Operations a second by their latency, ``service`` or ``response``."""
+    """Operations per second by their latency, ``service`` or ``response``."""
     labels = f'{RUN},latency="{latency}"'
     return total(rate("aztables_operation_duration_seconds_bucket", labels), "le")
 
 
 def percentiles(latency: str) -> str:
-    """Exact seconds that some shares of the window's operations did not exceed."""
+    """Exact percentiles of the window, in seconds."""
     return f'aztables_latency_seconds{{{RUN},latency="{latency}"}}'
 
 
 def quantile(share: float, latency: str) -> str:
-    """Seconds that a share of the operations did not exceed."""
+    """An interpolated percentile in seconds; ``share`` is 0 to 1."""
     return f"histogram_quantile({share:g}, {buckets(latency)})"

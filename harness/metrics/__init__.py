@@ -1,1 +1,1 @@
-"""What Prometheus sees of a run. The only room that knows ``prometheus_client``."""
+"""The state of a run as Prometheus metrics. The only package that imports ``prometheus_client``."""

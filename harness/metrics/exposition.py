@@ -1,8 +1,7 @@
 """The series of the current or last run, read at scrape time from a snapshot.
 
-Nothing is counted here. Every series carries ``run``; a scrape after a second run has begun shows
-the second run alone. Two keys, or two names of operations, that are shown alike are added up, so
-that no series comes twice, whatever they are.
+Nothing is counted here. A scrape after a second run has begun shows the second run alone. Keys that
+are shown alike, and names of operations that are, are added up.
 """
 
 from __future__ import annotations
@@ -21,10 +20,52 @@ from prometheus_client.registry import Collector
 from harness.measure.counts.heatmap import HeatView
 from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.record import LatencyPart, PartitionPart
-from harness.metrics.families import counter, gauge, one_gauge, partition_label, showable
+from harness.measure.record.record import LatencyPart
+from harness.metrics.families import Families, partition_label, showable
 from harness.model.operation import FOLDED, Kind
 from harness.model.target import Targets
+
+OVER_S = 5
+"""Seconds, or one wider column, over which the rate of a key range is the mean."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunCourse:
+    """The progress of a run. Times are UTC seconds.
+
+    Attributes:
+        started_s: When the run was prepared.
+        ended_s: When the load ended; None while it goes on.
+        window: Begin and end of the measured window, the end as planned until the run has ended.
+            None while no window is open.
+        verdict: Labels of ``aztables_verdict_info``; None before the run is judged.
+    """
+
+    phases: tuple[str, ...]
+    phase: str
+    started_s: float
+    ended_s: float | None = None
+    window: tuple[float, float] | None = None
+    verdict: Mapping[str, str] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LoadState:
+    """The state of the load now.
+
+    Attributes:
+        offered_per_s: Entities per second that the load requests; None without a requested rate.
+        waiting: Operations that are due and not sent; None in a closed loop.
+        billable_transactions: Requests of the whole run, loading included.
+        billable_limit: The limit of those requests; None without a limit.
+    """
+
+    offered_per_s: float | None = None
+    waiting: int | None = None
+    in_flight: int = 0
+    dropped: int = 0
+    billable_transactions: int = 0
+    billable_limit: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +73,10 @@ class Exposed:
     """What a scrape shows of a run.
 
     Attributes:
-        run_id: In the label ``run`` of every series.
-        snapshot: The run's counts; partition latencies are not needed.
-        counted_until_s: UTC second before which everything was counted that is done.
-        course: How far the run has come.
-        load: What its load is like now.
-        targets: What the rates are held against; None where no target holds.
-        users: Simulated users that are running.
-        workers: Processes that make load.
+        snapshot: The counts, without partition latencies.
+        counted_until_s: UTC second before which the counts are complete.
+        targets: The published targets; None where no target holds.
+        workers: Processes that generate load.
         cpu_percent: Each worker's CPU in its last second, in percent of one core.
         info: Labels of ``aztables_run_info``: profile, endpoint, table, session, version.
     """
@@ -57,7 +94,7 @@ class Exposed:
 
 
 Read = Callable[[], Exposed | None]
-"""Gives what is to be shown now; None before the first run."""
+"""Gives the run to show now; None before the first run."""
 
 
 class RunState(Collector):
@@ -69,220 +106,162 @@ class RunState(Collector):
     def collect(self) -> Iterator[Metric]:
         """The series of this moment; none before the first run."""
         exposed = self._read()
-        if exposed is not None:
-            yield from _families(exposed)
+        if exposed is None:
+            return
+        run, families = exposed.run_id, Families(exposed.run_id)
+        yield _info(run, "aztables_run", "The current or last run.", exposed.info)
+        yield from _course(run, families, exposed.course)
+        yield from _load(families, exposed.load)
+        yield from _counts(families, exposed.snapshot)
+        yield _durations(run, exposed.snapshot)
+        yield _percentiles(run, exposed.snapshot)
+        yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
+        targets = {} if exposed.targets is None else dataclasses.asdict(exposed.targets)
+        yield families.gauge(
+            "aztables_target_entities_per_second",
+            "Published target of one partition and of the account, for entities of 1 KiB.",
+            (((scope,), target) for scope, target in targets.items()),
+            ("scope",),
+        )
+        yield families.value("aztables_users", "Simulated users.", exposed.users)
+        yield families.value("aztables_workers", "Processes that generate load.", exposed.workers)
+        yield families.gauge(
+            "aztables_generator_cpu_percent",
+            "CPU of a process that generates load in its last second, in percent of one core.",
+            (((showable(name),), cpu) for name, cpu in exposed.cpu_percent.items()),
+            ("worker",),
+        )
 
 
-def _families(exposed: Exposed) -> Iterator[Metric]:
-    run = exposed.run_id
-    snapshot = exposed.snapshot
-    yield InfoMetricFamily(
-        "aztables_run",
-        "What the current or last run stresses, and how.",
-        value={"run": run, **{name: showable(value) for name, value in exposed.info.items()}},
-    )
-    yield from course_families(run, exposed.course)
-    yield from load_families(run, exposed.load)
-    yield counter(
-        "aztables_entities",
-        "Entities that were inserted, updated, deleted or scanned, by the partition they are in; "
-        "(other) holds the partitions that are not told apart.",
-        ("run", "partition", "op"),
-        (
-            ((run, label, showable(op)), count)
-            for label, view in _partitions(snapshot)
-            for op, count in view.entities_by_kind.items()
-        ),
-    )
-    yield counter(
-        "aztables_attempts",
-        "HTTP requests, retries and pages included; the status is 0 where no whole answer came.",
-        ("run", "partition", "status", "error_code", "scope"),
-        (
-            ((run, label, str(status), showable(code), str(scope)), count)
-            for label, view in _partitions(snapshot)
-            for (status, code, scope), count in view.attempts.items()
-        ),
-    )
-    yield counter(
-        "aztables_operations",
-        "Operations by how they ended, retries included.",
-        ("run", "op", "outcome"),
-        (
-            ((run, showable(view.kind), outcome), count)
-            for view in snapshot.operations
-            for outcome, count in view.outcomes.items()
-        ),
-    )
-    queries = [view for view in snapshot.operations if view.type == Kind.QUERY]
-    yield counter(
-        "aztables_entities_returned",
-        "Entities that queries brought back.",
-        ("run", "op"),
-        (((run, showable(view.kind)), view.entities_returned) for view in queries),
-    )
-    yield counter(
-        "aztables_entities_scanned",
-        "Entities that queries walked; where estimated is true, the least it can have been.",
-        ("run", "op", "estimated"),
-        (
-            ((run, showable(view.kind), estimated), count)
-            for view in queries
-            for estimated, count in (
-                ("false", view.entities - view.entities_estimated),
-                ("true", view.entities_estimated),
-            )
-        ),
-    )
-    yield durations(run, snapshot)
-    yield percentiles(run, snapshot)
-    yield from key_range_families(run, snapshot.heat, exposed.counted_until_s)
-    targets = exposed.targets
-    yield gauge(
-        "aztables_target_entities_per_second",
-        "Published target for entities of 1 KiB, of one partition and of the account.",
-        ("run", "scope"),
-        ()
-        if targets is None
-        else (((run, "partition"), targets.partition), ((run, "account"), targets.account)),
-    )
-    yield one_gauge("aztables_users", "Simulated users.", run, exposed.users)
-    yield one_gauge("aztables_workers", "Processes that make load.", run, exposed.workers)
-    yield gauge(
-        "aztables_generator_cpu_percent",
-        "CPU of a load-making process in its last second, in percent of one core.",
-        ("run", "worker"),
-        (((run, showable(name)), cpu) for name, cpu in exposed.cpu_percent.items()),
-    )
+def _info(run: str, name: str, text: str, labels: Mapping[str, str]) -> Metric:
+    shown = {label: showable(value) for label, value in labels.items()}
+    return InfoMetricFamily(name, text, value={"run": run, **shown})
 
 
-def _partitions(snapshot: Snapshot) -> Iterator[tuple[str, PartitionPart]]:
-    for view in snapshot.partitions:
-        yield partition_label(view.key), view
-    if snapshot.folded is not None:
-        yield FOLDED, snapshot.folded
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RunCourse:
-    """How far a run has come. Times are UTC seconds.
-
-    Attributes:
-        phases: Names of all phases in their order.
-        phase: The one that it is in.
-        started_s: When it was prepared.
-        ended_s: When its load ended; None while it goes on.
-        window: From when to when is measured; the end is planned until the run has ended. None
-            while no window is open.
-        verdict: Labels of ``aztables_verdict_info``; None before the run is judged.
-    """
-
-    phases: tuple[str, ...]
-    phase: str
-    started_s: float
-    ended_s: float | None = None
-    window: tuple[float, float] | None = None
-    verdict: Mapping[str, str] | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LoadState:
-    """What the load is like now.
-
-    Attributes:
-        offered_per_s: Entities a second that the load asks for; None where it takes what comes.
-        waiting: Operations that are due and not sent; None in a closed load, where nothing is due.
-        in_flight: Operations that are sent and not answered.
-        dropped: Operations that were given up unsent.
-        billable_transactions: Requests of the whole run, loading included.
-        billable_limit: How many it may make; None is without limit.
-    """
-
-    offered_per_s: float | None = None
-    waiting: int | None = None
-    in_flight: int = 0
-    dropped: int = 0
-    billable_transactions: int = 0
-    billable_limit: int | None = None
-
-
-def course_families(run: str, course: RunCourse) -> Iterator[Metric]:
+def _course(run: str, families: Families, course: RunCourse) -> Iterator[Metric]:
     """The phases, the times and the verdict of a run."""
-    yield gauge(
+    yield families.gauge(
         "aztables_run_phase",
-        "1 for the phase that the run is in, 0 for the others.",
-        ("run", "phase"),
-        (((run, phase), float(phase == course.phase)) for phase in course.phases),
+        "1 for the current phase of the run, 0 for the others.",
+        (((phase,), float(phase == course.phase)) for phase in course.phases),
+        ("phase",),
     )
     start_s, end_s = (None, None) if course.window is None else course.window
     for name, text, moment_s in (
         ("run_started", "When the run was prepared", course.started_s),
         ("run_ended", "When the load of the run ended", course.ended_s),
         ("measured_window_start", "When the measured window opens", start_s),
-        ("measured_window_end", "When the measured window closes, as planned or as it did", end_s),
+        ("measured_window_end", "When the measured window closes, or is planned to", end_s),
     ):
-        yield one_gauge(f"aztables_{name}_timestamp_seconds", f"{text}, Unix time.", run, moment_s)
+        yield families.value(f"aztables_{name}_timestamp_seconds", f"{text}, Unix time.", moment_s)
     if course.verdict is not None:
-        yield InfoMetricFamily(
-            "aztables_verdict",
-            "What the run found, once it has ended.",
-            value={"run": run, **{name: showable(text) for name, text in course.verdict.items()}},
-        )
+        text = "The result of the run, once it has ended."
+        yield _info(run, "aztables_verdict", text, course.verdict)
 
 
-def load_families(run: str, load: LoadState) -> Iterator[Metric]:
-    """What is offered, what waits, and what it costs."""
-    yield one_gauge(
+def _load(families: Families, load: LoadState) -> Iterator[Metric]:
+    """The offered rate, the backlog, and the cost."""
+    limit = load.billable_limit
+    left = None if limit is None else max(0, limit - load.billable_transactions)
+    yield families.value(
         "aztables_offered_entities_per_second",
-        "Entities a second that the load asks for now; absent where it takes what comes.",
-        run,
+        "Entities per second that the load requests now; absent without a requested rate.",
         load.offered_per_s,
     )
-    yield one_gauge(
+    yield families.value(
         "aztables_operations_waiting",
-        "Operations that are due and not sent, the backlog; absent in a closed load.",
-        run,
+        "The backlog: operations that are due and not sent; absent in a closed loop.",
         load.waiting,
     )
-    yield one_gauge(
-        "aztables_operations_in_flight",
-        "Operations that are sent and not answered.",
-        run,
-        load.in_flight,
+    yield families.value(
+        "aztables_operations_in_flight", "Operations sent and not answered.", load.in_flight
     )
-    yield counter(
-        "aztables_operations_dropped",
-        "Operations that were due and given up unsent.",
-        ("run",),
-        (((run,), load.dropped),),
-    )
-    yield counter(
-        "aztables_billable_transactions",
-        "Requests that an account is charged for: loading, retries, pages and cleaning included.",
-        ("run",),
-        (((run,), load.billable_transactions),),
-    )
-    limit = load.billable_limit
-    yield one_gauge(
+    yield families.value(
         "aztables_billable_transactions_limit",
         "Billable transactions that the run may make; absent without a limit.",
-        run,
         limit,
     )
-    yield one_gauge(
+    yield families.value(
         "aztables_billable_transactions_left",
         "Billable transactions that the run may still make; absent without a limit.",
-        run,
-        None if limit is None else max(0, limit - load.billable_transactions),
+        left,
+    )
+    yield families.counter(
+        "aztables_operations_dropped",
+        "Operations that were due and dropped unsent.",
+        [((), load.dropped)],
+    )
+    yield families.counter(
+        "aztables_billable_transactions",
+        "Requests that an account is charged for: loading, retries, pages and cleaning included.",
+        [((), load.billable_transactions)],
     )
 
 
-def durations(run: str, snapshot: Snapshot) -> Metric:
+def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
+    """Entities, attempts and operations."""
+    partitions = [(partition_label(part.key), part) for part in snapshot.partitions]
+    if snapshot.folded is not None:
+        partitions.append((FOLDED, snapshot.folded))
+    queries = [part for part in snapshot.operations if part.type == Kind.QUERY]
+    yield families.counter(
+        "aztables_entities",
+        "Entities that were inserted, updated, deleted or scanned, by partition; (other) is the "
+        "sum of the partitions that are not counted separately.",
+        (
+            ((label, showable(op)), count)
+            for label, part in partitions
+            for op, count in part.entities_by_kind.items()
+        ),
+        ("partition", "op"),
+    )
+    yield families.counter(
+        "aztables_attempts",
+        "HTTP requests, retries and pages included; the status is 0 without a complete answer.",
+        (
+            ((label, str(status), showable(code), str(scope)), count)
+            for label, part in partitions
+            for (status, code, scope), count in part.attempts.items()
+        ),
+        ("partition", "status", "error_code", "scope"),
+    )
+    yield families.counter(
+        "aztables_operations",
+        "Operations by outcome, after all retries.",
+        (
+            ((showable(part.kind), outcome), count)
+            for part in snapshot.operations
+            for outcome, count in part.outcomes.items()
+        ),
+        ("op", "outcome"),
+    )
+    yield families.counter(
+        "aztables_entities_returned",
+        "Entities that queries returned.",
+        (((showable(part.kind),), part.entities_returned) for part in queries),
+        ("op",),
+    )
+    yield families.counter(
+        "aztables_entities_scanned",
+        "Entities that queries scanned; where estimated is true, the least possible count.",
+        (
+            ((showable(part.kind), estimated), count)
+            for part in queries
+            for estimated, count in (
+                ("false", part.entities - part.entities_estimated),
+                ("true", part.entities_estimated),
+            )
+        ),
+        ("op", "estimated"),
+    )
+
+
+def _durations(run: str, snapshot: Snapshot) -> Metric:
     """A histogram of each operation and latency, in buckets that Prometheus can add up."""
     family = HistogramMetricFamily(
         "aztables_operation_duration_seconds",
-        "Latency of the operations that were done in the measured window: service is from sent to "
-        "done with retries, response from due to done (open model only).",
+        "Latency of the operations of the measured window: service is from the first attempt to "
+        "the complete answer, response from the due time to the complete answer (open model only).",
         labels=("run", "op", "latency"),
     )
     rows: dict[tuple[str, ...], list[LatencyPart]] = {}
@@ -299,13 +278,13 @@ def durations(run: str, snapshot: Snapshot) -> Metric:
     return family
 
 
-def percentiles(run: str, snapshot: Snapshot) -> Metric:
-    """Exact percentiles of all operations together; a bucket tells them less well."""
+def _percentiles(run: str, snapshot: Snapshot) -> Metric:
+    """Exact percentiles of all operations together; buckets only approximate them."""
     name = "aztables_latency_seconds"
     family = SummaryMetricFamily(
         name,
-        "Exact percentiles of the latency of all operations that were done in the measured window "
-        "so far; service and response as in aztables_operation_duration_seconds.",
+        "Exact percentiles of the latency of all operations in the measured window so far; service "
+        "and response as in aztables_operation_duration_seconds.",
         labels=("run", "latency"),
     )
     for latency, view in (("service", snapshot.service_ms), ("response", snapshot.response_ms)):
@@ -317,13 +296,9 @@ def percentiles(run: str, snapshot: Snapshot) -> Metric:
     return family
 
 
-OVER_S = 5
-"""A rate is the mean over so many seconds, or over one column where columns are wider."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class RangeRate:
-    """What a range of keys takes a second; it is named by its first key."""
+    """The rates of a range of keys, which is named by its first key."""
 
     first: str
     entities_per_s: float
@@ -331,15 +306,14 @@ class RangeRate:
 
 
 def range_rates(heat: HeatView, until_s: int) -> list[RangeRate]:
-    """The mean of the last whole columns.
+    """The mean rates of the last whole columns of a heat map, in key order.
+
+    There are none while no column is whole.
 
     Args:
-        heat: What was counted by key range and time.
-        until_s: UTC second before which everything was counted. What ends behind the last column
-            had nothing in it.
-
-    Returns:
-        A rate for each range, in key order; none while no column is whole.
+        heat: Counts by key range and time.
+        until_s: UTC second before which the counts are complete. Seconds behind the last column
+            count as 0.
     """
     whole = (until_s - heat.start) // heat.width_s
     begin = max(0, whole - -(-OVER_S // heat.width_s))
@@ -348,28 +322,32 @@ def range_rates(heat: HeatView, until_s: int) -> list[RangeRate]:
         return []
     return [
         RangeRate(
-            first=row.first,
-            entities_per_s=sum(row.entities[begin:whole]) / seconds,
-            throttled_per_s=sum(row.throttled[begin:whole]) / seconds,
+            row.first,
+            sum(row.entities[begin:whole]) / seconds,
+            sum(row.throttled[begin:whole]) / seconds,
         )
         for row in heat.ranges
     ]
 
 
-def key_range_families(run: str, heat: HeatView | None, until_s: int) -> Iterator[Metric]:
-    """Both families of key ranges; without series where nothing was counted."""
+def _key_ranges(families: Families, heat: HeatView | None, until_s: int) -> Iterator[Metric]:
+    """The rates of key ranges.
+
+    They are gauges because ranges are merged as a run goes on: the series of a merged range ends,
+    where a counter would jump.
+    """
     rates = [] if heat is None else range_rates(heat, until_s)
-    labelled = [((run, partition_label(rate.first)), rate) for rate in rates]
-    yield gauge(
+    labelled = [((partition_label(rate.first),), rate) for rate in rates]
+    yield families.gauge(
         "aztables_key_range_entities_per_second",
-        "Entities a second of a range of PartitionKeys, which is named by its first key; the mean "
-        "of the last seconds. Ranges are joined as a run goes on.",
-        ("run", "range"),
+        "Entities per second of a range of PartitionKeys, named by its first key; the mean of the "
+        "last seconds. Ranges are merged as a run goes on.",
         ((labels, rate.entities_per_s) for labels, rate in labelled),
+        ("range",),
     )
-    yield gauge(
+    yield families.gauge(
         "aztables_key_range_throttled_attempts_per_second",
-        "Throttled HTTP requests a second of a range of PartitionKeys, likewise.",
-        ("run", "range"),
+        "Throttled HTTP requests per second of a range of PartitionKeys, named by its first key.",
         ((labels, rate.throttled_per_s) for labels, rate in labelled),
+        ("range",),
     )

@@ -1,4 +1,4 @@
-"""Families of series. Rows whose labels are shown alike are added up: no series comes twice."""
+"""Families of series of one run, and keys and names as values of their labels."""
 
 from __future__ import annotations
 
@@ -12,51 +12,56 @@ from harness.model.operation import FOLDED, WHOLE_TABLE, over_partitions
 Rows = Iterable[tuple[tuple[str, ...], float]]
 """Values of the labels, and of the series."""
 
-
-def counter(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metric:
-    """A family of counters; ``name`` is without its ``_total``."""
-    return _filled(CounterMetricFamily(name, text, labels=labels), rows)
-
-
-def gauge(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metric:
-    """A family of gauges."""
-    return _filled(GaugeMetricFamily(name, text, labels=labels), rows)
-
-
-def one_gauge(name: str, text: str, run: str, value: float | None) -> Metric:
-    """A gauge of the whole run; None is no series."""
-    return gauge(name, text, ("run",), () if value is None else (((run,), value),))
-
-
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, rows: Rows) -> Metric:
-    sums: dict[tuple[str, ...], float] = {}
-    for values, value in rows:
-        sums[values] = sums.get(values, 0) + value
-    for values, value in sums.items():
-        family.add_metric(values, value)
-    return family
-
-
-TABLE = "(table)"
-EMPTY = "(empty)"
-_RESERVED = frozenset((FOLDED, TABLE, EMPTY))
+_TABLE = "(table)"
+_EMPTY = "(empty)"
+_RESERVED = frozenset((FOLDED, _TABLE, _EMPTY))
 _UNSHOWABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+class Families:
+    """Makes the families of a run: every series has the label ``run`` before its own.
+
+    Rows with equal labels are added up, so that no series comes twice.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+
+    def counter(self, name: str, text: str, rows: Rows, labels: tuple[str, ...] = ()) -> Metric:
+        """A family of counters; ``name`` is without its ``_total``."""
+        return self._filled(CounterMetricFamily(name, text, labels=("run", *labels)), rows)
+
+    def gauge(self, name: str, text: str, rows: Rows, labels: tuple[str, ...] = ()) -> Metric:
+        """A family of gauges."""
+        return self._filled(GaugeMetricFamily(name, text, labels=("run", *labels)), rows)
+
+    def value(self, name: str, text: str, value: float | None) -> Metric:
+        """A gauge of the whole run; None gives no series."""
+        return self.gauge(name, text, () if value is None else [((), value)])
+
+    def _filled(self, family: CounterMetricFamily | GaugeMetricFamily, rows: Rows) -> Metric:
+        sums: dict[tuple[str, ...], float] = {}
+        for values, value in rows:
+            sums[values] = sums.get(values, 0) + value
+        for values, value in sums.items():
+            family.add_metric((self._run, *values), value)
+        return family
+
+
 def partition_label(key: str) -> str:
-    """How ``key`` is shown: as it is, as far as it can be, behind its table's ending if it has one.
+    """The label of a partition: its key as far as possible, with its table if it has one.
 
     A query over several partitions is ``(table)``, the empty key ``(empty)``. A key that is spelled
     like one of these stands behind a slash, which no real key contains. Control characters and
     half surrogate pairs, which no real key contains either, are shown as ``\\uXXXX``.
     """
     if over_partitions(key):
-        return f"{showable(key[: -len(WHOLE_TABLE)])}{TABLE}"
+        return f"{showable(key[: -len(WHOLE_TABLE)])}{_TABLE}"
     table, slash, own = key.rpartition("/")
-    shown = f"/{own}" if own in _RESERVED else showable(own) or EMPTY
+    shown = f"/{own}" if own in _RESERVED else showable(own) or _EMPTY
     return f"{showable(table)}{slash}{shown}"
 
 
 def showable(text: str) -> str:
-    """``text`` without what no page can hold."""
+    """``text`` with ``\\uXXXX`` for each character that a metrics page cannot hold."""
     return _UNSHOWABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -21,7 +21,7 @@ _JOB = "aztables"
 
 
 class MetricsServer:
-    """A running page. `start_server` makes it."""
+    """A running page, made by `start_server`."""
 
     def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
         self._server = server
@@ -29,7 +29,7 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The TCP port."""
         return int(self._server.server_port)
 
     def close(self) -> None:
@@ -40,17 +40,12 @@ class MetricsServer:
 
 
 def start_server(port: int, addr: str, read: Read) -> MetricsServer:
-    """Serve what ``read`` gives at every scrape.
+    """Serve what ``read`` gives at every scrape; port 0 takes a free one.
 
-    On loopback it answers to its own names alone: a foreign web page reads no PartitionKeys.
-
-    Args:
-        port: TCP port; 0 takes a free one.
-        addr: Address to listen on.
-        read: Gives the current or last run.
+    On loopback only its own host names are answered: a foreign web page reads no PartitionKeys.
 
     Raises:
-        SetupError: the port or address cannot be had.
+        SetupError: The port or address is not available.
     """
     try:
         server, thread = start_http_server(port, addr, registry=_registry(read))
@@ -74,19 +69,16 @@ def start_server(port: int, addr: str, read: Read) -> MetricsServer:
 
 
 def push(url: str, run_id: str, read: Read, bound_s: float = PUSH_BOUND_S) -> str | None:
-    """Push the state of a run to a Pushgateway, within ``bound_s`` seconds.
+    """Push the state of a run to the Pushgateway at ``url``, within ``bound_s`` seconds.
 
-    Args:
-        url: The Pushgateway's.
-        run_id: The group that the state replaces.
-        read: Gives the run.
-        bound_s: Seconds that the end of a run may be held up.
+    The push replaces the group of ``run_id``.
 
     Returns:
-        None where the gateway took it, else why it did not, as a sentence.
+        None after success, else why the push failed, as a sentence.
     """
-    address, has_user = _address(url)
-    if has_user:
+    authority = re.split("[/?#]", url.partition("//")[2] or url)[0]
+    user, _, address = authority.rpartition("@")
+    if user:
         return f"the metrics were not pushed to {address}: its URL holds a user name or password"
     registry = _registry(read)
     problems = [f"no answer within {bound_s:g} s"]
@@ -113,19 +105,10 @@ def push(url: str, run_id: str, read: Read, bound_s: float = PUSH_BOUND_S) -> st
     thread = threading.Thread(target=attempt, daemon=True)
     thread.start()
     thread.join(bound_s)
-    if not problems:
-        return None
-    return f"the metrics were not pushed to {address}: {problems[0]}"
+    return f"the metrics were not pushed to {address}: {problems[0]}" if problems else None
 
 
 def _registry(read: Read) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(RunState(read))
     return registry
-
-
-def _address(url: str) -> tuple[str, bool]:
-    """Host and port of ``url``, and whether a user name or password stands before them."""
-    authority = re.split("[/?#]", url.partition("//")[2] or url)[0]
-    user, _, address = authority.rpartition("@")
-    return address, bool(user)
