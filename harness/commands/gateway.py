@@ -11,7 +11,8 @@ from harness.commands.azurite import DEFAULT_PORT as AZURITE_PORT
 from harness.commands.command import require_posix
 from harness.endpoint.address import address_of, kind_and_account
 from harness.gateway import limits
-from harness.gateway.proxy import TRUTH_PATH
+from harness.gateway.loop import run
+from harness.gateway.pages import TRUTH_PATH
 from harness.gateway.server import check_upstream, on_this_machine, serve
 from harness.model.errors import SetupError
 
@@ -78,5 +79,5 @@ class Gateway:
                 upstream=args.upstream, listen=args.listen, limits=held, ready=ready, stop=stop
             )
 
-        asyncio.run(listen())
+        run(listen())
         return 0

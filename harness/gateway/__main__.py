@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 from harness.gateway.limits import load_limits
+from harness.gateway.loop import run
 from harness.gateway.server import serve
 from harness.model.errors import SetupError
 
@@ -39,7 +40,7 @@ async def _serve(upstream: str, listen: str, path: str) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(_serve(*sys.argv[1:4]))
+        run(_serve(*sys.argv[1:4]))
     except SetupError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

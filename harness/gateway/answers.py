@@ -11,6 +11,7 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Mapping
+from typing import Protocol
 from urllib.parse import quote
 
 from harness.gateway.requests import Asked
@@ -25,13 +26,43 @@ _BUSY = {
 }
 
 
+class UpstreamBroken(Exception):
+    """There was no complete response; the endpoint may have executed the request."""
+
+
+class BodyRest(Protocol):
+    """The pieces of a large body after its beginning."""
+
+    async def next_piece(self) -> bytes:
+        """Return the next piece; empty at the end.
+
+        Raises:
+            UpstreamBroken: the endpoint broke off.
+        """
+
+    def close(self) -> None:
+        """Give up the pieces that are left."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayAnswer:
-    """Status, headers and body."""
+    """Status, headers and body.
+
+    Attributes:
+        status: HTTP status.
+        headers: Header fields; names are case-insensitive in an endpoint's answer.
+        body: The body; its beginning if there is a ``rest``.
+        reason: Reason phrase; empty for that of the status.
+        rest: The pieces of a large body after its beginning; None if ``body`` is complete.
+        length: Length of a body with a ``rest`` if the endpoint declared it.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
+    reason: bytes = b""
+    rest: BodyRest | None = None
+    length: int | None = None
 
 
 def busy(scope: Scope, headers: Mapping[str, str], now: dt.datetime) -> GatewayAnswer:
@@ -62,8 +93,18 @@ def error(
     document = {"odata.error": {"code": code, "message": {"lang": "en-US", "value": text}}}
     return GatewayAnswer(
         status=status,
-        headers=_common(headers, request_id) | {"Content-Type": _json_type(headers)},
+        headers=_common(headers, request_id)
+        | {"Content-Type": _json_type(headers), "x-ms-error-code": code},
         body=json.dumps(document, separators=(",", ":")).encode(),
+    )
+
+
+def page(status: int, text: str, content_type: str = "text/plain") -> GatewayAnswer:
+    """Return a page of the gateway, in text."""
+    return GatewayAnswer(
+        status=status,
+        headers={"Content-Type": f"{content_type}; charset=utf-8"},
+        body=text.encode(),
     )
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import IO
 
 from harness.gateway.limits import GatewayLimits, load_limits
-from harness.gateway.proxy import TRUTH_PATH
+from harness.gateway.pages import TRUTH_PATH
 from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 20.0
 _TRUTH_WITHIN_S = 5.0
+_MOST_OUTPUT_BYTES = 64 * 1024
 
 
 class GatewayProcess(ChildProcess):
@@ -119,5 +120,11 @@ def _announced_url(process: GatewayProcess, stdout: IO[bytes]) -> str:
 
 
 def _content(file: IO[bytes]) -> str:
-    # The child writes at the offset that both share: only pread does not move it.
-    return os.pread(file.fileno(), 64 * 1024, 0).decode("utf-8", "replace")
+    # The child writes at the offset that both share: only pread does not move it. Without pread
+    # (Windows) reading to the end leaves the offset where the child goes on.
+    if hasattr(os, "pread"):
+        content = os.pread(file.fileno(), _MOST_OUTPUT_BYTES, 0)
+    else:
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        content = os.read(file.fileno(), _MOST_OUTPUT_BYTES)
+    return content.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """Handles every request as the model decides, and counts it.
 
-A response is passed on complete or not at all, unless a fault asks for something else. It is
-counted before it is sent, so that the counts are never behind the responses.
+An answer is counted before it is sent, so that the counts are never behind the answers. Each
+request reaches the endpoint once at most, but for a query whose page is cut.
 """
 
 from __future__ import annotations
@@ -9,40 +9,38 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime as dt
-import socket
-import struct
-from collections.abc import Callable
-from http import HTTPStatus
-
-from aiohttp import web
+import functools
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
 
 from harness.gateway import answers
-from harness.gateway.answers import GatewayAnswer
+from harness.gateway.answers import GatewayAnswer, UpstreamBroken
+from harness.gateway.cors import CorsAnswers
+from harness.gateway.defects import refusal_of
+from harness.gateway.headers import Headers
+from harness.gateway.large_answers import CountedRest, KeyScan
+from harness.gateway.links import route_of
 from harness.gateway.look import TableLook
+from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request
 from harness.gateway.model import Decision, GatewayAction, Model
+from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
 from harness.gateway.reading import read_answer, with_top
 from harness.gateway.requests import NOTHING, Asked, read_request
 from harness.gateway.rules.faults import InjectedFault
-from harness.gateway.truth import GONE, HALF, RESET, Fate, Truth
-from harness.gateway.upstream import Upstream, UpstreamBroken, UpstreamMissing
-from harness.model.entity import MAX_TRANSACTION_BYTES
+from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate, Truth
+from harness.gateway.upstream import Upstream, UpstreamMissing
 from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
-TRUTH_PATH = "/-/truth"
-METRICS_PATH = "/-/metrics"
-MAX_BODY_BYTES = MAX_TRANSACTION_BYTES
-_RESET_AT_ONCE = struct.pack("ii", 1, 0)
+_RESET = Reply(ending=ReplyEnd.RESET)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One request with its complete body."""
+    """One request, and what it asks for."""
 
-    request: web.BaseRequest
-    target: str
-    body: bytes
+    request: Request
     asked: Asked
 
 
@@ -71,27 +69,18 @@ class Proxy:
         self._address = address
         self._clock = clock
         self._readers = readers
+        self._cors = CorsAnswers()
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Respond to one request."""
-        target = request.raw_path
-        if target.startswith("/-/"):
-            if not self._readers(request.headers.get("Host", "")):
-                return web.Response(status=403, text=STRANGE_HOST)
-            return self._page(target)
-        headers = request.headers
-        try:
-            body = await _read_body(request)
-        except (ConnectionError, web.RequestPayloadError):
-            self.truth.add(NOTHING, Fate(result="fault", rule="client", sent=GONE))
-            return _aborted(request)
-        if body is None:
-            message = "The request body is too large and exceeds the maximum permissible limit."
-            answer = answers.error(413, "RequestBodyTooLarge", message, headers, self._now())
-            self.truth.add(NOTHING, Fate(result="refused", rule="size", sent="413"))
-            return _whole(answer)
-        asked = read_request(request.method, target, headers, body)
-        received = Received(request=request, target=target, body=body, asked=asked)
+    async def handle(self, request: Request) -> Reply:
+        """Reply to one request."""
+        target = request.target
+        if target.startswith("/-/") and request.defect is None:
+            return Reply(answer=self._page(request))
+        if request.defect is not None or not _is_target(request):
+            return self._refuse_defect(request)
+        body = _unpacked(request)
+        asked = read_request(request.method, target, request.headers, body)
+        received = Received(request=request, asked=asked)
         decision = self._model.decide(asked, self._clock())
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
@@ -101,123 +90,168 @@ class Proxy:
             return await self._fail(received, decision.fault)
         return await self._pass(received)
 
-    def _refuse(self, received: Received, decision: Decision) -> web.StreamResponse:
-        headers, now = received.request.headers, self._now()
+    def _refuse_defect(self, request: Request) -> Reply:
+        """Reply to a request that cannot be executed."""
+        if request.defect is Defect.BROKEN_OFF:
+            self.truth.add(NOTHING, Fate(result="fault", rule="client", sent=GONE))
+            return _RESET
+        rule, answer = refusal_of(request, self._now())
+        fate = Fate(result="refused", rule=rule, sent=str(answer.status))
+        self.truth.add(NOTHING, fate)
+        return self._own(request, answer)
+
+    def _refuse(self, received: Received, decision: Decision) -> Reply:
+        request, now = received.request, self._now()
         if decision.action is GatewayAction.TIMED_OUT:
-            answer = answers.timed_out(headers, now)
+            answer = answers.timed_out(request.headers, now)
         else:
-            answer = answers.busy(decision.scope, headers, now)
-        sent = GONE if _gone(received.request) else str(answer.status)
+            answer = answers.busy(decision.scope, request.headers, now)
+        sent = GONE if request.client.gone else str(answer.status)
         fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
         self._count(received.asked, fate)
-        return _whole(answer)
+        return self._own(request, answer)
 
-    async def _pass(self, received: Received) -> web.StreamResponse:
-        """Pass the request on, and its response back."""
-        try:
-            answer = await self._ask(received)
-        except UpstreamMissing as error:
-            return self._missing(received, str(error))
-        except UpstreamBroken:
-            self._model.lost(received.asked)
-            self._count(received.asked, Fate(result="fault", rule="upstream", sent=RESET))
-            return _aborted(received.request)
-        sent = GONE if _gone(received.request) else None
+    async def _pass(self, received: Received) -> Reply:
+        """Pass the request on, and its answer back."""
+        answer = await self._ask_or_reply(received)
+        if isinstance(answer, Reply):
+            return answer
+        if answer.rest is not None:
+            return Reply(answer=self._counted_later(received, answer))
+        sent = GONE if received.request.client.gone else None
         self._count_passed(received.asked, answer, sent=sent)
-        return _whole(answer)
+        return Reply(answer=answer)
 
-    async def _fail(self, received: Received, fault: InjectedFault) -> web.StreamResponse:
+    async def _fail(self, received: Received, fault: InjectedFault) -> Reply:
         """Apply a fault to the request."""
         request, asked = received.request, received.asked
         if fault in (InjectedFault.ERROR_500, InjectedFault.ERROR_503, InjectedFault.RESET):
             return self._fail_undone(received, fault)
         if fault is InjectedFault.UNAPPLIED_WRITE:
-            answer = answers.acknowledged(asked, request.headers, received.body, self._now())
+            body = _unpacked(request)
+            answer = answers.acknowledged(asked, request.headers, body, self._now())
             self._count(asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
-            return _whole(answer)
-        try:
-            answer = await self._ask(received)
-        except UpstreamMissing as error:
-            return self._missing(received, str(error))
-        except UpstreamBroken:
-            self._model.lost(asked)
-            self._count(asked, Fate(result="fault", rule="upstream", sent=RESET))
-            return _aborted(request)
+            return self._own(request, answer)
+        asked_for = await self._ask_or_reply(received)
+        if isinstance(asked_for, Reply):
+            return asked_for
+        answer = asked_for
         if fault is InjectedFault.SLOW_ANSWER:
             await asyncio.sleep(self._model.slow_s)
+            if answer.rest is not None:
+                return Reply(answer=self._counted_later(received, answer, rule=fault))
             self._count_passed(asked, answer, sent=None, rule=fault)
-            return _whole(answer)
+            return Reply(answer=answer)
+        if answer.rest is not None:
+            answer.rest.close()
         half = fault is InjectedFault.HALF_ANSWER
         self._count_passed(asked, answer, sent=HALF if half else RESET, rule=fault)
-        return _halved(request, answer) if half else _aborted(request)
+        return Reply(answer=answer, ending=ReplyEnd.HALF) if half else _RESET
 
-    def _fail_undone(self, received: Received, fault: InjectedFault) -> web.StreamResponse:
-        request, now = received.request, self._now()
+    def _fail_undone(self, received: Received, fault: InjectedFault) -> Reply:
+        headers, now = received.request.headers, self._now()
         self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
             self._count(received.asked, Fate(result="fault", rule=fault, sent=RESET))
-            return _aborted(request)
+            return _RESET
         if fault is InjectedFault.ERROR_503:
-            answer = answers.busy(Scope.PARTITION, request.headers, now)
+            answer = answers.busy(Scope.PARTITION, headers, now)
         else:
             message = "The server encountered an internal error. Please retry the request."
-            answer = answers.error(500, "InternalError", message, request.headers, now)
+            answer = answers.error(500, "InternalError", message, headers, now)
         self._count(received.asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
-        return _whole(answer)
+        return self._own(received.request, answer)
+
+    async def _ask_or_reply(self, received: Received) -> GatewayAnswer | Reply:
+        """Return the endpoint's answer, or the counted reply to a request without one."""
+        try:
+            return await self._ask(received)
+        except UpstreamMissing as error:
+            return self._missing(received, str(error))
+        except UpstreamBroken:
+            self._model.lost(received.asked)
+            fate = Fate(result="fault", rule="upstream", sent=RESET, upstream=UNANSWERED)
+            self._count(received.asked, fate)
+            return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
         request, asked = received.request, received.asked
-        if self._upstream is None:
+        upstream = self._upstream
+        if upstream is None:
             return answers.unstored(
-                request.method, received.target, asked, request.headers, received.body, self._now()
+                request.method,
+                request.target,
+                asked,
+                request.headers,
+                _unpacked(request),
+                self._now(),
             )
-        ask, target = self._upstream.ask, received.target
-        if (look := self._model.look(asked, target)) is not None:
-            await self._look(look, received)
-        answer = await ask(request.method, target, request.headers, received.body)
-        if asked.kind is Kind.QUERY:
+        route = route_of(
+            scheme=request.scheme,
+            host=request.host,
+            upstream_scheme=upstream.scheme,
+            upstream_host=upstream.host,
+        )
+        headers = request.headers
+        if (look := self._model.look(asked, request.target)) is not None:
+            await self._look(look, functools.partial(upstream.ask, "GET", host=route.host), headers)
+        ask = functools.partial(upstream.ask, request.method, headers=headers, host=route.host)
+        answer = await ask(request.target, body=route.request_body(headers, request.body))
+        self._cors.learn(headers, answer)
+        if asked.kind is Kind.QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
             if rows is not None:
                 # The page ends where the next server begins, with the continuation of the endpoint.
-                shorter = with_top(target, rows)
-                answer = await ask(request.method, shorter, request.headers, b"")
-        return answer
+                answer = await ask(with_top(request.target, rows), body=b"")
+        return route.answer(answer)
 
-    async def _look(self, look: TableLook, received: Received) -> None:
+    async def _look(
+        self, look: TableLook, ask: Callable[..., Awaitable[GatewayAnswer]], headers: Headers
+    ) -> None:
         """Read the keys of a table that had rows before, in the name of the client."""
-        assert self._upstream is not None
         try:
             while look.target is not None:
-                look.take(
-                    await self._upstream.ask("GET", look.target, received.request.headers, b"")
-                )
+                answer = await ask(look.target, headers=headers, body=b"")
+                if answer.rest is not None:
+                    answer.rest.close()
+                    break
+                look.take(answer)
         except (UpstreamMissing, UpstreamBroken):
             pass
         finally:
             look.abandon()
 
-    def _missing(self, received: Received, reason: str) -> web.StreamResponse:
+    def _missing(self, received: Received, reason: str) -> Reply:
         assert self._upstream is not None
         message = (
             f"The gateway at {self._address} cannot reach the endpoint behind it, "
             f"{self._upstream.url} ({reason})."
         )
-        answer = answers.error(
-            502, "UpstreamMissing", message, received.request.headers, self._now()
-        )
+        headers = received.request.headers
+        answer = answers.error(502, "UpstreamMissing", message, headers, self._now())
         self._model.not_done(received.asked, self._clock())
         self._count(received.asked, Fate(result="fault", rule="upstream", sent="502"))
-        return _whole(answer)
+        return self._own(received.request, answer)
+
+    def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
+        """Reply with an answer of the gateway."""
+        return Reply(answer=self._cors.add(request.headers, answer))
 
     def _count(self, asked: Asked, fate: Fate) -> None:
         """Count a request that was not executed."""
         self.truth.add(asked, fate)
 
     def _count_passed(
-        self, asked: Asked, answer: GatewayAnswer, *, sent: str | None, rule: str = ""
+        self,
+        asked: Asked,
+        answer: GatewayAnswer,
+        *,
+        sent: str | None,
+        rule: str = "",
+        found: Mapping[str | None, int] | None = None,
     ) -> None:
-        """Count a response of the endpoint and its entities."""
-        answered = read_answer(asked, answer)
+        """Count an answer of the endpoint and its entities."""
+        answered = read_answer(asked, answer, found)
         count = self._model.answered(asked, answered, self._clock())
         fate = Fate(
             result="passed" if not rule else "fault",
@@ -227,69 +261,58 @@ class Proxy:
         )
         self.truth.add(asked, fate, count)
 
-    def _page(self, target: str) -> web.Response:
+    def _counted_later(
+        self, received: Received, answer: GatewayAnswer, *, rule: str = ""
+    ) -> GatewayAnswer:
+        """Return a large answer that is counted when all of it has come."""
+        assert answer.rest is not None
+        asked, scan = received.asked, None
+        if asked.kind is Kind.QUERY and answer.status == 200:
+            scan = KeyScan()
+            scan.add(answer.body)
+
+        def count(found: Mapping[str | None, int], sent: str | None) -> None:
+            broken = "upstream" if sent == HALF else rule
+            self._count_passed(asked, answer, sent=sent, rule=broken, found=found)
+
+        return dataclasses.replace(answer, rest=CountedRest(answer.rest, scan, count))
+
+    def _page(self, request: Request) -> GatewayAnswer:
+        """Return one of the gateway's own pages."""
+        if not self._readers(request.host):
+            return answers.page(403, STRANGE_HOST)
         moves, moved = self._model.moves, self._model.move_count
-        if target == TRUTH_PATH:
+        if request.target == TRUTH_PATH:
             upstream = "none" if self._upstream is None else self._upstream.url
             text = self.truth.to_json(
                 address=self._address, upstream=upstream, moves=moves, moved=moved
             )
-            return web.Response(text=text, content_type="application/json")
-        if target == METRICS_PATH:
-            text = self.truth.to_prometheus(moved=moved)
-            return web.Response(text=text, content_type="text/plain")
-        return web.Response(status=404, text=f"The pages are {TRUTH_PATH} and {METRICS_PATH}.\n")
+            return answers.page(200, text, "application/json")
+        if request.target == METRICS_PATH:
+            return answers.page(200, self.truth.to_prometheus(moved=moved))
+        return answers.page(404, f"The pages are {TRUTH_PATH} and {METRICS_PATH}.\n")
 
     def _now(self) -> dt.datetime:
         return dt.datetime.fromtimestamp(self._clock(), tz=dt.UTC)
 
 
-async def _read_body(request: web.BaseRequest) -> bytes | None:
-    """Return the body, or None if it is larger than the service accepts."""
-    if not request.body_exists:
+def _is_target(request: Request) -> bool:
+    """True for a path, and for the target of OPTIONS that is about the whole server."""
+    if request.method == "CONNECT":
+        return False
+    return request.target.startswith("/") or (request.target, request.method) == ("*", "OPTIONS")
+
+
+def _unpacked(request: Request) -> bytes:
+    """Return the body without its content coding; empty if it cannot be undone within the limit."""
+    body = request.body
+    if not body or "Content-Encoding" not in request.headers:
+        return body
+    if request.headers["Content-Encoding"].strip().lower() != "gzip":
         return b""
-    length = request.content_length
-    if length is not None and length > MAX_BODY_BYTES:
-        return None
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    if length is not None:
-        return await request.content.read()
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > MAX_BODY_BYTES:
-            return None
-    return bytes(body)
-
-
-def _whole(answer: GatewayAnswer) -> web.Response:
-    return web.Response(status=answer.status, headers=answer.headers, body=answer.body or None)
-
-
-def _gone(request: web.BaseRequest) -> bool:
-    transport = request.transport
-    return transport is None or transport.is_closing()
-
-
-def _aborted(request: web.BaseRequest) -> web.Response:
-    """Reset the connection; the returned response is not sent."""
-    transport = request.transport
-    if transport is not None and not transport.is_closing():
-        connection = transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_ONCE)
-        transport.abort()
-    return web.Response()
-
-
-def _halved(request: web.BaseRequest, answer: GatewayAnswer) -> web.Response:
-    """Send the first half of the response, and close the connection."""
-    lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
-    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
-    lines += [f"Content-Length: {len(answer.body)}", "", ""]
-    whole = "\r\n".join(lines).encode() + answer.body
-    transport = request.transport
-    if isinstance(transport, asyncio.WriteTransport) and not transport.is_closing():
-        transport.write(whole[: len(whole) // 2])
-        transport.close()
-    return web.Response()
+    try:
+        decoder = zlib.decompressobj(wbits=31)
+        body = decoder.decompress(body, MAX_BODY_BYTES)
+    except zlib.error:
+        return b""
+    return b"" if decoder.unconsumed_tail else body

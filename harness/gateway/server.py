@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from aiohttp import web
-
+from harness.gateway.client import ClientConnection, ClientTimes
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
 from harness.gateway.proxy import Proxy
-from harness.gateway.upstream import MAX_HEADER_BYTES, Upstream
+from harness.gateway.upstream import Upstream
 from harness.model.errors import SetupError, echoed
 from harness.model.hosts import is_loopback, readers_of
 
 NO_UPSTREAM = "none"
-_KEEP_ALIVE_S = 75.0
 _BACKLOG = 1024
+_CHECKED_EVERY_S = 0.5
+_FINISHED_WITHIN_S = 3.0
 
 
 def check_upstream(upstream: str) -> None:
@@ -70,6 +70,7 @@ async def serve(
     limits: GatewayLimits,
     ready: Callable[[str], None],
     stop: asyncio.Event,
+    times: ClientTimes | None = None,
 ) -> None:
     """Listen until ``stop``.
 
@@ -78,7 +79,8 @@ async def serve(
         listen: HOST:PORT; port 0 takes a free port.
         limits: The limits.
         ready: Called with the URL of the gateway once it listens.
-        stop: Set to stop the gateway.
+        stop: Set to stop the gateway; requests in hand get their replies within 3 s.
+        times: Time limits of the clients' connections; None for the usual ones.
 
     Raises:
         SetupError: the address cannot be used, or ``upstream`` is invalid.
@@ -99,26 +101,22 @@ async def serve(
             behind = await stack.enter_async_context(Upstream(upstream))
         model = Model(limits, clock(), stored=behind is not None)
         proxy = Proxy(model, behind, address, clock, readers=readers_of(host))
-        door = _Door(proxy, listener)
-        stack.push_async_callback(door.close)
-        windows = asyncio.create_task(_keep_closed(door, limits.faults.closed))
-        stack.callback(windows.cancel)
+        door = _Door(proxy, listener, times or ClientTimes())
+        stack.push_async_callback(door.finish)
+        for task in (_keep_closed(door, limits.faults.closed), door.check()):
+            stack.callback(asyncio.create_task(task).cancel)
         await door.open()
         ready(f"http://{address}")
         await stop.wait()
 
 
 class _Door:
-    """The listener, which can be closed and opened again."""
+    """The listener, which can be closed and opened again, and the connections through it."""
 
-    def __init__(self, proxy: Proxy, listener: socket.socket) -> None:
-        self._handlers = web.Server(
-            proxy.handle,
-            access_log=None,
-            keepalive_timeout=_KEEP_ALIVE_S,
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-        )
+    def __init__(self, proxy: Proxy, listener: socket.socket, times: ClientTimes) -> None:
+        self._proxy = proxy
+        self._times = times
+        self._connections: set[ClientConnection] = set()
         self._address = listener.getsockname()[:2]
         self._listener: socket.socket | None = listener
         self._server: asyncio.Server | None = None
@@ -128,16 +126,41 @@ class _Door:
         listener = self._listener or _bound(*self._address)
         self._listener = None
         self._server = await asyncio.get_running_loop().create_server(
-            self._handlers, sock=listener, backlog=_BACKLOG
+            lambda: ClientConnection(self._proxy.handle, self._connections, self._times, "http"),
+            sock=listener,
+            backlog=_BACKLOG,
         )
 
     async def close(self) -> None:
-        """Stop listening, and close every connection."""
+        """Stop listening, and close every connection at once."""
+        self._stop_listening()
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    async def finish(self) -> None:
+        """Stop listening, and close every connection when its request has a reply."""
+        self._stop_listening()
+        for connection in tuple(self._connections):
+            connection.close()
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + _FINISHED_WITHIN_S
+        while self._connections and loop.time() < until_s:
+            await asyncio.sleep(0.01)
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    async def check(self) -> None:
+        """End connections whose time limits are over, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_CHECKED_EVERY_S)
+            for connection in tuple(self._connections):
+                connection.check(loop.time())
+
+    def _stop_listening(self) -> None:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for connection in self._handlers.connections:
-            connection.force_close()
 
 
 async def _keep_closed(door: _Door, windows: Sequence[Window]) -> None:

@@ -34,6 +34,9 @@ HALF = "half"
 GONE = "gone"
 """In place of a status if no complete response was sent; `GONE`: the client had disconnected."""
 
+UNANSWERED = "unanswered"
+"""In place of the endpoint's status if it got the request and sent no complete response."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
@@ -45,7 +48,8 @@ class Fate:
         rule: The rule that refused, or the fault.
         sent: Status of the response, of a failed part for a transaction; `RESET`, `HALF` or `GONE`
             without a complete response.
-        upstream: Status of the endpoint's response; empty if the endpoint got no request.
+        upstream: Status of the endpoint's response; `UNANSWERED` without a complete one; empty if
+            the endpoint got no request.
     """
 
     result: str

@@ -1,47 +1,38 @@
-"""The endpoint behind the gateway: requests are passed on unchanged, responses complete.
+"""The endpoint behind the gateway: each request is sent to it once.
 
-Only headers of a single connection are left out, and Host is the endpoint's own: Shared Key and SAS
-do not sign it, and the service finds the account by it.
+Small answers are complete before they are passed on; of large ones the rest is passed on as it
+comes. Connections are kept, and a request whose connection broke is never repeated: the endpoint
+may have executed it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import collections
+import math
+import ssl
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
+from urllib.parse import urlsplit
 
-import aiohttp
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
+import httptools
 
-from harness.gateway.answers import GatewayAnswer
+from harness.gateway.answers import GatewayAnswer, UpstreamBroken
+from harness.gateway.headers import Headers
+from harness.gateway.wire import request_head
 
-MAX_HEADER_BYTES = 128 * 1024
-"""Two percent-encoded keys of 1,024 characters exceed the usual 8 KiB."""
-
-_HOP_BY_HOP = (
-    "Connection",
-    "Keep-Alive",
-    "Proxy-Authenticate",
-    "Proxy-Authorization",
-    "TE",
-    "Trailer",
-    "Transfer-Encoding",
-    "Upgrade",
-    "Content-Length",
-)
-_NOT_SENT_ON = (*_HOP_BY_HOP, "Host", "Expect")
 _CONNECTED_WITHIN_S = 10.0
 _ANSWERED_WITHIN_S = 120.0
 # Azurite closes connections that were idle for 5 s; the setting has no effect.
 _IDLE_S = 2.0
+_CHECKED_EVERY_S = 0.5
+MAX_HELD_BYTES = 8 * 1024 * 1024
+"""An answer up to this size is passed on complete or not at all. A page of Azure has 4 MiB."""
+_MOST_PIECES_BYTES = 512 * 1024
 
 
 class UpstreamMissing(Exception):
     """No connection could be opened; nothing was sent."""
-
-
-class UpstreamBroken(Exception):
-    """There was no complete response; the request may have been executed."""
 
 
 class Upstream:
@@ -49,24 +40,23 @@ class Upstream:
 
     Args:
         url: Scheme, host and port.
+        answered_within_s: Time limit for an answer, and for each further piece of a large one.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, answered_within_s: float = _ANSWERED_WITHIN_S) -> None:
         self.url = url.rstrip("/")
-        self._session: aiohttp.ClientSession
+        parts = urlsplit(self.url)
+        self.scheme = parts.scheme
+        self.host = parts.netloc
+        self.name = parts.hostname or ""
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._answered_within_s = answered_within_s
+        self._idle: list[UpstreamConnection] = []
+        self._open: set[UpstreamConnection] = set()
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            timeout=aiohttp.ClientTimeout(
-                total=_ANSWERED_WITHIN_S, sock_connect=_CONNECTED_WITHIN_S
-            ),
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-        )
+        self._checks = asyncio.create_task(self._check())
         return self
 
     async def __aexit__(
@@ -76,38 +66,285 @@ class Upstream:
         trace: TracebackType | None,
     ) -> None:
         """Close every connection."""
-        await self._session.close()
+        self._checks.cancel()
+        for connection in tuple(self._open):
+            connection.close()
 
     async def ask(
-        self, method: str, target: str, headers: CIMultiDictProxy[str], body: bytes
+        self, method: str, target: str, headers: Headers, body: bytes, host: str = ""
     ) -> GatewayAnswer:
         """Pass a request on, and return its response.
+
+        Args:
+            method: HTTP method.
+            target: Path and query, percent-encoded.
+            headers: Headers of the client's request.
+            body: The body.
+            host: Value of Host; empty for the endpoint's own.
 
         Raises:
             UpstreamMissing: the request was not sent.
             UpstreamBroken: there was no complete response.
         """
-        sent = CIMultiDict(headers)
-        for name in _NOT_SENT_ON:
-            if name in sent:
-                del sent[name]
+        declared = bool(body) or "Content-Length" in headers or "Transfer-Encoding" in headers
+        length = len(body) if declared else None
+        head = request_head(method, target, host or self.host, headers, length)
+        connection = await self._connection()
+        return await connection.ask(head + body, no_body=method == "HEAD")
+
+    def release(self, connection: UpstreamConnection) -> None:
+        """Keep a connection for the next request."""
+        self._idle.append(connection)
+
+    async def _connection(self) -> UpstreamConnection:
+        now_s = asyncio.get_running_loop().time()
+        while self._idle:
+            # The latest one, so that unneeded connections get old.
+            connection = self._idle.pop()
+            if connection.usable and now_s - connection.idle_since_s < _IDLE_S:
+                return connection
+            connection.close()
         try:
-            async with self._session.request(
-                method,
-                URL(self.url + target, encoded=True),
-                headers=sent,
-                data=body or None,
-                allow_redirects=False,
-            ) as response:
-                content = await response.read()
-        except aiohttp.ClientConnectorError as error:
-            raise UpstreamMissing(error.strerror or str(error)) from error
-        except aiohttp.ConnectionTimeoutError as error:
+            async with asyncio.timeout(_CONNECTED_WITHIN_S):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: UpstreamConnection(self, self._open, self._answered_within_s),
+                    self.name,
+                    self._port,
+                    ssl=self._tls,
+                )
+        except TimeoutError as error:
             raise UpstreamMissing("no connection in time") from error
-        except (TimeoutError, aiohttp.ClientError, ConnectionError) as error:
-            raise UpstreamBroken(str(error)) from error
-        kept = CIMultiDict(response.headers)
-        for name in _HOP_BY_HOP:
-            if name in kept:
-                del kept[name]
-        return GatewayAnswer(status=response.status, headers=kept, body=content)
+        except OSError as error:
+            raise UpstreamMissing(error.strerror or str(error)) from error
+        return connection
+
+    async def _check(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_CHECKED_EVERY_S)
+            now_s = loop.time()
+            for connection in tuple(self._open):
+                connection.check(now_s)
+            while self._idle and now_s - self._idle[0].idle_since_s >= _IDLE_S:
+                self._idle.pop(0).close()
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """One connection, with one request at a time.
+
+    Args:
+        pool: Where the connection waits for the next request.
+        opened: The connections that are open; this one is in it while it is.
+        answered_within_s: Time limit for an answer, and for each further piece of a large one.
+    """
+
+    def __init__(
+        self, pool: Upstream, opened: set[UpstreamConnection], answered_within_s: float
+    ) -> None:
+        self._pool = pool
+        self._opened = opened
+        self._answered_within_s = answered_within_s
+        self._answer: asyncio.Future[GatewayAnswer] | None = None
+        self._rest: collections.deque[bytes] | None = None
+        self._rest_bytes = 0
+        self._paused = False
+        self._rest_arrived: asyncio.Future[None] | None = None
+        self._broken: UpstreamBroken | None = None
+        self._complete = True
+        self._ends_with_connection = False
+        self._deadline_s = math.inf
+        self.idle_since_s = 0.0
+        self.usable = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # The transports of uvloop are of no class of asyncio.
+        self._transport = cast(asyncio.Transport, transport)
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpResponseParser(self)
+        self._opened.add(self)
+
+    async def ask(self, request: bytes, *, no_body: bool) -> GatewayAnswer:
+        """Send one request, and return its response.
+
+        Args:
+            request: Head and body.
+            no_body: True if the response has no body whatever its head says.
+
+        Raises:
+            UpstreamBroken: there was no complete response.
+        """
+        self._no_body = no_body
+        self._complete = False
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._rest = None
+        self._begin_message()
+        self._answer = self._loop.create_future()
+        self._deadline_s = self._loop.time() + self._answered_within_s
+        self._transport.write(request)
+        return await self._answer
+
+    async def next_piece(self) -> bytes:
+        """Return the next piece of a large answer after what `ask` returned; empty at the end.
+
+        Raises:
+            UpstreamBroken: there was no complete response.
+        """
+        assert self._rest is not None
+        while not self._rest:
+            if self._broken is not None:
+                raise self._broken
+            if self._complete:
+                self._release()
+                return b""
+            self._rest_arrived = self._loop.create_future()
+            await self._rest_arrived
+        piece = self._rest.popleft()
+        self._rest_bytes -= len(piece)
+        if self._paused and self._rest_bytes <= _MOST_PIECES_BYTES // 2 and not self._complete:
+            self._paused = False
+            self._deadline_s = self._loop.time() + self._answered_within_s
+            self._transport.resume_reading()
+        return piece
+
+    def close(self) -> None:
+        """Close the connection at once; an answer that goes on is given up."""
+        self.usable = False
+        self._ends_with_connection = False
+        self._deadline_s = math.inf
+        self._transport.abort()
+
+    def check(self, now_s: float) -> None:
+        """Give up an answer whose time limit is over."""
+        if now_s >= self._deadline_s:
+            self._fail("no answer in time")
+
+    # What the event loop calls.
+
+    def data_received(self, data: bytes) -> None:
+        if self._complete:
+            # Nobody asked for it.
+            self.close()
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fail("the endpoint changed the protocol")
+        except httptools.HttpParserError as error:
+            if not self._complete:
+                self._fail(f"the answer is malformed: {error}")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.usable = False
+        self._opened.discard(self)
+        if not self._complete and error is None and self._ends_with_connection:
+            self._finish()
+        else:
+            self._fail(str(error or "the connection was closed"))
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self._begin_message()
+
+    def on_status(self, reason: bytes) -> None:
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._status = self._parser.get_status_code()
+        if status < 200:
+            return
+        headers = self._headers = Headers(self._fields)
+        self._ends_with_connection = not (
+            "Content-Length" in headers or "Transfer-Encoding" in headers
+        )
+        if not self._parser.should_keep_alive():
+            self.usable = False
+        if self._no_body:
+            # The parser would wait for the body that Content-Length announces.
+            self.usable = False
+            self._finish()
+
+    def on_body(self, body: bytes) -> None:
+        if self._complete:
+            return
+        self._deadline_s = self._loop.time() + self._answered_within_s
+        if self._rest is not None:
+            self._rest.append(body)
+            self._rest_bytes += len(body)
+            if self._rest_bytes > _MOST_PIECES_BYTES and not self._paused:
+                self._paused = True
+                self._transport.pause_reading()
+                self._deadline_s = math.inf
+            self._wake()
+            return
+        self._held.append(body)
+        self._held_bytes += len(body)
+        if self._held_bytes > MAX_HELD_BYTES:
+            self._rest = collections.deque()
+            self._resolve(self)
+
+    def on_message_complete(self) -> None:
+        if self._status >= 200 and not self._complete:
+            self._finish()
+
+    # Answers.
+
+    def _begin_message(self) -> None:
+        self._status = 0
+        self._reason = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._ends_with_connection = False
+
+    def _finish(self) -> None:
+        """The answer is complete."""
+        self._complete = True
+        self._deadline_s = math.inf
+        if self._rest is None:
+            self._resolve(None)
+            self._release()
+        self._wake()
+
+    def _release(self) -> None:
+        if self.usable:
+            self.idle_since_s = self._loop.time()
+            self._pool.release(self)
+        else:
+            self._transport.close()
+
+    def _fail(self, reason: str) -> None:
+        if self._complete:
+            return
+        self._complete = True
+        self._broken = UpstreamBroken(reason)
+        self._deadline_s = math.inf
+        self.close()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(self._broken)
+        self._wake()
+
+    def _resolve(self, rest: UpstreamConnection | None) -> None:
+        assert self._answer is not None
+        length = None
+        if rest is not None and "Content-Length" in self._headers:
+            length = int(self._headers["Content-Length"])
+        held = self._held
+        self._answer.set_result(
+            GatewayAnswer(
+                status=self._status,
+                headers=self._headers,
+                body=held[0] if len(held) == 1 else b"".join(held),
+                reason=self._reason,
+                rest=rest,
+                length=length,
+            )
+        )
+        self._held = []
+
+    def _wake(self) -> None:
+        arrived, self._rest_arrived = self._rest_arrived, None
+        if arrived is not None and not arrived.done():
+            arrived.set_result(None)

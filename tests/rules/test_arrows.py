@@ -39,7 +39,8 @@ OWNERS = {
     "gevent": {"swarm", "endpoint"},
     "geventhttpclient": {"endpoint"},
     "azure": {"endpoint"},
-    "aiohttp": {"gateway"},
+    "httptools": {"gateway"},
+    "uvloop": {"gateway"},
     "prometheus_client": {"metrics"},
 }
 """Which rooms may know a library."""

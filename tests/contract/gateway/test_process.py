@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from harness.gateway.limits import limits_path
+from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
 from harness.gateway.process import start_gateway
-from harness.gateway.proxy import METRICS_PATH, TRUTH_PATH
 from harness.model.errors import SetupError
 
 ROOT = Path(__file__).parents[3]

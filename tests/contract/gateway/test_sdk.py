@@ -21,7 +21,8 @@ from azure.core.pipeline import PipelineResponse
 from azure.core.rest import HttpResponse
 from azure.data.tables import RequestTooLargeError, TableClient, UpdateMode
 
-from harness.endpoint.endpoint import emulator_endpoint
+from harness.endpoint.endpoint import Endpoint, emulator_endpoint
+from harness.gateway.process import GatewayProcess
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
@@ -33,6 +34,11 @@ NO_RETRIES = {"retry_total": 0}
 def entity(number: int, key: str = "p", **more: Any) -> dict[str, Any]:
     """An entity."""
     return {"PartitionKey": key, "RowKey": f"{number:04d}", "Number": number, **more}
+
+
+def host_of(gateway: GatewayProcess) -> str:
+    """Host and port."""
+    return gateway.url.partition("://")[2]
 
 
 def upserts(count: int, key: str = "p") -> list[tuple[str, dict[str, Any]]]:
@@ -68,13 +74,20 @@ def read_everything(client: TableClient) -> list[tuple[int, bytes, str | None]]:
 
 
 def test_reads_are_byte_equal_with_and_without_the_gateway(
-    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient], endpoint: Endpoint
 ) -> None:
-    """Every body that passes the gateway is the body that came without it, page by page."""
-    direct, through = client_of(None), client_of(gateway_to())
+    """Every body is the one that came without the gateway, but that its links lead to the gateway.
+
+    Links are the `odata.metadata` of every body.
+    """
+    gateway = gateway_to()
+    direct, through = client_of(None), client_of(gateway)
     direct.submit_transaction(upserts(100))
     direct.create_entity(entity(1, "o'clock ü", Text="ünïcödé", Blob=b"\x00\xff"))
-    assert read_everything(through) == read_everything(direct)
+    before, after = read_everything(through), read_everything(direct)
+    inside, outside = (f'"http://{host}/'.encode() for host in (endpoint.host, host_of(gateway)))
+    assert all(outside in body and inside not in body for _, body, _ in before)
+    assert [(code, body.replace(outside, inside), more) for code, body, more in before] == after
 
 
 def test_whatever_is_answered_arrives_as_it_was(
@@ -246,7 +259,8 @@ def test_a_moved_partition_is_gone_for_a_while(
         except HttpResponseError:
             time.sleep(0.005)
         page = told(gateway).page
-        if page["moves"] and passed_at and passed_at[-1] - passed_at[0] > 2.5:
+        # The gap is over a second after the move; a slow machine comes to the move late.
+        if page["moves"] and passed_at and time.time() - page["moves"][0]["until_s"] > 0.5:
             break
     longest = max(b - a for a, b in itertools.pairwise(passed_at))
     assert 0.9 < longest < 3.0

@@ -1,0 +1,89 @@
+"""HTTP/1.1 heads and the framing of bodies, in bytes."""
+
+from __future__ import annotations
+
+import email.utils
+import enum
+import functools
+import time
+from http import HTTPStatus
+
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.headers import Headers
+from harness.gateway.messages import Request
+
+LAST_CHUNK = b"0\r\n\r\n"
+_PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+
+class Framing(enum.Enum):
+    """How a recipient finds the end of a body."""
+
+    NO_BODY = enum.auto()
+    LENGTH = enum.auto()
+    CHUNKED = enum.auto()
+    UNTIL_CLOSE = enum.auto()
+
+
+def framed(framing: Framing, piece: bytes) -> bytes:
+    """Return a piece of a body as it is sent."""
+    if framing is Framing.CHUNKED:
+        return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+    return piece if framing is not Framing.NO_BODY else b""
+
+
+def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Framing]:
+    """Return the head of a response, and the framing of its body."""
+    status = answer.status
+    headers = Headers.of(answer.headers)
+    lines = [b"HTTP/1.1 %d %b" % (status, answer.reason or _PHRASES.get(status, b""))]
+    lines += [name + b": " + value for name, value in headers.passed_on()]
+    if "Date" not in headers:
+        lines.append(b"Date: " + _date(int(time.time())))
+    framing = Framing.LENGTH
+    if request.method == "HEAD" or status == 304:
+        framing = Framing.NO_BODY
+        if "Content-Length" in headers:
+            lines.append(b"Content-Length: " + headers["Content-Length"].encode())
+    elif status == 204:
+        framing = Framing.NO_BODY
+    elif answer.rest is None:
+        lines.append(b"Content-Length: %d" % len(answer.body))
+    elif answer.length is not None:
+        lines.append(b"Content-Length: %d" % answer.length)
+    elif request.version == "1.1":
+        framing = Framing.CHUNKED
+        lines.append(b"Transfer-Encoding: chunked")
+    else:
+        framing = Framing.UNTIL_CLOSE
+    if not request.keep_alive or framing is Framing.UNTIL_CLOSE:
+        lines.append(b"Connection: close")
+    elif request.version == "1.0":
+        lines.append(b"Connection: keep-alive")
+    lines.append(b"\r\n")
+    return b"\r\n".join(lines), framing
+
+
+def request_head(
+    method: str, target: str, host: str, headers: Headers, length: int | None
+) -> bytes:
+    """Return the head of a request to the endpoint.
+
+    Args:
+        method: HTTP method.
+        target: Path and query, percent-encoded.
+        host: Value of Host.
+        headers: Headers of the client's request.
+        length: Length of the body; None for no Content-Length.
+    """
+    lines = [f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")]
+    lines += [name + b": " + value for name, value in headers.passed_on(b"host", b"expect")]
+    if length is not None:
+        lines.append(b"Content-Length: %d" % length)
+    lines.append(b"\r\n")
+    return b"\r\n".join(lines)
+
+
+@functools.lru_cache(maxsize=1)
+def _date(now_s: int) -> bytes:
+    return email.utils.formatdate(now_s, usegmt=True).encode()
