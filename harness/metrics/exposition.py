@@ -17,9 +17,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from harness.measure.counts.heatmap import HeatView
 from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.over_time import HeatPart
 from harness.measure.record.record import LatencyPart
 from harness.metrics.families import Families, partition_label, showable
 from harness.model.operation import FOLDED, Kind
@@ -305,7 +305,7 @@ class RangeRate:
     throttled_per_s: float
 
 
-def range_rates(heat: HeatView, until_s: int) -> list[RangeRate]:
+def range_rates(heat: HeatPart, until_s: int) -> list[RangeRate]:
     """The mean rates of the last whole columns of a heat map, in key order.
 
     There are none while no column is whole.
@@ -330,7 +330,7 @@ def range_rates(heat: HeatView, until_s: int) -> list[RangeRate]:
     ]
 
 
-def _key_ranges(families: Families, heat: HeatView | None, until_s: int) -> Iterator[Metric]:
+def _key_ranges(families: Families, heat: HeatPart | None, until_s: int) -> Iterator[Metric]:
     """The rates of key ranges.
 
     They are gauges because ranges are merged as a run goes on: the series of a merged range ends,

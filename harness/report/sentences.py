@@ -23,7 +23,6 @@ from harness.measure.record.record import PartitionPart, RunRecord
 from harness.measure.verdict.conditions import parse_condition
 from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words
 from harness.measure.verdict.quantities import Unit
-from harness.measure.verdict.throttling import Gap
 from harness.measure.verdict.verdict import indicative
 from harness.model.operation import over_partitions
 from harness.model.target import EndpointKind
@@ -121,7 +120,7 @@ def measured(part: ConditionPart) -> str:
 def _unit_of(text: str) -> str:
     """The unit of a condition of a record that is older than the field ``unit``."""
     try:
-        return parse_condition(text).unit
+        return parse_condition(text).form.unit
     except ValueError:
         return ""
 
@@ -394,7 +393,7 @@ def throttling(record: RunRecord) -> list[tuple[str, str]]:
         ]
     gaps = shown_gaps(record)
     for place, gap in enumerate(gaps[:_MOST_GAPS]):
-        rows.append(("" if place else "outage", gap_words(Gap(**gap.model_dump()))))
+        rows.append(("" if place else "outage", gap_words(gap)))
     if (more := len(gaps) - _MOST_GAPS) > 0:
         rows.append(("", f"and {counted(more, 'more outage')}"))
     return rows

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page
 
-from harness.measure.record.over_time import counts_of
 from harness.measure.record.record import RunRecord
 from tests.support.locust_process import ROOT, Stress, wait_until
 from tests.support.ports import free_port
@@ -111,7 +110,7 @@ def _show_course(live: Page) -> None:
 def _sums(record: RunRecord) -> list[int]:
     """Entities of each range of the map."""
     assert record.heat is not None
-    return [sum(counts_of(row.entities)) for row in record.heat.ranges]
+    return [sum(row.entities) for row in record.heat.ranges]
 
 
 def test_a_hot_key_is_a_line(seen: dict[str, Seen]) -> None:
@@ -121,7 +120,7 @@ def test_a_hot_key_is_a_line(seen: dict[str, Seen]) -> None:
     sums = _sums(record)
     hottest = sums.index(max(sums))
     assert max(sums) > 4 * sorted(sums)[len(sums) // 2]
-    refused = [sum(counts_of(row.throttled)) for row in record.heat.ranges]
+    refused = [sum(row.throttled) for row in record.heat.ranges]
     assert refused.index(max(refused)) == hottest
     assert max(refused) > 0
 
@@ -142,7 +141,7 @@ def test_an_append_only_key_is_a_diagonal(seen: dict[str, Seen]) -> None:
     """The later the higher: what is written last is the end of the map, where nothing was."""
     record = seen["append-only"].record
     assert record.heat is not None
-    last = [counts_of(row.entities) for row in record.heat.ranges][-1]
+    last = record.heat.ranges[-1].entities
     half = len(last) // 2
     assert sum(last[:half]) < sum(last[half:])
 

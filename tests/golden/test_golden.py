@@ -71,8 +71,8 @@ def test_fields_of_later_minor_additions_are_ignored() -> None:
     ("change", "message"),
     [
         ({"schema_version": SCHEMA_VERSION + 1}, "this harness reads up to 1"),
-        ({"users": "many"}, "no record of a run: users:"),
-        ({"counts": {}}, r"no record of a run: counts\.due:"),
+        ({"users": "many"}, "not a run record: users:"),
+        ({"counts": {}}, r"not a run record: counts\.due:"),
     ],
 )
 def test_what_is_no_record_is_refused(change: dict[str, Any], message: str) -> None:
@@ -85,5 +85,5 @@ def test_what_is_no_record_is_refused(change: dict[str, Any], message: str) -> N
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", "{}"])
 def test_other_files_are_refused(text: str) -> None:
     """A file that is no JSON object of a run is refused with a sentence."""
-    with pytest.raises(RecordError, match="no record of a run"):
+    with pytest.raises(RecordError, match="not a run record"):
         RunRecord.from_json(text)

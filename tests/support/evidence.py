@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.measure.counts.generator import GeneratorView
+from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.record import GeneratorPart
 from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
@@ -47,7 +48,13 @@ def snapshot_of(
     return ledger.snapshot(start=START, end=START + seconds)
 
 
-QUIET = GeneratorView(workers=1, cpu_percent_max=50.0, cpu_percent_mean=40.0)
+IDLE = GeneratorLog().view(START, START)
+QUIET = IDLE.model_copy(update={"cpu_percent_max": 50.0, "cpu_percent_mean": 40.0})
+
+
+def generator(**figures: Any) -> GeneratorPart:
+    """An idle generator, but for ``figures``."""
+    return IDLE.model_copy(update=figures)
 
 
 def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart, row_of
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -41,8 +41,8 @@ def with_heat(
         KeyRangePart(
             first=key,
             last=key,
-            entities=row_of(entities(row, column) for column in range(columns)),
-            throttled=row_of(throttled(row, column) for column in range(columns)),
+            entities=tuple(entities(row, column) for column in range(columns)),
+            throttled=tuple(throttled(row, column) for column in range(columns)),
         )
         for row, key in enumerate(keys)
     )
@@ -58,7 +58,7 @@ def course(start: int, rows: Sequence[Sequence[int]], lowest_ms: float = 1.0) ->
         width_s=1,
         columns=len(rows[0]),
         bounds_ms=tuple(round(lowest_ms * 10 ** (row / 10), 3) for row in range(len(rows))),
-        rows=tuple(map(row_of, rows)),
+        rows=tuple(map(tuple, rows)),
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from harness.measure.record.over_time import counts_of
 from harness.measure.record.record import LatencyPart, RunRecord
 from tests.support.prometheus import SCRAPE_S, Prometheus
 
@@ -113,7 +112,7 @@ class Seen:
         assert heat.width_s == 1, "the run is too long for this test"
         start, end = (second - heat.start for second in self.window)
         return {
-            (row.first,): _mean_of_means(counts_of(getattr(row, name))[start:end], over_s)
+            (row.first,): _mean_of_means(getattr(row, name)[start:end], over_s)
             for row in heat.ranges
         }
 

@@ -93,7 +93,7 @@ def test_runs_that_cannot_be_read_are_named(
     (tmp_path / "empty").mkdir()
     for path, sentence in (
         (tmp_path / "missing", "missing cannot be read (No such file or directory)"),
-        (broken, "broken.json: no record of a run: "),
+        (broken, "broken.json: not a run record: "),
         (tmp_path / "empty", f"there is no run.json in {tmp_path / 'empty'} or in a folder in it"),
     ):
         assert compare(KEPT, path) == 2

@@ -1,48 +1,47 @@
 """The heat map: key range x time, for entities and for throttled attempts.
 
-A line is a hot key, a diagonal a load that only appends, an even field a good spread. Memory is
-bounded however many keys there are and however long the run is: partitions are gathered to bands
-of key order, and time to columns whose width doubles. Sums stay exact. What was counted together
-is never told apart again: a worker's band that lies across an edge of the master's counts where
-its first key is, and a band that grows from within is parted for what is still to come.
+A hot key shows as a line, an append-only load as a diagonal, a good spread as an even field. Memory
+is bounded for any number of keys and any length of the run: partitions are gathered into bands of
+key order, and time into columns whose width doubles. Sums stay exact. Counts that were gathered are
+never separated again: a worker's band that crosses an edge of the master's bands counts where its
+first key is, and a band that grows from within is split for later counts only.
 
-Shown are ranges, each some bands that are neighbours, of about the same weight where no single key
-is heavier. They keep their edges as long as that holds, for those who follow them.
+Outputs show ranges of neighbouring bands. Ranges have about the same weight, unless a single key is
+heavier, and keep their edges as long as that holds, so that a reader can follow them.
 """
 
 from __future__ import annotations
 
 import bisect
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from harness.measure.counts.time_columns import MOST_COLUMNS, Columns
+from harness.measure.counts.tally import add_counts
+from harness.measure.counts.time_course import MOST_COLUMNS, Columns
+from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.operation import over_partitions
 
 MOST_RANGES = 64
 _MOST_BANDS = 256
-"""Kept finer than shown, so that what is shown can be cut into equal parts, and edges of several
+"""More than are shown, so that ranges of equal weight can be made of them and the edges of several
 workers' bands hardly matter."""
 _LEFT_FREE = 4
-"""When bands are gathered, one place in so many is left free for keys to come."""
+"""When bands are gathered, one place in this many is left free for new keys."""
 _HEAVY = 4.0
-"""A band of several keys that weighs so many times the average is parted where it grows."""
+"""A band of several keys with this many times the average weight is split where it grows."""
 _MOST_PENDING = 20_000
-
+_LIGHTEST, _HEAVIEST = 0.5, 1.75
+"""A range is left unchanged if its weight is between these multiples of an equal part."""
 
 Cells = dict[int, int]
 """Counts by second, or by column of time."""
-
-_LIGHTEST, _HEAVIEST = 0.5, 1.75
-"""A group between these times its part is left as it is."""
 
 
 class Band:
     """The counts of the partitions from ``first`` to ``last``.
 
     Attributes:
-        latest: The key that was counted last, or the last one of several.
+        latest: The key that was counted last.
     """
 
     __slots__ = ("entities", "first", "last", "latest", "throttled", "weight")
@@ -56,15 +55,14 @@ class Band:
         self.throttled: Cells = {}
 
     def take(self, other: Band) -> None:
-        """Add every count of ``other``, whose cells are like these."""
+        """Add all counts of ``other``, whose cells are of the same kind."""
         self.latest = other.latest
         self.weight += other.weight
-        for into, more in ((self.entities, other.entities), (self.throttled, other.throttled)):
-            for place, count in more.items():
-                into[place] = into.get(place, 0) + count
+        add_counts(self.entities, other.entities)
+        add_counts(self.throttled, other.throttled)
 
     def moved(self, place_of: Callable[[int], int]) -> Band:
-        """A copy with every count where ``place_of`` says."""
+        """A copy with each count in the cell that ``place_of`` gives."""
         copy = Band(self.first, self.last)
         copy.latest = self.latest
         copy.weight = self.weight
@@ -75,12 +73,11 @@ class Band:
         return copy
 
     def encode(self) -> list[Any]:
-        """Its content for the wire."""
+        """For the wire."""
         return [self.first, self.last, _flat(self.entities), _flat(self.throttled)]
 
     @classmethod
     def decode(cls, content: list[Any]) -> Self:
-        """What `encode` gave."""
         first, last, entities, throttled = content
         made = cls(first, last)
         made.entities = dict(zip(entities[::2], entities[1::2], strict=True))
@@ -89,74 +86,24 @@ class Band:
         return made
 
 
-def joined(bands: Sequence[Band]) -> Band:
-    """One band with every count of ``bands``, which are neighbours."""
+def _flat(cells: Cells) -> list[int]:
+    return [number for cell in sorted(cells.items()) for number in cell]
+
+
+def _weight(bands: Iterable[Band]) -> int:
+    return sum(band.weight for band in bands)
+
+
+def _joined(bands: Sequence[Band]) -> Band:
+    """One band with all counts of ``bands``, which are neighbours."""
     together = Band(bands[0].first, bands[-1].last)
     for band in bands:
         together.take(band)
     return together
 
 
-def gathered(bands: Iterable[Band], limit: float) -> list[Band]:
-    """Neighbours joined as long as they weigh at most ``limit`` together."""
-    return [joined(group) for group in groups(bands, limit)]
-
-
-def lightest_limit(bands: Iterable[Band], most: int, least: int) -> int:
-    """The lowest limit, ``least`` or more, by which at most ``most`` bands are left."""
-    known = list(bands)
-    low, high = least, sum(band.weight for band in known)
-    while low < high:
-        middle = (low + high) // 2
-        if sum(1 for _ in groups(known, middle)) > most:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def balanced(groups: Iterable[list[Band]], part: float) -> Iterator[list[Band]]:
-    """Groups of neighbours, changed only where one weighs far more or less than ``part``.
-
-    Like the pages of a B-tree: one that is too light goes to its neighbour, one that is too heavy
-    is parted in the middle. A single band that is heavy stays alone.
-    """
-    whole: list[list[Band]] = []
-    for group in groups:
-        if whole and _belong_together(whole[-1], group, part):
-            whole[-1] = [*whole[-1], *group]
-        else:
-            whole.append(group)
-    for group in whole:
-        yield from _halves(group, _HEAVIEST * part)
-
-
-def _belong_together(left: list[Band], right: list[Band], part: float) -> bool:
-    weights = [sum(band.weight for band in group) for group in (left, right)]
-    alone = any(
-        len(group) == 1 and weight > part
-        for group, weight in zip((left, right), weights, strict=True)
-    )
-    return min(weights) < _LIGHTEST * part and not alone
-
-
-def _halves(bands: list[Band], limit: float) -> Iterator[list[Band]]:
-    """Neighbours parted in the middle of their weight until none weighs more than ``limit``."""
-    whole = sum(band.weight for band in bands)
-    if whole <= limit or len(bands) == 1:
-        yield bands
-        return
-    before = 0
-    place = 0
-    while place < len(bands) - 1 and (not place or before + bands[place].weight <= whole / 2):
-        before += bands[place].weight
-        place += 1
-    yield from _halves(bands[:place], limit)
-    yield from _halves(bands[place:], limit)
-
-
-def groups(bands: Iterable[Band], limit: float) -> Iterator[list[Band]]:
-    """Neighbours that together weigh at most ``limit``; a heavier one stands alone."""
+def _groups(bands: Iterable[Band], limit: float) -> Iterator[list[Band]]:
+    """Neighbours that together weigh at most ``limit``; a heavier band is a group of its own."""
     group: list[Band] = []
     weight = 0
     for band in bands:
@@ -169,57 +116,72 @@ def groups(bands: Iterable[Band], limit: float) -> Iterator[list[Band]]:
         yield group
 
 
-def _flat(cells: Cells) -> list[int]:
-    return [number for cell in sorted(cells.items()) for number in cell]
+def _lightest_limit(bands: Sequence[Band], most: int, least: int) -> int:
+    """The lowest limit from ``least`` on with which there are at most ``most`` groups."""
+    limits = range(least, _weight(bands) + 1)
+    if not limits:
+        return least
+    enough = bisect.bisect_left(
+        limits,
+        True,
+        hi=len(limits) - 1,
+        key=lambda limit: sum(1 for _ in _groups(bands, limit)) <= most,
+    )
+    return limits[enough]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HeatRow:
-    """The partitions from ``first`` to ``last``; counts by column, the earliest first."""
+def _balanced(groups: Iterable[list[Band]], part: float) -> Iterator[list[Band]]:
+    """Groups of neighbours, changed only if one weighs far more or far less than ``part``.
 
-    first: str
-    last: str
-    entities: tuple[int, ...]
-    throttled: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HeatView:
-    """A heat map at one moment.
-
-    Attributes:
-        start: UTC second at which the first column begins.
-        width_s: Seconds that a column is wide.
-        columns: How many there are.
-        ranges: In key order; queries over several partitions come first, a row a table.
+    As in a B-tree, a group that is too light joins its neighbour, and one that is too heavy is
+    split in the middle. A single heavy band stays alone.
     """
+    whole: list[list[Band]] = []
+    for group in groups:
+        if whole and _belong_together(whole[-1], group, part):
+            whole[-1] = [*whole[-1], *group]
+        else:
+            whole.append(group)
+    for group in whole:
+        yield from _halves(group, _HEAVIEST * part)
 
-    start: int
-    width_s: int
-    columns: int
-    ranges: tuple[HeatRow, ...]
+
+def _belong_together(left: list[Band], right: list[Band], part: float) -> bool:
+    alone = any(len(group) == 1 and group[0].weight > part for group in (left, right))
+    return not alone and min(_weight(left), _weight(right)) < _LIGHTEST * part
+
+
+def _halves(bands: list[Band], limit: float) -> Iterator[list[Band]]:
+    """Neighbours, split in the middle of their weight until none weighs more than ``limit``."""
+    whole = _weight(bands)
+    if whole <= limit or len(bands) == 1:
+        yield bands
+        return
+    before = 0
+    place = 0
+    while place < len(bands) - 1 and (not place or before + bands[place].weight <= whole / 2):
+        before += bands[place].weight
+        place += 1
+    yield from _halves(bands[:place], limit)
+    yield from _halves(bands[place:], limit)
 
 
 class HeatMap:
-    """Counts entities and throttled attempts by partition and UTC second.
-
-    Args:
-        columns: So many columns of time are kept.
-    """
+    """Counts entities and throttled attempts by partition and UTC second."""
 
     def __init__(self, columns: int = MOST_COLUMNS) -> None:
         self._columns = Columns(columns)
         self._pending: dict[int, dict[str, int]] = {}
         self._refused: dict[int, dict[str, int]] = {}
         self._room = _MOST_PENDING
-        # Queries over several partitions are in no place of key order: a row for each table.
+        # Queries over several partitions have no place in the key order: a row for each table.
         self._tables: dict[str, Band] = {}
         self._bands: list[Band] = []
         self._limit = 0
         self._edges: list[str] = []
 
     def add(self, key: str, second: int, entities: int) -> None:
-        """Count ``entities`` of partition ``key`` in UTC second ``second``."""
+        """Count entities of partition ``key`` in a UTC second."""
         of_second = self._pending.get(second)
         if of_second is not None and key in of_second:
             of_second[key] += entities
@@ -244,7 +206,7 @@ class HeatMap:
             self._settle()
 
     def merge(self, other: HeatMap) -> None:
-        """Add every count of ``other``."""
+        """Add all counts of ``other``."""
         other._settle()
         self._settle()
         width_s = other._columns.width_s
@@ -253,19 +215,19 @@ class HeatMap:
             self._widen()
         self._take([band.moved(lambda column: column * width_s) for band in other._all()])
 
-    def view(self) -> HeatView | None:
-        """What was counted; None where nothing was."""
+    def view(self) -> HeatPart | None:
+        """The counts so far; None if there are none."""
         self._settle()
         columns = self._columns
         if not len(columns):
             return None
         places = range(columns.first, columns.last + 1)
-        return HeatView(
-            start=columns.first * columns.width_s,
+        return HeatPart(
+            start=columns.start,
             width_s=columns.width_s,
             columns=len(columns),
             ranges=tuple(
-                HeatRow(
+                KeyRangePart(
                     first=band.first,
                     last=band.last,
                     entities=tuple(band.entities.get(place, 0) for place in places),
@@ -276,13 +238,12 @@ class HeatMap:
         )
 
     def encode(self) -> list[Any]:
-        """Its content for the wire."""
+        """For the wire."""
         self._settle()
         return [self._columns.encode(), [band.encode() for band in self._all()]]
 
     @classmethod
     def decode(cls, content: list[Any]) -> Self:
-        """What `encode` gave."""
         columns, rows = content
         made = cls()
         made._columns = Columns.decode(columns)
@@ -301,7 +262,7 @@ class HeatMap:
         return (self._tables[key] for key in sorted(self._tables))
 
     def _ranges(self) -> list[Band]:
-        """What is shown: each band where there are few, else those between two edges together."""
+        """The shown ranges: each band if there are few, else the bands between two edges joined."""
         bands = self._bands
         if len(bands) <= MOST_RANGES:
             self._edges = [band.first for band in bands]
@@ -310,22 +271,20 @@ class HeatMap:
         for band in bands:
             by_edge.setdefault(bisect.bisect_right(self._edges, band.first), []).append(band)
         few = MOST_RANGES - MOST_RANGES // _LEFT_FREE
-        part = sum(band.weight for band in bands) / few
-        shown = list(balanced(by_edge.values(), part))
+        shown = list(_balanced(by_edge.values(), _weight(bands) / few))
         if len(shown) > MOST_RANGES:
-            shown = list(groups(bands, lightest_limit(bands, few, 0)))
+            shown = list(_groups(bands, _lightest_limit(bands, few, 0)))
         self._edges = [group[0].first for group in shown]
-        return [joined(group) for group in shown]
+        return [_joined(group) for group in shown]
 
     def _settle(self) -> None:
-        """Bring what was added since into ranges and columns."""
+        """Bring the pending counts into bands and columns."""
         if not self._pending and not self._refused:
             return
         weights: dict[str, int] = {}
         for pending in (self._pending, self._refused):
             for of_second in pending.values():
-                for key, count in of_second.items():
-                    weights[key] = weights.get(key, 0) + count
+                add_counts(weights, of_second)
         placed, bands = _banded(weights)
         for second, of_second in self._pending.items():
             for key, count in of_second.items():
@@ -339,7 +298,7 @@ class HeatMap:
         self._take(bands)
 
     def _take(self, news: list[Band]) -> None:
-        """Add bands whose cells are seconds; they come in key order."""
+        """Add bands in key order, whose cells are seconds."""
         for band in news:
             for second in (*band.entities, *band.throttled):
                 for _ in range(self._columns.cover(second)):
@@ -355,13 +314,13 @@ class HeatMap:
         self._place(ordered)
         if len(self._bands) > _MOST_BANDS:
             most = _MOST_BANDS - _MOST_BANDS // _LEFT_FREE
-            self._limit = lightest_limit(self._bands, most, self._limit)
-            self._bands = gathered(self._bands, self._limit)
+            self._limit = _lightest_limit(self._bands, most, self._limit)
+            self._bands = [_joined(group) for group in _groups(self._bands, self._limit)]
 
     def _place(self, news: list[Band]) -> None:
-        """Add each band to the range that its first key is in, or make it one of its own."""
+        """Add each band to the one that holds its first key, or keep it as a band of its own."""
         firsts = [band.first for band in self._bands]
-        most = _HEAVY * sum(band.weight for band in self._bands) / max(1, len(firsts))
+        most = _HEAVY * _weight(self._bands) / max(1, len(firsts))
         made: list[Band] = []
         for band in news:
             place = bisect.bisect_right(firsts, band.first) - 1
@@ -371,7 +330,7 @@ class HeatMap:
             if made and (left is None or made[-1].first > left.last):
                 left = made[-1]
             if left is not None and left.weight > most and left.first < band.first < left.last:
-                # It grows from within: from now on in two.
+                # The band grows from within: it is split for later counts.
                 band.last = max(last, left.last)
                 left.last = left.latest if left.latest < band.first else left.first
                 made.append(band)
@@ -391,9 +350,10 @@ class HeatMap:
 
 
 def _banded(weights: Mapping[str, int]) -> tuple[dict[str, Band], list[Band]]:
-    """The band of each key, and all bands in key order: one a key, or fewer of like weight.
+    """The band of each key, and all bands in key order: one per key, or fewer of similar weight.
 
-    A busy worker sees many thousands of keys a second, so that no band is made that has no place.
+    A busy worker counts many thousands of keys per second, so that a band per key would take too
+    much time.
     """
     limit = 0
     if len(weights) > _MOST_BANDS:

@@ -1,4 +1,4 @@
-"""The heaviest of many keys, by sketches of fixed memory with a stated error."""
+"""Heavy hitters: the heaviest of many keys, by sketches of fixed memory with a known error."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from math import inf
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
 SKETCH_LOG2 = 12
-"""4,096 counters: an estimate is off by at most 0.09 % of all that was counted."""
+"""4,096 counters: the error of an estimate is at most 0.09 % of the sum over all keys."""
 _HEAVY_SHARE = 0.001
-"""A key with this share of all that was counted is heavy."""
+"""A key with this share of the sum over all keys is heavy."""
 _THROTTLED_SHARE = 10
-"""One place in so many goes to the most throttled keys rather than to the most accessed."""
+"""One row in this many goes to the most throttled keys, the others to the most accessed."""
 _MOST_SWAPS = 20
 _NO_FALSE_NEGATIVES = frequent_items_error_type.NO_FALSE_NEGATIVES
 
 
 class Weights:
-    """What every key weighs: entities that were accessed, attempts that were throttled."""
+    """The weights of keys: accessed entities and throttled attempts."""
 
     __slots__ = ("_accessed", "_seen_accessed", "_seen_throttled", "_throttled")
 
@@ -40,7 +40,7 @@ class Weights:
         self._throttled.update(key, 1)
 
     def drain(self) -> tuple[bytes, bytes]:
-        """What was counted since the last drain, accessed and throttled, for `merge`."""
+        """Accessed and throttled since the last drain, for `merge`."""
         self._seen_accessed.merge(self._accessed)
         self._seen_throttled.merge(self._throttled)
         drained = self._accessed.serialize(), self._throttled.serialize()
@@ -48,21 +48,24 @@ class Weights:
         return drained
 
     def merge(self, accessed: bytes, throttled: bytes) -> None:
-        """Add what others drained."""
+        """Add what another ledger drained."""
         self._seen_accessed.merge(frequent_strings_sketch.deserialize(accessed))
         self._seen_throttled.merge(frequent_strings_sketch.deserialize(throttled))
 
-    def bounds(self, key: str) -> tuple[int, int]:
-        """At least and at most how many entities of ``key`` were accessed until the last drain."""
+    def bounds(self, key: str) -> dict[str, int]:
+        """Bounds of the entities of ``key`` accessed up to the last drain."""
         sketch = self._seen_accessed
-        return int(sketch.get_lower_bound(key)), int(sketch.get_upper_bound(key))
+        return {
+            "at_least": int(sketch.get_lower_bound(key)),
+            "at_most": int(sketch.get_upper_bound(key)),
+        }
 
     def swaps(self, tracked: Collection[str], cap: int) -> list[tuple[str, str]]:
-        """Light keys that are tracked, each with a heavy one that deserves its place.
+        """Pairs of a light key with a row and a heavy key that should get the row.
 
         Args:
-            tracked: Keys that have a place.
-            cap: How many places there are.
+            tracked: Keys that have a row.
+            cap: Number of rows.
         """
         places = cap // _THROTTLED_SHARE
         throttled = _heaviest(self._seen_throttled, places)
@@ -82,10 +85,9 @@ class Weights:
 
 
 def _heaviest(sketch: frequent_strings_sketch, count: int) -> dict[str, int]:
-    """At least how much each of the ``count`` heaviest keys weighs, the heaviest first.
+    """Lower bounds of the weights of the ``count`` heaviest keys, the heaviest first.
 
-    A key of less than `_HEAVY_SHARE` is no heavy one: among many equally light keys the places
-    would change hands for nothing.
+    Keys below `_HEAVY_SHARE` are left out: many equally light keys would swap rows to no use.
     """
     items = sorted(sketch.get_frequent_items(_NO_FALSE_NEGATIVES), key=lambda item: -item[1])
     least = sketch.total_weight * _HEAVY_SHARE

@@ -1,6 +1,6 @@
-"""Latencies: mergeable histograms of fixed memory, and what is read off them.
+"""Mergeable latency histograms of fixed memory.
 
-Percentiles are always read off a merged histogram, never averaged.
+Percentiles are always read from a merged histogram, never averaged.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -31,7 +31,7 @@ class LatencyHistogram:
     """Latencies from 1 microsecond to 120 seconds; longer ones count as 120 seconds.
 
     Args:
-        digits: Significant decimal digits that are kept.
+        digits: Significant decimal digits.
     """
 
     __slots__ = ("_bits", "_histogram", "digits", "total_us")
@@ -40,12 +40,12 @@ class LatencyHistogram:
         self.digits = digits
         self.total_us = 0
         self._histogram = HdrHistogram(_LOWEST_US, _HIGHEST_US, digits)
-        # A place of the histogram is told by so many leading bits of a value, and where they are.
+        # The place of a value in the histogram follows from its leading bits and their position.
         self._bits: int = self._histogram.sub_bucket_half_count_magnitude
 
     def record(self, latencies_s: Iterable[float]) -> None:
         """Count latencies, in seconds."""
-        # What the histogram's own `record_value` does, in a third of the time.
+        # The same as the histogram's own `record_value`, in a third of the time.
         histogram, bits = self._histogram, self._bits
         counts, lowest, highest = histogram.counts, histogram.min_value, histogram.max_value
         number = 0
@@ -69,17 +69,17 @@ class LatencyHistogram:
         histogram.min_value, histogram.max_value = lowest, highest
 
     def merge(self, other: LatencyHistogram) -> None:
-        """Add every latency of ``other``, which must keep as many digits."""
+        """Add all latencies of ``other``, which must have as many digits."""
         self.total_us += other.total_us
         self._histogram.add(other._histogram)
 
     @property
     def count(self) -> int:
-        """How many latencies were recorded."""
+        """Number of recorded latencies."""
         return int(self._histogram.get_total_count())
 
     def since(self, earlier: LatencyHistogram | None) -> LatencyHistogram:
-        """What was recorded after ``earlier``, which is a copy of this one as it was then."""
+        """The latencies recorded after ``earlier``, an earlier copy of this histogram."""
         later = LatencyHistogram(self.digits)
         later.merge(self)
         if earlier is not None:
@@ -92,29 +92,30 @@ class LatencyHistogram:
         return later
 
     def encode(self) -> tuple[int, bytes]:
-        """Its content for the wire."""
+        """For the wire."""
         return self.total_us, self._histogram.encode()
 
     def merge_encoded(self, encoded: tuple[int, bytes]) -> None:
-        """Add what `encode` gave."""
+        """Add the result of `encode`."""
         total_us, content = encoded
         self.total_us += total_us
         self._histogram.decode_and_add(content)
 
     def view(self) -> LatencyPart | None:
-        """Percentiles and buckets; None where nothing was recorded."""
+        """Percentiles and buckets; None without latencies."""
         count = self.count
         if count == 0:
             return None
         histogram = self._histogram
-        # What lies above the highest latency is empty, and there is much of it.
+        # All counts above the highest latency are 0, and there are many of them.
         last = _place(histogram.max_value, self._bits)
         cumulated = list(itertools.accumulate(histogram.counts[: last + 1]))
 
         def at(percentile: float) -> float:
-            # The smallest recorded value that at least so many latencies do not exceed.
+            # The smallest recorded value that at least this share of the latencies does not exceed.
             rank = max(1, -(-count * percentile // 100))
-            return self._value_ms(bisect.bisect_left(cumulated, rank))
+            value = histogram.get_value_from_index(bisect.bisect_left(cumulated, rank))
+            return float(histogram.get_highest_equivalent_value(value)) / 1e3
 
         return LatencyPart(
             count=count,
@@ -126,26 +127,20 @@ class LatencyHistogram:
             buckets=tuple(cumulated[min(place, last)] for place in _bucket_places(self._bits)),
         )
 
-    def _value_ms(self, index: int) -> float:
-        histogram = self._histogram
-        value = histogram.get_value_from_index(index)
-        return float(histogram.get_highest_equivalent_value(value)) / 1e3
-
 
 def _place(microseconds: int, bits: int) -> int:
-    """Where in a histogram a value is counted."""
     shift = max(0, microseconds.bit_length() - bits - 1)
     return (shift << bits) + (microseconds >> shift)
 
 
 @functools.cache
 def _bucket_places(bits: int) -> tuple[int, ...]:
-    """Where the last value of each of `BUCKETS_S` is counted."""
+    """The place of the last value of each of `BUCKETS_S`."""
     return tuple(_place(int(bound * 1e6), bits) for bound in BUCKETS_S)
 
 
 class Latencies:
-    """Service and response latencies of one group. Memory is taken at the first latency."""
+    """Service and response latencies of one group. A histogram is made at its first latency."""
 
     __slots__ = ("_digits", "response", "service")
 
@@ -155,7 +150,7 @@ class Latencies:
         self.response: LatencyHistogram | None = None
 
     def record(self, service_s: Sequence[float], response_s: Sequence[float]) -> None:
-        """Count latencies of operations; those of a closed loop have no response latency."""
+        """Count latencies of operations; in a closed loop there are no response latencies."""
         if service_s:
             if self.service is None:
                 self.service = LatencyHistogram(self._digits)
@@ -165,24 +160,29 @@ class Latencies:
                 self.response = LatencyHistogram(self._digits)
             self.response.record(response_s)
 
+    def items(self) -> Iterator[tuple[str, LatencyHistogram]]:
+        """The histograms with latencies: ``service`` and ``response``."""
+        if self.service is not None:
+            yield "service", self.service
+        if self.response is not None:
+            yield "response", self.response
+
     def merge(self, other: Latencies) -> None:
-        """Add every latency of ``other``."""
-        for name in ("service", "response"):
-            theirs = getattr(other, name)
-            if theirs is not None:
-                self._own(name).merge(theirs)
+        """Add all latencies of ``other``."""
+        for name, histogram in other.items():
+            self._own(name).merge(histogram)
+
+    def views(self) -> dict[str, Any]:
+        """Both views, each a `LatencyPart` or None, under their names in a record."""
+        views = {name: histogram.view() for name, histogram in self.items()}
+        return {"service_ms": views.get("service"), "response_ms": views.get("response")}
 
     def encode(self) -> Wire:
-        """Its content for the wire."""
-        return {
-            name: list(histogram.encode())
-            for name in ("service", "response")
-            if (histogram := getattr(self, name)) is not None
-        }
+        """For the wire."""
+        return {name: list(histogram.encode()) for name, histogram in self.items()}
 
     @classmethod
     def decode(cls, digits: int, content: Wire) -> Latencies:
-        """What `encode` gave."""
         made = cls(digits)
         for name, encoded in content.items():
             made._own(name).merge_encoded((encoded[0], encoded[1]))

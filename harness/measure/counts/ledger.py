@@ -1,31 +1,34 @@
-"""The one truth about what happened. Everything that shows a figure reads its snapshots.
+"""The ledger: the only place where results are counted. All outputs read its snapshots.
 
 Workers add results and drain deltas; the master merges deltas. Sums, seconds and histograms merge
-exactly in any order. Partitions are told apart exactly up to a cap; above it the heaviest keys
-stay, by their estimated weight and with the error of the estimate, and the rest is folded, so that
-sums stay exact however many keys there are.
+exactly in any order. Up to a cap, partitions are counted separately and exactly. Above it the
+heaviest keys keep a row, by their estimated weight and with the error of the estimate, and all
+others are folded into one row, so that sums stay exact for any number of keys.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.latency import LatencyHistogram, Wire
 from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
-from harness.measure.counts.tally import KIND_DIGITS, Alike, Counts, PartitionTally, Tally
-from harness.measure.counts.time_course import Course
+from harness.measure.counts.tally import KIND_DIGITS, Counts, PartitionTally, Tally
+from harness.measure.counts.time_course import LatencyCourse
 from harness.measure.record.record import EstimatePart
 from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import Attempt, Result
 
 PARTITION_CAP = 200
+ERROR_CAP = 1000
+"""Failed attempts that are kept with all that the service's support asks for."""
 _LONGEST_NOTE_S = 10
-"""What is noted of waiting operations holds for so many seconds back at most."""
+"""A note of waiting operations applies to at most this many seconds before it."""
 _TOGETHER = 64
-"""So many results are counted in one go, or fewer where one is large."""
+"""Results are counted in batches of this size, or fewer if one is large."""
 _LARGE_BYTES = 65_536
 
 
@@ -35,8 +38,8 @@ class Delta:
 
     Attributes:
         source: The worker that counted.
-        folding: Whether it has more keys than places.
-        lost: Keys that gave up their place after the drain before; what comes later is folded.
+        folding: Whether it has more keys than rows.
+        lost: Keys that lost their row after the drain before; later counts of them are folded.
     """
 
     source: str
@@ -47,53 +50,44 @@ class Delta:
     folded: PartitionTally | None
     accessed: bytes
     throttled: bytes
-    course: Course
+    heat: HeatMap
+    service: LatencyCourse
+    response: LatencyCourse
     errors: list[dict[str, Any]]
     errors_dropped: int
 
     def encode(self) -> Wire:
-        """Its content for the wire."""
-        return {
-            "source": self.source,
-            "folding": self.folding,
-            "lost": self.lost,
+        """For the wire."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return fields | {
             "tally": self.tally.encode(),
             "partitions": {key: row.encode() for key, row in self.partitions.items()},
-            "folded": None if self.folded is None else self.folded.encode(),
-            "accessed": self.accessed,
-            "throttled": self.throttled,
-            "course": self.course.encode(),
-            "errors": self.errors,
-            "errors_dropped": self.errors_dropped,
+            "folded": self.folded and self.folded.encode(),
+            "heat": self.heat.encode(),
+            "service": self.service.encode(),
+            "response": self.response.encode(),
         }
 
     @classmethod
     def decode(cls, content: Wire) -> Delta:
-        """What `encode` gave."""
-        folded = content["folded"]
-        return cls(
-            source=content["source"],
-            folding=content["folding"],
-            lost=content["lost"],
-            tally=Tally.decode(content["tally"]),
-            partitions={
-                key: PartitionTally.decode(row) for key, row in content["partitions"].items()
-            },
-            folded=None if folded is None else PartitionTally.decode(folded),
-            accessed=content["accessed"],
-            throttled=content["throttled"],
-            course=Course.decode(content["course"]),
-            errors=content["errors"],
-            errors_dropped=content["errors_dropped"],
-        )
+        rows, folded = content["partitions"], content["folded"]
+        parts = {
+            "tally": Tally.decode(content["tally"]),
+            "partitions": {key: PartitionTally.decode(row) for key, row in rows.items()},
+            "folded": folded and PartitionTally.decode(folded),
+            "heat": HeatMap.decode(content["heat"]),
+            "service": LatencyCourse.decode(content["service"]),
+            "response": LatencyCourse.decode(content["response"]),
+        }
+        return cls(**content | parts)
 
 
 class Ledger:
     """Counts results, or merges what other ledgers counted.
 
     Args:
-        source: Name of the worker that counts; a delta carries it.
-        cap: How many partitions are told apart.
+        source: Name of the worker, for its deltas.
+        cap: Number of partitions that have a row of their own.
     """
 
     def __init__(self, source: str = "local", cap: int = PARTITION_CAP) -> None:
@@ -104,11 +98,10 @@ class Ledger:
         self._folding: set[str] = set()
         self._sources: set[str] = set()
         self._partial: set[str] = set()
-        self._lost: list[str] = []
         self._latest_s = 0.0
         self._waiting_noted: int | None = None
         self._weights = Weights()
-        self._failed = FailedAttempts(source)
+        self._errors_kept = 0
         self._added: list[Result] = []
         self._start_delta()
 
@@ -116,43 +109,47 @@ class Ledger:
         self._tally = Tally()
         self._rows: dict[str, PartitionTally] = {}
         self._folded: PartitionTally | None = None
-        self._course = Course()
+        self._heat = HeatMap()
+        self._service, self._response = LatencyCourse(), LatencyCourse()
+        self._lost: list[str] = []
+        self._errors: list[dict[str, Any]] = []
+        self._errors_dropped = 0
 
     def open_window(self, start_s: float, end_s: float) -> None:
-        """Measure latencies of results that are done from ``start_s`` to ``end_s``, UTC."""
+        """Measure latencies of results done from ``start_s`` to before ``end_s``, UTC."""
         self._count_added()
         self._window = (start_s, end_s)
 
     def close_window(self, end_s: float) -> None:
-        """Measure no latency of a result that is done at ``end_s``, UTC, or later."""
+        """End the window at ``end_s``, UTC, unless it ends earlier."""
         self._count_added()
         start_s, planned_s = self._window
         self._window = (start_s, min(planned_s, end_s))
 
     def note_due(self, count: int = 1) -> None:
-        """So many operations became due."""
+        """Operations became due."""
         self._tally.counts.due += count
 
     def note_sent(self) -> None:
-        """The first attempt of an operation leaves."""
+        """The first attempt of an operation is sent."""
         self._tally.counts.sent += 1
 
     def note_taken_back(self) -> None:
-        """An operation that was due and sent did not leave after all, and never will."""
+        """An operation noted as due and sent was not sent after all, and will not be."""
         self._tally.counts.due -= 1
         self._tally.counts.sent -= 1
 
     def note_wait_cut(self) -> None:
-        """The service asked for a longer wait before a retry than is honoured."""
+        """The service asked for a longer wait than ``retry.maximum_s``."""
         self._tally.counts.waits_cut += 1
 
     def note_dropped(self, now_s: float) -> None:
-        """An operation that was due is given up unsent at ``now_s``, UTC."""
+        """An operation that was due is dropped at ``now_s``, UTC."""
         self._tally.counts.dropped += 1
         self._tally.series["dropped"].add(int(now_s), 1)
 
     def note_waiting(self, now_s: float, count: int) -> None:
-        """So many operations are due and not sent at ``now_s``, UTC, and since the last note."""
+        """``count`` operations are due and not sent at ``now_s``, UTC, and since the last note."""
         now = int(now_s)
         earlier = now - 1 if self._waiting_noted is None else self._waiting_noted
         for second in range(max(earlier + 1, now - _LONGEST_NOTE_S), now + 1):
@@ -160,7 +157,7 @@ class Ledger:
         self._waiting_noted = now
 
     def add_attempt(self, operation: Operation, attempt: Attempt) -> None:
-        """Count an attempt after which its operation goes on: it may end late, or never."""
+        """Count an attempt after which its operation continues: it may end late, or never."""
         moment = int(attempt.sent_s + attempt.latency_s)
         seen = (attempt.status, attempt.error_code, attempt.scope)
         row = self._row(operation.partition, moment)
@@ -170,15 +167,14 @@ class Ledger:
         self._tally.add_attempts({moment: 1})
 
     def add(self, result: Result) -> None:
-        """Count one result, and the attempts in it that `add_attempt` did not count.
+        """Count one result, and its attempts that `add_attempt` did not count.
 
-        It is counted together with those that come after it, and before anybody looks: one after
-        the other takes a fifth more of the time of a whole operation, because the processor finds
-        nothing of it in its caches any more.
+        Results are counted in batches, at the latest before the ledger is read. Counting each at
+        once makes an operation a fifth slower, because of cache misses.
         """
         added = self._added
         added.append(result)
-        # What was sent or read is kept as long: never more than a few megabytes.
+        # A batch keeps the content of its results in memory: never more than a few megabytes.
         moved = result.bytes_sent + result.bytes_received
         if len(added) >= _TOGETHER or moved > _LARGE_BYTES:
             self._count_added()
@@ -189,9 +185,9 @@ class Ledger:
             self._count(added)
 
     def _count(self, results: list[Result]) -> None:
-        tally, course = self._tally, self._course
+        tally, heat = self._tally, self._heat
         start, end = self._window
-        by_label: dict[tuple[str, int, bool], Alike] = {}
+        groups: dict[tuple[str, int, bool], list[Result]] = {}
         accessed: dict[str, int] = {}
         attempts: dict[int, int] = {}
         for result in results:
@@ -200,26 +196,25 @@ class Ledger:
             label = tally.label_of(operation)
             second = int(done_s)
             in_window = start <= done_s < end
-            service_s, response_s = result.service_s, result.response_s
             place = (label, second, in_window)
-            alike = by_label.get(place)
-            if alike is None:
-                alike = by_label[place] = Alike()
-            alike.results.append(result)
-            alike.service_s.append(service_s)
-            responses_s: tuple[float, ...] = ()
-            if response_s is not None:
-                alike.response_s.append(response_s)
-                responses_s = (response_s,)
+            group = groups.get(place)
+            if group is None:
+                groups[place] = [result]
+            else:
+                group.append(result)
             row = self._rows.get(key)
             if row is None:
                 row = self._row(key, done_s)
             row.entities[label] = row.entities.get(label, 0) + entities
             row.seconds.add(second, entities)
             if in_window:
-                row.latencies.record((service_s,), responses_s)
+                due_s = result.due_s
+                row.latencies.record(
+                    (done_s - result.sent_s,), () if due_s is None else (done_s - due_s,)
+                )
             accessed[key] = accessed.get(key, 0) + entities
-            course.add(key, second, entities)
+            if entities:
+                heat.add(key, second, entities)
             untold = result.attempts if not result.told else result.attempts[result.told :]
             for attempt in untold:
                 moment = int(attempt.sent_s + attempt.latency_s)
@@ -228,27 +223,52 @@ class Ledger:
                 row.attempts[seen] = row.attempts.get(seen, 0) + 1
                 if attempt.status >= 300 or attempt.error_code:
                     self._count_refused(operation, attempt, moment)
-        for (label, second, in_window), alike in by_label.items():
-            tally.add(label, second, alike, in_window=in_window)
-            course.add_latencies(second, alike.service_s, alike.response_s)
+        for (label, second, in_window), group in groups.items():
+            tally.add(label, second, group)
+            service_s = [result.done_s - result.sent_s for result in group]
+            response_s = [r.done_s - r.due_s for r in group if r.due_s is not None]
+            self._service.add(second, service_s)
+            if response_s:
+                self._response.add(second, response_s)
+            if in_window:
+                tally.kinds[label].latencies.record(service_s, response_s)
         tally.add_attempts(attempts)
         for key, entities in accessed.items():
             self._weights.access(key, entities)
 
     def _count_refused(self, operation: Operation, attempt: Attempt, second: int) -> None:
-        """Count the throttling that an attempt met, and keep its error."""
+        """Count the throttling of a failed attempt, and keep its error."""
         if attempt.throttled:
             key = operation.partition
-            self._tally.add_throttled(attempt.status, second)
-            self._course.add_throttled(key, second)
+            self._tally.throttled[attempt.status].add(second, 1)
+            self._heat.add_throttled(key, second)
             self._weights.throttle(key)
-        self._failed.note(operation, attempt)
+        if self._errors_kept >= ERROR_CAP:
+            self._errors_dropped += 1
+            return
+        self._errors_kept += 1
+        self._errors.append(
+            {
+                "time_s": round(attempt.sent_s, 6),
+                "operation": operation.label,
+                "table": operation.table,
+                "partition_key": operation.partition_key,
+                "row_key": operation.row_key,
+                "status": attempt.status,
+                "error_code": attempt.error_code,
+                "scope": str(attempt.scope),
+                "latency_s": round(attempt.latency_s, 6),
+                "message": attempt.message,
+                "request_id": attempt.request_id,
+                "client_request_id": attempt.client_request_id,
+                "worker": self._source,
+            }
+        )
 
     def drain(self) -> Delta:
-        """What was counted since the last drain; the ledger starts again from nothing."""
+        """What was counted since the last drain. The ledger starts again from zero."""
         self._count_added()
         accessed, throttled = self._weights.drain()
-        errors, errors_dropped = self._failed.drain()
         delta = Delta(
             source=self._source,
             folding=bool(self._folding),
@@ -258,12 +278,13 @@ class Ledger:
             folded=self._folded,
             accessed=accessed,
             throttled=throttled,
-            course=self._course,
-            errors=errors,
-            errors_dropped=errors_dropped,
+            heat=self._heat,
+            service=self._service,
+            response=self._response,
+            errors=self._errors,
+            errors_dropped=self._errors_dropped,
         )
         self._start_delta()
-        self._lost = []
         self._promote(delta.tally)
         return delta
 
@@ -283,20 +304,24 @@ class Ledger:
         if delta.folded is not None:
             self._fold().merge(delta.folded)
         self._weights.merge(delta.accessed, delta.throttled)
-        self._course.merge(delta.course)
-        self._failed.merge(delta.errors, delta.errors_dropped)
+        self._heat.merge(delta.heat)
+        self._service.merge(delta.service)
+        self._response.merge(delta.response)
+        room = max(0, ERROR_CAP - len(self._errors))
+        self._errors += delta.errors[:room]
+        self._errors_dropped += delta.errors_dropped + len(delta.errors[room:])
         self._promote(delta.tally)
-        # Nobody drains a ledger that merges, so that the list would grow for ever.
+        # A ledger that merges is never drained, so that the list would grow without end.
         self._lost = []
 
     def snapshot(self, *, start: int, end: int, latencies: bool = True) -> Snapshot:
-        """What is known now, with rates and percentiles over the UTC seconds start to end.
+        """The content now, with rates and percentiles of a window.
 
         Args:
             start: First UTC second of the measured window.
-            end: Second before which it ends.
-            latencies: Whether each partition's percentiles are read, which takes about a
-                millisecond a partition, the courses of latency, and the series of every second.
+            end: The UTC second after its last one.
+            latencies: Whether to include the series, latencies over time and the percentiles of
+                each partition, which take about a millisecond a partition.
         """
         self._count_added()
         exact = not self._folding or len(self._sources) <= 1
@@ -307,7 +332,7 @@ class Ledger:
                 start=start,
                 end=end,
                 exact=exact and row.since_s is None and key not in self._partial,
-                estimate=self._estimate(key),
+                estimate=EstimatePart(**self._weights.bounds(key)),
                 latencies=latencies,
             )
             for key, row in self._rows.items()
@@ -323,13 +348,15 @@ class Ledger:
             folded,
             start=start,
             end=end,
-            course=self._course.view(latencies=latencies),
+            heat=self._heat.view(),
+            service_over_time=self._service.view() if latencies else None,
+            response_over_time=self._response.view() if latencies else None,
             series=latencies,
         )
 
     @property
     def counts(self) -> Counts:
-        """Operations by where they are, so far."""
+        """The counts of operations so far."""
         self._count_added()
         return self._tally.counts
 
@@ -337,13 +364,11 @@ class Ledger:
         """Histograms of the measured window by operation, such as ``point_query.service``."""
         self._count_added()
         for label, counted in sorted(self._tally.kinds.items()):
-            for name in ("service", "response"):
-                found: LatencyHistogram | None = getattr(counted.latencies, name)
-                if found is not None:
-                    yield f"{label}.{name}", found
+            for name, histogram in counted.latencies.items():
+                yield f"{label}.{name}", histogram
 
     def overall(self, latency: str) -> LatencyHistogram:
-        """A copy of all latencies of the measured window so far; ``service`` or ``response``."""
+        """A copy of all ``service`` or ``response`` latencies of the measured window so far."""
         together = LatencyHistogram(KIND_DIGITS)
         for label, found in self.latencies():
             if label.endswith(f".{latency}"):
@@ -353,13 +378,13 @@ class Ledger:
     def errors(self) -> tuple[list[dict[str, Any]], int]:
         """Failed attempts with what the service's support asks for, and how many were not kept."""
         self._count_added()
-        return self._failed.rows, self._failed.dropped
+        return self._errors, self._errors_dropped
 
     def close(self) -> None:
-        """Let go of the sketches, at the end of the process; nothing can be counted any more.
+        """Release the sketches at the end of the process. Nothing can be counted after that.
 
-        Their library complains of a leak where they outlive the interpreter, as they do where an
-        exception keeps the frames that knew them.
+        Their library reports a leak if they outlive the interpreter, as they do when an exception
+        keeps a frame that refers to them.
         """
         del self._weights
 
@@ -381,79 +406,18 @@ class Ledger:
             self._folded = PartitionTally()
         return self._folded
 
-    def _estimate(self, key: str) -> EstimatePart:
-        at_least, at_most = self._weights.bounds(key)
-        return EstimatePart(at_least=at_least, at_most=at_most)
-
     def _promote(self, tally: Tally) -> None:
-        """Give the places of light keys to keys that turned out heavy with ``tally``."""
+        """Give the rows of light keys to keys that became heavy with ``tally``."""
         for second, _ in tally.series["operations"].items():
             self._latest_s = max(self._latest_s, second + 1.0)
         if not self._folding and self._folded is None:
             return
         for loser, winner in self._weights.swaps(self._tracked, self._cap):
-            self._swap(loser, winner)
-
-    def _swap(self, loser: str, winner: str) -> None:
-        row = self._rows.pop(loser, None)
-        if row is not None:
-            row.since_s = None
-            self._fold().merge(row)
-        del self._tracked[loser]
-        self._partial.discard(loser)
-        self._lost.append(loser)
-        self._tracked[winner] = self._latest_s
-
-
-ERROR_CAP = 1000
-
-
-class FailedAttempts:
-    """Keeps the first ones of a run, and counts the others.
-
-    Args:
-        source: Name of the worker whose they are.
-    """
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._kept = 0
-        self.rows: list[dict[str, Any]] = []
-        self.dropped = 0
-
-    def note(self, operation: Operation, attempt: Attempt) -> None:
-        """Keep one attempt of ``operation``."""
-        if self._kept >= ERROR_CAP:
-            self.dropped += 1
-            return
-        self._kept += 1
-        self.rows.append(
-            {
-                "time_s": round(attempt.sent_s, 6),
-                "operation": operation.label,
-                "table": operation.table,
-                "partition_key": operation.partition_key,
-                "row_key": operation.row_key,
-                "status": attempt.status,
-                "error_code": attempt.error_code,
-                "scope": str(attempt.scope),
-                "latency_s": round(attempt.latency_s, 6),
-                "message": attempt.message,
-                "request_id": attempt.request_id,
-                "client_request_id": attempt.client_request_id,
-                "worker": self._source,
-            }
-        )
-
-    def drain(self) -> tuple[list[dict[str, Any]], int]:
-        """Those since the last drain, and how many were not kept."""
-        drained = self.rows, self.dropped
-        self.rows, self.dropped = [], 0
-        return drained
-
-    def merge(self, rows: Iterable[dict[str, Any]], dropped: int) -> None:
-        """Add what another one drained."""
-        rows = list(rows)
-        room = max(0, ERROR_CAP - len(self.rows))
-        self.rows += rows[:room]
-        self.dropped += dropped + len(rows[room:])
+            row = self._rows.pop(loser, None)
+            if row is not None:
+                row.since_s = None
+                self._fold().merge(row)
+            del self._tracked[loser]
+            self._partial.discard(loser)
+            self._lost.append(loser)
+            self._tracked[winner] = self._latest_s

@@ -1,4 +1,4 @@
-"""Counts by UTC second, from which rates and best seconds are read."""
+"""Counts by UTC second, the source of rates and best seconds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from array import array
 from collections.abc import Iterator
 
 _LONGEST_S = 14 * 24 * 3600
-"""No run is longer; an instant beyond it is a broken clock."""
+"""No run is longer: a time beyond it comes from a broken clock."""
 
 
 class PerSecond:
-    """A sum for every UTC second. Grows with the length of the run, 8 bytes a second."""
+    """A sum for each UTC second. It takes 8 bytes per second of the run."""
 
     __slots__ = ("_base", "_counts")
 
@@ -21,7 +21,7 @@ class PerSecond:
         self._counts: array[int] = array("q")
 
     def add(self, second: int, amount: int) -> None:
-        """Add ``amount`` in UTC second ``second``.
+        """Add to the sum of a second.
 
         Raises:
             ValueError: the second is more than two weeks from the others.
@@ -32,8 +32,7 @@ class PerSecond:
             try:
                 counts[place] += amount
             except IndexError:
-                # A second behind the last one.
-                pass
+                pass  # A second after the last one.
             else:
                 return
         if not counts:
@@ -51,34 +50,33 @@ class PerSecond:
             counts[place] += amount
 
     def merge(self, other: PerSecond) -> None:
-        """Add every second of ``other``."""
+        """Add all sums of ``other``."""
         for second, amount in other.items():
             self.add(second, amount)
 
     def items(self) -> Iterator[tuple[int, int]]:
-        """Each second with something in it, and its sum, in order."""
+        """The seconds whose sum is not 0, and their sums, in order."""
         return ((self._base + place, amount) for place, amount in enumerate(self._counts) if amount)
 
     def at(self, second: int) -> int:
-        """The sum of one second."""
         place = second - self._base
         return self._counts[place] if 0 <= place < len(self._counts) else 0
 
     def total(self, start: int, end: int) -> int:
-        """Sum of the seconds from ``start`` up to, not including, ``end``."""
+        """The sum of the seconds from ``start`` to before ``end``."""
         first = max(0, start - self._base)
         return sum(self._counts[first : max(first, end - self._base)])
 
     def best(self, width: int, start: int, end: int) -> float:
-        """The best mean a second over ``width`` seconds in a row within start to end.
+        """The highest mean over ``width`` consecutive seconds from ``start`` to before ``end``.
 
-        Where the time from start to end is shorter, the mean over all of it.
+        If there are fewer seconds, it is the mean over all of them.
         """
         length = end - start
         if length <= 0:
             return 0.0
         width = min(width, length)
-        # Nothing is negative: no window that reaches beyond what is known has more in it.
+        # No sum is negative, so that a window beyond the known seconds cannot have more.
         known = self._counts[max(0, start - self._base) : max(0, end - self._base)]
         if len(known) <= width:
             return sum(known) / width
@@ -87,12 +85,11 @@ class PerSecond:
         return most / width
 
     def encode(self) -> list[int]:
-        """Its content for the wire: the first second, then the sums."""
+        """For the wire: the first second, then the sums."""
         return [self._base, *self._counts]
 
     @classmethod
     def decode(cls, content: list[int]) -> PerSecond:
-        """What `encode` gave."""
         made = cls()
         made._base = content[0]
         made._counts = array("q", content[1:])

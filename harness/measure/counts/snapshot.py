@@ -1,24 +1,24 @@
-"""Snapshots: what a ledger knew at one moment. Terminal, metrics, pages and records read these.
+"""Snapshots: the content of a ledger at one moment, for terminal, metrics, pages and records.
 
-Partitions and operations have the shapes that they have in a record, with full precision.
+Partitions and operations have their shapes of a record, with full precision.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from harness.measure.counts.heatmap import HeatView
-from harness.measure.counts.latency import Latencies, LatencyHistogram
+from harness.measure.counts.latency import Latencies
 from harness.measure.counts.per_second import PerSecond
 from harness.measure.counts.tally import (
     KIND_DIGITS,
+    PARTITION_DIGITS,
     Counts,
-    KindTally,
     PartitionTally,
     Tally,
+    add_counts,
 )
-from harness.measure.counts.time_course import CourseView
+from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.measure.record.record import (
     EstimatePart,
     LatencyPart,
@@ -35,8 +35,7 @@ class SeriesPoint:
     """Sums of one UTC second.
 
     Attributes:
-        unsuccessful: Operations that did not succeed. Some of them are no failures: see
-            `Outcome.failed`.
+        unsuccessful: Operations that did not succeed. Not all of them failed: see `Outcome.failed`.
         throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`.
         waiting: Operations that were due and not sent.
     """
@@ -58,10 +57,10 @@ class SeriesPoint:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything a ledger knew.
+    """The content of a ledger.
 
-    Counts, the series, the heat map and the courses cover the whole run; rates and latencies the
-    window.
+    Counts, the series, the heat map and latencies over time cover the whole run. Rates and
+    latencies cover the window, the UTC seconds from ``start`` to before ``end``.
     """
 
     start: int
@@ -78,12 +77,14 @@ class Snapshot:
     partitions: tuple[PartitionPart, ...]
     folded: PartitionPart | None
     series: tuple[SeriesPoint, ...]
-    course: CourseView
+    heat: HeatPart | None
+    service_over_time: LatencyCoursePart | None
+    response_over_time: LatencyCoursePart | None
 
     @property
-    def heat(self) -> HeatView | None:
-        """The heat map; None where nothing was counted."""
-        return self.course.heat
+    def length_s(self) -> int:
+        """Length of the measured window; 0 or less before it opened."""
+        return self.end - self.start
 
     @property
     def throttled(self) -> int:
@@ -92,28 +93,27 @@ class Snapshot:
 
     @property
     def throttled_ratio(self) -> float:
-        """Throttled attempts among all attempts of the whole run."""
+        """Throttled attempts as a share of all attempts of the whole run."""
         return _ratio(self.throttled, self.counts.attempts)
 
     @property
     def hottest(self) -> PartitionPart | None:
-        """The partition with the highest mean rate; queries over the whole table are none."""
-        partitions = (view for view in self.partitions if not over_partitions(view.key))
-        return max(partitions, key=lambda view: view.entities_per_s.mean, default=None)
+        """The partition with the highest mean rate, without queries over several partitions."""
+        partitions = (part for part in self.partitions if not over_partitions(part.key))
+        return max(partitions, key=lambda part: part.entities_per_s.mean, default=None)
 
 
 def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:
-    """Attempts by what answered: ``204``, ``503 ServerBusy partition``, ``connection_reset``."""
+    """Attempts by answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``."""
     named: dict[str, int] = {}
     for (status, code, scope), count in sorted(attempts.items()):
-        parts = [str(status) if status else "", code, str(scope)]
-        name = " ".join(part for part in parts if part)
+        name = " ".join(filter(None, (str(status or ""), code, str(scope))))
         named[name] = named.get(name, 0) + count
     return named
 
 
 def rates_of(seconds: PerSecond, start: int, end: int) -> RatesPart:
-    """Rates over the UTC seconds from ``start`` up to, not including, ``end``."""
+    """Rates over the UTC seconds from ``start`` to before ``end``."""
     if end <= start:
         return RatesPart()
     return RatesPart(
@@ -133,9 +133,8 @@ def partition_part(
     estimate: EstimatePart | None = None,
     latencies: bool = True,
 ) -> PartitionPart:
-    """One row as of now, without a target."""
-    service, response = _views(row.latencies) if latencies else (None, None)
-    sent = sum(row.attempts.values())
+    """The row of one partition, without a target."""
+    views = (row.latencies if latencies else Latencies(PARTITION_DIGITS)).views()
     return PartitionPart(
         key=key,
         exact=exact,
@@ -147,45 +146,55 @@ def partition_part(
         target=None,
         ratio=None,
         attempts_by_status=attempts_by_status(row.attempts),
-        throttled_ratio=_ratio(throttled_of(row.attempts), sent),
-        service_ms=service,
-        response_ms=response,
+        throttled_ratio=_ratio(throttled_of(row.attempts), sum(row.attempts.values())),
         attempts=row.attempts,
+        **views,
     )
 
 
 def snapshot_of(
     tally: Tally,
-    partitions: list[PartitionPart],
+    partitions: Sequence[PartitionPart],
     folded: PartitionPart | None,
     *,
     start: int,
     end: int,
-    course: CourseView,
+    heat: HeatPart | None,
+    service_over_time: LatencyCoursePart | None = None,
+    response_over_time: LatencyCoursePart | None = None,
     series: bool = True,
 ) -> Snapshot:
-    """The snapshot of a tally and its rows. Partitions come hottest first.
+    """The snapshot of a tally and its partitions, which it sorts from the hottest down.
 
-    Without ``series`` that of every second is left out: it grows with the run.
+    The series grows with the run; without ``series`` it is left out.
     """
     entities = PerSecond()
     outcomes: dict[Outcome, int] = {}
     attempts: dict[AttemptKey, int] = {}
     overall = Latencies(KIND_DIGITS)
     reads = writes = 0
-    for counted in tally.kinds.values():
+    operations = []
+    for label, counted in sorted(tally.kinds.items()):
         entities.merge(counted.seconds)
         overall.merge(counted.latencies)
-        for outcome, count in counted.outcomes.items():
-            outcomes[outcome] = outcomes.get(outcome, 0) + count
+        add_counts(outcomes, counted.outcomes)
+        in_window = counted.seconds.total(start, end)
         if counted.kind.reads:
-            reads += counted.seconds.total(start, end)
+            reads += in_window
         else:
-            writes += counted.seconds.total(start, end)
-    for view in [*partitions, *([] if folded is None else [folded])]:
-        for seen, count in view.attempts.items():
-            attempts[seen] = attempts.get(seen, 0) + count
-    service, response = _views(overall)
+            writes += in_window
+        operations.append(
+            OperationPart(
+                kind=label,
+                type=counted.kind.value,
+                entities_per_s=rates_of(counted.seconds, start, end),
+                outcomes={o.value: count for o, count in sorted(counted.outcomes.items())},
+                **counted.sums(),
+                **counted.latencies.views(),
+            )
+        )
+    for part in [*partitions, *filter(None, [folded])]:
+        add_counts(attempts, part.attempts)
     return Snapshot(
         start=start,
         end=end,
@@ -195,49 +204,25 @@ def snapshot_of(
         entities_per_s=rates_of(entities, start, end),
         reads_per_s=_ratio(reads, end - start),
         writes_per_s=_ratio(writes, end - start),
-        service_ms=service,
-        response_ms=response,
-        operations=tuple(
-            _operation_part(label, counted, start, end)
-            for label, counted in sorted(tally.kinds.items())
-        ),
+        operations=tuple(operations),
         partitions=tuple(
             sorted(
-                partitions, key=lambda view: (-view.entities_per_s.mean, -view.entities, view.key)
+                partitions, key=lambda part: (-part.entities_per_s.mean, -part.entities, part.key)
             )
         ),
         folded=folded,
         series=_series(tally, entities, end) if series else (),
-        course=course,
-    )
-
-
-def _operation_part(label: str, counted: KindTally, start: int, end: int) -> OperationPart:
-    service, response = _views(counted.latencies)
-    return OperationPart(
-        kind=label,
-        type=counted.kind.value,
-        count=counted.operations,
-        entities=counted.entities,
-        entities_returned=counted.returned,
-        entities_estimated=counted.estimated,
-        uncertain=counted.uncertain,
-        entities_per_s=rates_of(counted.seconds, start, end),
-        outcomes={outcome.value: count for outcome, count in sorted(counted.outcomes.items())},
-        service_ms=service,
-        response_ms=response,
+        heat=heat,
+        service_over_time=service_over_time,
+        response_over_time=response_over_time,
+        **overall.views(),
     )
 
 
 def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, ...]:
-    """Every second from the first with anything in it to the last, or to the window's end."""
-    known = sorted(
-        {
-            second
-            for line in (entities, *tally.series.values(), *tally.throttled.values())
-            for second, _ in line.items()
-        }
-    )
+    """All seconds from the first count to the last one, or to the end of the window."""
+    lines = (entities, *tally.series.values(), *tally.throttled.values())
+    known = sorted({second for line in lines for second, _ in line.items()})
     if not known:
         return ()
     return tuple(
@@ -249,14 +234,6 @@ def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, .
         )
         for second in range(known[0], max(known[-1] + 1, end))
     )
-
-
-def _views(latencies: Latencies) -> tuple[LatencyPart | None, LatencyPart | None]:
-    return _view(latencies.service), _view(latencies.response)
-
-
-def _view(histogram: LatencyHistogram | None) -> LatencyPart | None:
-    return None if histogram is None else histogram.view()
 
 
 def _ratio(part: float, whole: float) -> float:

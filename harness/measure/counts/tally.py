@@ -1,9 +1,9 @@
-"""Sums that merge: what was counted for one partition, one kind of operation, or a whole run."""
+"""Sums that merge: the counts of one partition, of the operations of one name, of a whole run."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from harness.measure.counts.latency import Latencies, Wire
@@ -12,7 +12,7 @@ from harness.model.operation import FOLDED, Kind, Operation
 from harness.model.outcome import SUCCESS, THROTTLING_STATUSES, AttemptKey, Outcome, Result, Scope
 
 MOST_LABELS = 60
-"""Names of operations that are counted apart; a partition counts the others as `FOLDED`."""
+"""Names of operations that are counted separately; a partition counts the others as `FOLDED`."""
 KIND_DIGITS = 3
 PARTITION_DIGITS = 2
 
@@ -23,12 +23,12 @@ _K = TypeVar("_K")
 
 @dataclasses.dataclass(slots=True)
 class Counts:
-    """Operations by where they are, and what they moved. Whole run, loading not included.
+    """Numbers of operations, by how far they came, and what they moved. Without loading.
 
     Attributes:
-        attempts: Counted one by one, as soon as their answers were there.
+        attempts: Counted as soon as each was answered.
         attempts_ended: Attempts of the operations that have ended.
-        waits_cut: How often the service asked for a longer wait than is honoured.
+        waits_cut: How often the service asked for a longer wait than ``retry.maximum_s``.
     """
 
     due: int = 0
@@ -46,13 +46,16 @@ class Counts:
     bytes_received: int = 0
 
     def merge(self, other: Counts) -> None:
-        """Add every count of ``other``."""
+        """Add all counts of ``other``."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class PartitionTally:
-    """What was counted for one PartitionKey, or for all the folded ones together."""
+    """The counts of one PartitionKey, or of all folded ones together.
+
+    ``since_s`` is when the key was first counted separately; None is from the start.
+    """
 
     __slots__ = ("attempts", "entities", "latencies", "seconds", "since_s")
 
@@ -64,84 +67,76 @@ class PartitionTally:
         self.latencies = Latencies(PARTITION_DIGITS)
 
     def merge(self, other: PartitionTally) -> None:
-        """Add every count of ``other``; of two starts the later one holds."""
+        """Add all counts of ``other``; the later of the two starts is kept."""
         if other.since_s is not None and (self.since_s is None or other.since_s > self.since_s):
             self.since_s = other.since_s
         for label, count in other.entities.items():
             if label not in self.entities and len(self.entities) >= MOST_LABELS:
                 label = FOLDED
             self.entities[label] = self.entities.get(label, 0) + count
-        _merge_sums(self.attempts, other.attempts)
+        add_counts(self.attempts, other.attempts)
         self.seconds.merge(other.seconds)
         self.latencies.merge(other.latencies)
 
     def encode(self) -> Wire:
-        """Its content for the wire."""
+        """For the wire."""
         return {
             "since_s": self.since_s,
             "entities": self.entities,
-            "attempts": encode_attempts(self.attempts),
+            "attempts": [[*seen, count] for seen, count in self.attempts.items()],
             "seconds": self.seconds.encode(),
             "latencies": self.latencies.encode(),
         }
 
     @classmethod
     def decode(cls, content: Wire) -> PartitionTally:
-        """What `encode` gave."""
         made = cls(content["since_s"])
         made.entities = dict(content["entities"])
-        made.attempts = decode_attempts(content["attempts"])
+        made.attempts = {
+            (status, code, Scope(scope)): n for status, code, scope, n in content["attempts"]
+        }
         made.seconds = PerSecond.decode(content["seconds"])
         made.latencies = Latencies.decode(PARTITION_DIGITS, content["latencies"])
         return made
 
 
 class KindTally:
-    """What was counted for the operations of one name; all of them are of one kind."""
+    """The counts of the operations of one name, which are all of one kind.
 
-    __slots__ = (
-        "entities",
-        "estimated",
-        "kind",
-        "latencies",
-        "operations",
-        "outcomes",
-        "returned",
-        "seconds",
-        "uncertain",
-    )
+    The counts have the names that they have in an `OperationPart`.
+    """
+
+    _SUMS = ("count", "entities", "entities_returned", "entities_estimated", "uncertain")
+    __slots__ = (*_SUMS, "kind", "latencies", "outcomes", "seconds")
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.operations = 0
+        self.count = 0
         self.entities = 0
-        self.returned = 0
-        self.estimated = 0
+        self.entities_returned = 0
+        self.entities_estimated = 0
         self.uncertain = 0
         self.outcomes: dict[Outcome, int] = {}
         self.seconds = PerSecond()
         self.latencies = Latencies(KIND_DIGITS)
 
+    def sums(self) -> dict[str, Any]:
+        """The plain counts by name."""
+        return {name: getattr(self, name) for name in self._SUMS}
+
     def merge(self, other: KindTally) -> None:
-        """Add every count of ``other``."""
-        self.operations += other.operations
-        self.entities += other.entities
-        self.returned += other.returned
-        self.estimated += other.estimated
-        self.uncertain += other.uncertain
-        _merge_sums(self.outcomes, other.outcomes)
+        """Add all counts of ``other``."""
+        for name, count in other.sums().items():
+            setattr(self, name, getattr(self, name) + count)
+        add_counts(self.outcomes, other.outcomes)
         self.seconds.merge(other.seconds)
         self.latencies.merge(other.latencies)
 
     def encode(self) -> Wire:
-        """Its content for the wire."""
+        """For the wire."""
         return {
             "kind": str(self.kind),
-            "operations": self.operations,
-            "entities": self.entities,
-            "returned": self.returned,
-            "estimated": self.estimated,
-            "uncertain": self.uncertain,
+            "sums": self.sums(),
             "outcomes": {str(outcome): count for outcome, count in self.outcomes.items()},
             "seconds": self.seconds.encode(),
             "latencies": self.latencies.encode(),
@@ -149,13 +144,9 @@ class KindTally:
 
     @classmethod
     def decode(cls, content: Wire) -> KindTally:
-        """What `encode` gave."""
         made = cls(Kind(content["kind"]))
-        made.operations = content["operations"]
-        made.entities = content["entities"]
-        made.returned = content["returned"]
-        made.estimated = content["estimated"]
-        made.uncertain = content["uncertain"]
+        for name, count in content["sums"].items():
+            setattr(made, name, count)
         made.outcomes = {Outcome(name): count for name, count in content["outcomes"].items()}
         made.seconds = PerSecond.decode(content["seconds"])
         made.latencies = Latencies.decode(KIND_DIGITS, content["latencies"])
@@ -163,32 +154,15 @@ class KindTally:
 
 
 SERIES = ("operations", "unsuccessful", "attempts", "waiting", "dropped")
-"""What is counted for every second, beside the entities of each kind and the throttled attempts."""
-
-
-class Alike:
-    """Results that are counted under the same label and second.
-
-    Attributes:
-        results: They.
-        service_s: Their service latencies.
-        response_s: Their response latencies, of those that have one.
-    """
-
-    __slots__ = ("response_s", "results", "service_s")
-
-    def __init__(self) -> None:
-        self.results: list[Result] = []
-        self.service_s: list[float] = []
-        self.response_s: list[float] = []
+"""The counts by second, besides the entities of each name and the throttled attempts."""
 
 
 class Tally:
-    """Everything that was counted, but for which partitions are told apart.
+    """All counts of a run except those by partition.
 
-    Operations are told apart by their label. Names of an application may hold anything: beyond
-    `MOST_LABELS` of them operations are counted under their kind, and of two kinds that share a
-    name the second one has its kind behind it, so that reads and writes stay apart.
+    Operations are counted by label. An application chooses its names: beyond `MOST_LABELS` names,
+    operations are counted under their kind. If two kinds share a name, the kind is appended to the
+    second, so that reads and writes stay separate.
     """
 
     __slots__ = ("counts", "kinds", "series", "throttled")
@@ -202,7 +176,7 @@ class Tally:
         }
 
     def label_of(self, operation: Operation) -> str:
-        """What ``operation`` is counted under, from now on."""
+        """The label under which ``operation`` is counted from now on."""
         label, kind = operation.label, operation.kind
         known = self.kinds.get(label)
         if known is None or known.kind is not kind:
@@ -216,16 +190,14 @@ class Tally:
         taken = self.kinds.get(label)
         return label if taken is None or taken.kind is kind else f"{label} ({kind})"
 
-    def add(self, label: str, second: int, alike: Alike, *, in_window: bool) -> None:
-        """Count results of operations that are counted under the same label.
+    def add(self, label: str, second: int, results: Sequence[Result]) -> None:
+        """Count results that were done in the same UTC second.
 
         Args:
-            label: What `label_of` says.
-            second: UTC second in which they were done.
-            alike: The results.
-            in_window: Whether their latencies are measured.
+            label: What `label_of` gives for each of their operations.
+            second: The second.
+            results: They.
         """
-        results = alike.results
         kind = self.kinds[label]
         number = len(results)
         entities = sum([result.entities for result in results])
@@ -239,12 +211,10 @@ class Tally:
         counts.bytes_received += sum([result.bytes_received for result in results])
         if kind.kind is _TRANSACTION:
             counts.transactions += number
-        kind.operations += number
+        kind.count += number
         kind.entities += entities
-        kind.returned += returned
+        kind.entities_returned += returned
         kind.seconds.add(second, entities)
-        if in_window:
-            kind.latencies.record(alike.service_s, alike.response_s)
         series["operations"].add(second, number)
         outcomes, unsuccessful = kind.outcomes, 0
         for result in results:
@@ -254,23 +224,19 @@ class Tally:
                 unsuccessful += 1
             if result.estimated:
                 counts.entities_estimated += result.entities
-                kind.estimated += result.entities
+                kind.entities_estimated += result.entities
                 kind.uncertain += 1
         if unsuccessful:
             series["unsuccessful"].add(second, unsuccessful)
 
     def add_attempts(self, attempts: Mapping[int, int]) -> None:
-        """Count so many attempts by the UTC second in which they ended."""
+        """Count attempts by the UTC second in which they ended."""
         for second, number in attempts.items():
             self.counts.attempts += number
             self.series["attempts"].add(second, number)
 
-    def add_throttled(self, status: int, second: int) -> None:
-        """Count one throttled attempt, which `add_attempts` counts too."""
-        self.throttled[status].add(second, 1)
-
     def merge(self, other: Tally) -> None:
-        """Add every count of ``other``."""
+        """Add all counts of ``other``."""
         self.counts.merge(other.counts)
         for label, tally in other.kinds.items():
             place = self._place(label, tally.kind)
@@ -281,7 +247,7 @@ class Tally:
             self.throttled[status].merge(seconds)
 
     def encode(self) -> Wire:
-        """Its content for the wire."""
+        """For the wire."""
         return {
             "counts": dataclasses.asdict(self.counts),
             "kinds": {label: tally.encode() for label, tally in self.kinds.items()},
@@ -291,7 +257,6 @@ class Tally:
 
     @classmethod
     def decode(cls, content: Wire) -> Tally:
-        """What `encode` gave."""
         made = cls()
         made.counts = Counts(**content["counts"])
         made.kinds = {name: KindTally.decode(kind) for name, kind in content["kinds"].items()}
@@ -302,16 +267,7 @@ class Tally:
         return made
 
 
-def encode_attempts(attempts: Mapping[AttemptKey, int]) -> list[list[Any]]:
-    """Attempts by status, code and scope as rows for the wire."""
-    return [[status, code, str(scope), n] for (status, code, scope), n in attempts.items()]
-
-
-def decode_attempts(rows: list[list[Any]]) -> dict[AttemptKey, int]:
-    """What `encode_attempts` gave."""
-    return {(status, code, Scope(scope)): n for status, code, scope, n in rows}
-
-
-def _merge_sums(into: dict[_K, int], other: Mapping[_K, int]) -> None:
-    for key, count in other.items():
+def add_counts(into: dict[_K, int], more: Mapping[_K, int]) -> None:
+    """Add each count of ``more`` to the one in ``into``."""
+    for key, count in more.items():
         into[key] = into.get(key, 0) + count

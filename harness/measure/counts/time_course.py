@@ -1,50 +1,92 @@
-"""The course of a run: its heat map, and its latencies over time. Memory is bounded.
+"""Counts over time in a bounded number of columns: where the columns are, and latencies over time.
 
-Latencies over time have ten rows a decade of latency and a bounded number of columns of time. Both
-merge exactly, so that percentiles over time are read off sums and never averaged.
+All columns have the same width, which doubles when there are too many of them. They begin at
+multiples of their width in UTC seconds, so that sums do not depend on the order of counting: two
+columns always become one of twice the width.
 """
 
 from __future__ import annotations
 
 import bisect
-import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
-from harness.measure.counts.heatmap import HeatMap, HeatView
-from harness.measure.counts.time_columns import MOST_COLUMNS, Columns
+from harness.measure.record.findings import rounded
+from harness.measure.record.over_time import LatencyCoursePart
+
+MOST_COLUMNS = 120
 
 _LOWEST_S = 1e-4
 _PER_DECADE = 10
 _ROWS = 62
 """Up to 126 s."""
 BOUNDS_S = tuple(_LOWEST_S * 10 ** (row / _PER_DECADE) for row in range(_ROWS))
-"""Upper bound of each row; shorter latencies are in the first, longer ones in the last."""
+"""Upper bound of each row; shorter latencies are in the first row, longer ones in the last."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyCourseView:
-    """What was counted; rows by column.
+class Columns:
+    """The columns that are in use.
 
     Attributes:
-        start: UTC second at which the first column begins.
-        width_s: Seconds that a column is wide.
-        bounds_s: Upper bound of each row, from the lowest that has something in it.
-        rows: Operations by column, the earliest first.
+        width_s: Width of a column in seconds, a power of two.
+        first: Number of the first column in use.
+        last: Number of the last column in use.
     """
 
-    start: int
-    width_s: int
-    bounds_s: tuple[float, ...]
-    rows: tuple[tuple[int, ...], ...]
+    __slots__ = ("_most", "first", "last", "width_s")
+
+    def __init__(self, most: int = MOST_COLUMNS) -> None:
+        self._most = most
+        self.width_s = 1
+        self.first = 0
+        self.last = -1
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def start(self) -> int:
+        """UTC second at which the first column begins."""
+        return self.first * self.width_s
+
+    def at(self, second: int) -> int:
+        """Number of the column of a UTC second."""
+        return second // self.width_s
+
+    def cover(self, second: int) -> int:
+        """Make room for a UTC second. Returns how often the width doubled."""
+        column = self.at(second)
+        if not len(self):
+            self.first = self.last = column
+            return 0
+        self.first = min(self.first, column)
+        self.last = max(self.last, column)
+        doubled = 0
+        while len(self) > self._most:
+            self.double()
+            doubled += 1
+        return doubled
+
+    def double(self) -> None:
+        """Double the width of all columns."""
+        self.width_s *= 2
+        if len(self):
+            self.first //= 2
+            self.last //= 2
+
+    def encode(self) -> list[int]:
+        """For the wire."""
+        return [self.width_s, self.first, self.last]
+
+    @classmethod
+    def decode(cls, content: list[int]) -> Self:
+        made = cls()
+        made.width_s, made.first, made.last = content
+        return made
 
 
 class LatencyCourse:
-    """Counts latencies by UTC second.
-
-    Args:
-        columns: So many columns of time are kept.
-    """
+    """Counts latencies by UTC second, in ten rows per decade of latency."""
 
     __slots__ = ("_columns", "_counts")
 
@@ -53,7 +95,7 @@ class LatencyCourse:
         self._counts: dict[int, list[int]] = {}
 
     def add(self, second: int, latencies_s: Iterable[float]) -> None:
-        """Count latencies of operations that were done in UTC second ``second``."""
+        """Count latencies of operations that were done in a UTC second."""
         counts = self._counts.get(second // self._columns.width_s)
         if counts is None:
             counts = self._of(second)
@@ -61,39 +103,36 @@ class LatencyCourse:
             counts[bisect.bisect_left(BOUNDS_S, latency_s, 0, _ROWS - 1)] += 1
 
     def merge(self, other: LatencyCourse) -> None:
-        """Add every latency of ``other``."""
+        """Add all latencies of ``other``."""
         width_s = other._columns.width_s
         while self._columns.width_s < width_s:
             self._columns.double()
             self._join()
         for column, counts in other._counts.items():
-            into = self._of(column * width_s)
-            for row, count in enumerate(counts):
-                into[row] += count
+            _add(self._of(column * width_s), counts)
 
-    def view(self) -> LatencyCourseView | None:
-        """What was counted; None where nothing was."""
+    def view(self) -> LatencyCoursePart | None:
+        """The counts so far; None if there are none."""
         columns = self._columns
         if not self._counts:
             return None
         empty = [0] * _ROWS
         places = range(columns.first, columns.last + 1)
-        by_column = [self._counts.get(place, empty) for place in places]
-        rows = list(zip(*by_column, strict=True))
+        rows = list(zip(*(self._counts.get(place, empty) for place in places), strict=True))
         taken = [row for row in range(_ROWS) if any(rows[row])]
         shown = slice(taken[0], taken[-1] + 1)
-        return LatencyCourseView(
-            start=columns.first * columns.width_s,
+        return LatencyCoursePart(
+            start=columns.start,
             width_s=columns.width_s,
-            bounds_s=BOUNDS_S[shown],
+            columns=len(columns),
+            bounds_ms=tuple(rounded(bound * 1000) for bound in BOUNDS_S[shown]),
             rows=tuple(rows[shown]),
         )
 
     def encode(self) -> list[Any]:
-        """Its content for the wire."""
-        columns = self._columns
+        """For the wire."""
         return [
-            columns.encode(),
+            self._columns.encode(),
             [
                 [column, *(n for row, count in enumerate(counts) if count for n in (row, count))]
                 for column, counts in self._counts.items()
@@ -102,7 +141,6 @@ class LatencyCourse:
 
     @classmethod
     def decode(cls, content: list[Any]) -> Self:
-        """What `encode` gave."""
         made = cls()
         columns, rows = content
         made._columns = Columns.decode(columns)
@@ -113,80 +151,19 @@ class LatencyCourse:
         return made
 
     def _of(self, second: int) -> list[int]:
-        """The counts of the column that ``second`` is in."""
+        """The counts of the column of ``second``."""
         for _ in range(self._columns.cover(second)):
             self._join()
         return self._counts.setdefault(self._columns.at(second), [0] * _ROWS)
 
     def _join(self) -> None:
-        """Every two columns become one."""
+        """Join each pair of columns into one."""
         joined: dict[int, list[int]] = {}
         for column, counts in self._counts.items():
-            into = joined.setdefault(column // 2, [0] * _ROWS)
-            for row, count in enumerate(counts):
-                into[row] += count
+            _add(joined.setdefault(column // 2, [0] * _ROWS), counts)
         self._counts = joined
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CourseView:
-    """A course at one moment; None where nothing was counted, or was not asked for."""
-
-    heat: HeatView | None = None
-    service: LatencyCourseView | None = None
-    response: LatencyCourseView | None = None
-
-
-class Course:
-    """Counts results by partition, by latency, and by the UTC second in which they were done."""
-
-    __slots__ = ("_heat", "_response", "_service")
-
-    def __init__(self) -> None:
-        self._heat = HeatMap()
-        self._service = LatencyCourse()
-        self._response = LatencyCourse()
-
-    def add(self, key: str, second: int, entities: int) -> None:
-        """Count entities of partition ``key``, which were done in ``second``."""
-        if entities:
-            self._heat.add(key, second, entities)
-
-    def add_latencies(
-        self, second: int, service_s: Sequence[float], response_s: Sequence[float]
-    ) -> None:
-        """Count latencies of results that were done in ``second``."""
-        if service_s:
-            self._service.add(second, service_s)
-        if response_s:
-            self._response.add(second, response_s)
-
-    def add_throttled(self, key: str, second: int) -> None:
-        """Count one throttled attempt."""
-        self._heat.add_throttled(key, second)
-
-    def merge(self, other: Course) -> None:
-        """Add every count of ``other``."""
-        self._heat.merge(other._heat)
-        self._service.merge(other._service)
-        self._response.merge(other._response)
-
-    def view(self, *, latencies: bool) -> CourseView:
-        """What was counted; without ``latencies`` the heat map alone."""
-        heat = self._heat.view()
-        if not latencies:
-            return CourseView(heat=heat)
-        return CourseView(heat=heat, service=self._service.view(), response=self._response.view())
-
-    def encode(self) -> list[Any]:
-        """Its content for the wire."""
-        return [self._heat.encode(), self._service.encode(), self._response.encode()]
-
-    @classmethod
-    def decode(cls, content: list[Any]) -> Self:
-        """What `encode` gave."""
-        made = cls()
-        made._heat = HeatMap.decode(content[0])
-        made._service = LatencyCourse.decode(content[1])
-        made._response = LatencyCourse.decode(content[2])
-        return made
+def _add(into: list[int], counts: Iterable[int]) -> None:
+    for row, count in enumerate(counts):
+        into[row] += count

@@ -1,20 +1,43 @@
-"""Parts of a record about what a run found: its verdict, its conditions, its search, its audit."""
+"""Parts of a record: what a run found."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import pydantic
 
 
+def rounded(value: float) -> float:
+    """``value`` with the precision of a record: three decimal digits."""
+    return round(value, 3)
+
+
 class RecordPart(pydantic.BaseModel):
-    """A part of a record. Fields of later versions are passed over."""
+    """A part of a record. Fields of later versions are ignored."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
 
+    def recorded(self, **changes: Any) -> Self:
+        """A copy as a record keeps it, with ``changes``.
+
+        Other fractions are `rounded`, and fields that are not in the JSON have their defaults.
+        """
+        kept: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if field.exclude:
+                kept[name] = field.get_default(call_default_factory=True)
+            elif isinstance(value, float):
+                kept[name] = rounded(value)
+            elif isinstance(value, tuple) and value and isinstance(value[0], float):
+                kept[name] = tuple(map(rounded, value))
+            elif isinstance(value, RecordPart):
+                kept[name] = value.recorded()
+        return self.model_copy(update=kept | changes)
+
 
 class AdvicePart(RecordPart):
-    """What a document advises, where the run gives cause for it."""
+    """What a document advises, with the cause in the run; section and title of the document."""
 
     text: str
     document: str
@@ -22,7 +45,15 @@ class AdvicePart(RecordPart):
 
 
 class VerdictPart(RecordPart):
-    """What the run means, what was seen, and what may be done about it."""
+    """What the run means.
+
+    Attributes:
+        result: A `VerdictResult`.
+        limited_by: What kept the rate from being higher: partition, account, generator,
+            endpoint, load (the profile asked for no more), users (too few, or pausing), or unknown.
+        sentence: The verdict in plain words, with its figures.
+        evidence: What was measured, a sentence each.
+    """
 
     result: str
     limited_by: str
@@ -32,7 +63,16 @@ class VerdictPart(RecordPart):
 
 
 class GapPart(RecordPart):
-    """Seconds without any success, from the start of the load."""
+    """Consecutive seconds with attempts and without any success.
+
+    Seconds without attempts, in which all users back off, belong to the gap around them. A gap ends
+    at the next success, or at the last attempt.
+
+    Attributes:
+        start_s: Its first second, from the start of the load.
+        recovered_s: Seconds from its start until 90 % of the rate before it was reached again; None
+            if it was not, or if there was no rate before it.
+    """
 
     start_s: int
     length_s: int
@@ -40,7 +80,17 @@ class GapPart(RecordPart):
 
 
 class ThrottlingPart(RecordPart):
-    """The course of throttling, in seconds from the start of the load."""
+    """The course of throttling under load, in whole seconds.
+
+    Attributes:
+        first_s: The first second with a throttled attempt, from the start of the load.
+        seconds: Number of seconds with throttled attempts.
+        stretches: How often throttling began. A stretch ends in a second with attempts of which
+            none was throttled.
+        longest_s: Length of the longest stretch.
+        gap_count: Number of gaps, throttled or not.
+        gaps: The longest of them, in order of time.
+    """
 
     first_s: int | None = None
     seconds: int = 0
@@ -49,9 +99,14 @@ class ThrottlingPart(RecordPart):
     gap_count: int = 0
     gaps: tuple[GapPart, ...] = ()
 
+    @property
+    def longest_gap(self) -> GapPart | None:
+        """The longest gap; the first one of several."""
+        return max(self.gaps, key=lambda gap: (gap.length_s, -gap.start_s), default=None)
+
 
 class StepPart(RecordPart):
-    """One step of a search; ``failed`` says why it did, None where it passed."""
+    """One step of a search; ``failed`` is the reason, None if the step passed."""
 
     rate_per_s: float
     achieved_per_s: float
@@ -64,7 +119,7 @@ class StepPart(RecordPart):
 
 
 class SearchPart(RecordPart):
-    """What a search for the highest sustainable rate found; entities a second."""
+    """What a search for the highest sustainable rate found; entities per second."""
 
     rate_per_s: float | None
     at_least: bool
@@ -75,28 +130,23 @@ class SearchPart(RecordPart):
 
 
 class AuditPart(RecordPart):
-    """What was stored after the run, beside what was written under load.
+    """What was stored after the run, compared with what was written under load.
 
-    A row that several workers wrote is looked up by, and counted for, each of them. All but the
-    first two count writes: a transaction has as many as it has parts.
+    A row that several workers wrote is looked up by, and counted for, each of them. All fields from
+    ``acknowledged`` to ``undecided`` count writes; a transaction has as many as it has parts.
 
     Attributes:
         written: Rows that were written.
         rows: Rows that were looked up.
-        acknowledged: Writes of the rows looked up that ended in success: those below, up to
-            ``covered``.
-        kept: What they wrote is there.
-        lost: What they wrote is not there, and nothing that came after explains it.
-        covered: It cannot be seen any more whether they were done: a later write, or another
-            worker's, covers them.
-        unacknowledged: Other writes that may have been done: those below, up to ``undecided``.
-        applied: They were done.
-        not_applied: They were not done.
-        undecided: It cannot be seen.
-        exact: Whether ``written`` is exact; else it is an estimate from the sample.
-        unread: Rows that could not be read. They are none of those looked up.
-        given_up: Rows with more writes than could be kept in mind. Nor are they.
-        cut_short: Why rows that were to be looked up were not; empty where they were.
+        acknowledged: Writes that ended in success: the sum of the next three.
+        kept: Their effect is stored.
+        lost: Their effect is not stored, and no later write explains that.
+        covered: A later write, or one of another worker, replaced what they wrote.
+        unacknowledged: Other writes that may have been applied: the sum of the next three.
+        exact: False if ``written`` is an estimate from the sample.
+        unread: Rows that could not be read. ``rows`` does not include them.
+        given_up: Rows with too many writes to keep in memory. ``rows`` does not include them.
+        cut_short: Why rows of the sample were not looked up; empty if all were.
         examples: Some lost writes, a sentence each.
     """
 
@@ -118,7 +168,7 @@ class AuditPart(RecordPart):
 
 
 class PredictionPart(RecordPart):
-    """Where the load was expected to fall, from the mix and the keys alone; shares from 0 to 1.
+    """Where the load was expected, from the mix and the keys alone; shares from 0 to 1.
 
     The fields are those of `harness.workload.prediction.Prediction`.
     """
@@ -138,24 +188,27 @@ class PredictionPart(RecordPart):
 
 
 class ConditionPart(RecordPart):
-    """A pass condition; ``passed`` is None where it could not be told."""
+    """A pass condition and its result. ``depends`` and ``certain`` are not in the JSON.
+
+    Attributes:
+        value: What was measured, in ``unit``; None if unknown.
+        passed: None if unknown.
+        note: Why the value is unknown, or what it leaves out.
+        depends: False if the result is the same whoever limited the rate: a lost write is lost.
+        certain: True if it failed and a longer or faster run could not change that.
+    """
 
     text: str
     value: float | None
     passed: bool | None
     note: str = ""
     unit: str = ""
+    depends: bool = pydantic.Field(default=True, exclude=True)
+    certain: bool = pydantic.Field(default=False, exclude=True)
 
 
 class MachinePart(RecordPart):
-    """What the master ran on; workers may have run on others.
-
-    Attributes:
-        cpus: Logical ones of the machine.
-        platform: Operating system, its release, and the kind of machine.
-        python: Which one, and its version.
-        packages: Versions by name.
-    """
+    """The machine of the master, with its logical CPUs; workers may run on others."""
 
     cpus: int
     platform: str
@@ -164,10 +217,10 @@ class MachinePart(RecordPart):
 
 
 class PointersPart(RecordPart):
-    """Rows of an index table that name rows of another, counted by listing both after the run.
+    """Rows of an index table that name rows of another table, counted after the run.
 
-    Nobody but the application keeps such tables in step: ``dangling`` rows name a row that is not
-    there, ``unnamed`` rows of the other table are named by none.
+    Only the application keeps such tables consistent. ``dangling`` rows name a row that does not
+    exist. ``unnamed`` rows of the other table are named by no row.
     """
 
     table: str

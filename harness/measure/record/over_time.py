@@ -1,12 +1,10 @@
-"""Parts of a record that hold the course of a run: its series, its heat map, its latencies.
+"""Parts of a record: the series, the heat map, and latencies over time.
 
-A row of counts is one string, the counts of all columns in order with a blank between them, so
-that a record stays small and readable: ``"12 0 7"``. `counts_of` reads it.
+In JSON a row of counts is one string, so that a record stays small and readable: ``"12 0 7"``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 import pydantic
@@ -20,18 +18,35 @@ _Width = Annotated[int, pydantic.Field(ge=1)]
 _Bound = Annotated[float, pydantic.Field(ge=1e-6)]
 
 
+def _counts(row: Any) -> Any:
+    if not isinstance(row, str):
+        return row
+    counts = row.split()
+    if not all(count.isdecimal() and len(count) <= _MOST_DIGITS for count in counts):
+        raise ValueError("a row of counts cannot be read")
+    return tuple(map(int, counts))
+
+
+CountRow = Annotated[
+    tuple[Annotated[int, pydantic.Field(ge=0, lt=10**_MOST_DIGITS)], ...],
+    pydantic.BeforeValidator(_counts),
+    pydantic.PlainSerializer(lambda row: " ".join(map(str, row)), return_type=str),
+]
+"""Counts by column, the earliest first."""
+
+
 class SeriesPart(RecordPart):
-    """Means a second over ``width_s`` seconds from ``t``, UTC.
+    """Means per second over ``width_s`` seconds from ``t``, UTC.
 
     Attributes:
-        failed: Operations that did not succeed. Not found, conflict and precondition are among
-            them, which `Outcome.failed` does not count.
+        failed: Operations that did not succeed. They include not found, conflict and precondition,
+            which `Outcome.failed` does not count.
         throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`. In
             JSON each is a field of its own, such as ``throttled_503``.
         waiting: Operations that were due and not sent, on average. 0 in a closed loop.
-        dropped: Operations that were given up unsent, a second.
-        offered: Entities a second that the load asked for; None where it takes what comes.
-        cpu_percent: Of the busiest worker, in percent of one core; None where nobody looked.
+        dropped: Operations that were given up unsent.
+        offered: Entities that the load asked for; None in a closed loop.
+        cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
     """
 
     t: int
@@ -52,7 +67,7 @@ class SeriesPart(RecordPart):
     def _gather_statuses(cls, content: Any) -> Any:
         if not isinstance(content, dict) or "throttled_by_status" in content:
             return content
-        by_status = {status: content.get(name, 0.0) for name, status in _FIELDS.items()}
+        by_status = {s: content.get(f"throttled_{s}", 0.0) for s in THROTTLING_STATUSES}
         return {**content, "throttled_by_status": by_status}
 
     @pydantic.model_serializer(mode="wrap")
@@ -66,30 +81,24 @@ class SeriesPart(RecordPart):
         return fields
 
 
-_FIELDS = {f"throttled_{status}": status for status in THROTTLING_STATUSES}
-
-
 class KeyRangePart(RecordPart):
-    """One row of a heat map: the partitions from ``first`` to ``last``, in key order.
-
-    ``entities`` and ``throttled`` (attempts) are rows of counts.
-    """
+    """One row of a heat map: the partitions from ``first`` to ``last``, in key order."""
 
     first: str
     last: str
-    entities: str
-    throttled: str
+    entities: CountRow
+    throttled: CountRow
 
 
 class HeatPart(RecordPart):
-    """Key range x time: the whole run under load, exact sums.
+    """Key range x time: exact sums of the whole run under load.
 
     Attributes:
         start: UTC second at which the first column begins.
-        width_s: Seconds that a column is wide.
-        columns: How many there are.
-        ranges: In key order, at most 64; queries over several partitions come before them, a row a
-            table.
+        width_s: Width of a column in seconds.
+        columns: Number of columns.
+        ranges: In key order, at most 64. Queries over several partitions come first, a row for
+            each table.
     """
 
     start: int
@@ -100,56 +109,36 @@ class HeatPart(RecordPart):
     @pydantic.model_validator(mode="after")
     def _hold_together(self) -> Self:
         for row in self.ranges:
-            _require_counts(row.entities, self.columns)
-            _require_counts(row.throttled, self.columns)
+            _require_columns((row.entities, row.throttled), self.columns)
         return self
 
 
 class LatencyCoursePart(RecordPart):
-    """Latencies x time: the whole run under load, the window marked nowhere.
+    """Latencies x time: the whole run under load.
 
     Attributes:
         start: UTC second at which the first column begins.
-        width_s: Seconds that a column is wide.
-        columns: How many there are.
-        bounds_ms: Upper bound of each row, lowest first; a row begins where the one below ends, the
-            lowest one a tenth of a decade below its bound.
-        rows: Operations by latency, rows of counts.
+        width_s: Width of a column in seconds.
+        columns: Number of columns.
+        bounds_ms: Upper bound of each row, the lowest first. A row begins at the bound of the row
+            below it, the lowest one a tenth of a decade below its own bound.
+        rows: Operations by latency.
     """
 
     start: int
     width_s: _Width
     columns: _Columns
     bounds_ms: tuple[_Bound, ...]
-    rows: tuple[str, ...]
+    rows: tuple[CountRow, ...]
 
     @pydantic.model_validator(mode="after")
     def _hold_together(self) -> Self:
         if len(self.rows) != len(self.bounds_ms):
             raise ValueError(f"{len(self.rows)} rows have {len(self.bounds_ms)} bounds")
-        for row in self.rows:
-            _require_counts(row, self.columns)
+        _require_columns(self.rows, self.columns)
         return self
 
 
-def counts_of(row: str) -> list[int]:
-    """A row of counts as numbers."""
-    return [int(count) for count in row.split()]
-
-
-def _require_counts(row: str, columns: int) -> None:
-    """See to it that a row has a count for each column.
-
-    Raises:
-        ValueError: it has not.
-    """
-    counts = row.split()
-    if len(counts) != columns or not all(
-        count.isdecimal() and len(count) <= _MOST_DIGITS for count in counts
-    ):
-        raise ValueError(f"a row of {columns} counts cannot be read")
-
-
-def row_of(counts: Iterable[int]) -> str:
-    """Numbers as a row of counts."""
-    return " ".join(map(str, counts))
+def _require_columns(rows: tuple[CountRow, ...], columns: int) -> None:
+    if any(len(row) != columns for row in rows):
+        raise ValueError(f"a row does not have {columns} counts")

@@ -1,15 +1,16 @@
 """The record of a run: versioned JSON from which every report can be made again, years later.
 
-The shapes here are the format. A field is never renamed or given another meaning without a new
-``schema_version``; fields may be added.
+These classes are the format. Fields may be added. A field is never renamed or given another meaning
+without a new ``schema_version``.
 
-A record that could be read makes every output: what a function of records could fail on (a type, a
-number out of range, a name that is missing) is refused by `RunRecord.from_json`.
+Every output can be made from a record that was read: `RunRecord.from_json` refuses what an output
+could fail on, such as a wrong type or a number out of range.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pydantic
@@ -30,10 +31,21 @@ from harness.measure.record.over_time import HeatPart, LatencyCoursePart, Series
 from harness.model.errors import cut
 from harness.model.outcome import AttemptKey, Scope, throttled_of
 
-# What a profile calls no cap is infinity, in a record that was not read.
+SCHEMA_VERSION = 1
+
+_MEASURED = (1e-15, 1e18)
+_SETTINGS = (0.0, 1e300)
+"""Magnitudes of numbers, 0 apart, with which calculations stay finite."""
+_MOST_DEPTH = 20
+_LAST_INSTANT_S = dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp()
+
+_Instant = Annotated[float, pydantic.Field(ge=0, le=_LAST_INSTANT_S)]
+"""UTC seconds."""
+_Target = Annotated[float, pydantic.Field(ge=1)]
+"""Entities per second."""
+# A profile that was not read may hold infinity for "no cap".
 _Rate = Annotated[float, Strict()]
 _Users = Annotated[int, Strict(), pydantic.Field(ge=0, le=10**9)]
-_Text = Annotated[str, Strict()]
 
 
 class _Load(RecordPart):
@@ -42,7 +54,7 @@ class _Load(RecordPart):
     emulator_max_entities_per_s: _Rate | None = None
     entities_per_s: _Rate | None = None
     operations_per_s: _Rate | None = None
-    arrivals: _Text = ""
+    arrivals: Annotated[str, Strict()] = ""
 
 
 class _Stage(RecordPart):
@@ -56,8 +68,8 @@ class _Search(RecordPart):
     max_per_s: _Rate
 
 
-class _Read(RecordPart):
-    """What outputs read of a profile."""
+class _Profile(RecordPart):
+    """The settings that outputs read; the others are shown as they are."""
 
     load: _Load = _Load()
     stage: tuple[_Stage, ...] | None = None
@@ -65,85 +77,48 @@ class _Read(RecordPart):
 
 
 def _readable(profile: dict[str, Any]) -> dict[str, Any]:
-    """``profile`` itself, as it is.
-
-    Raises:
-        ValueError: outputs could not read it.
-    """
-    _Read.model_validate(profile)
+    _Profile.model_validate(profile)
     return profile
 
 
-Settings = Annotated[dict[str, Any], pydantic.AfterValidator(_readable)]
-
-
-SCHEMA_VERSION = 1
-
-_MEASURED = (1e-15, 1e18)
-_SETTINGS = (0.0, 1e300)
-"""Sizes of numbers, 0 apart, between which what is calculated of them stays finite."""
-_MOST_DEPTH = 20
-_LAST_INSTANT_S = dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp()
-
-_Instant = Annotated[float, pydantic.Field(ge=0, le=_LAST_INSTANT_S)]
-"""UTC seconds."""
-_Target = Annotated[float, pydantic.Field(ge=1)]
-"""Entities a second."""
-
-
-def rounded(value: float) -> float:
-    """With the precision that a record keeps: three decimal digits."""
-    return round(value, 3)
-
-
 def share(value: float, target: float | None) -> float | None:
-    """``value`` of ``target``; None where there is none."""
+    """``value`` as a share of ``target``; None without a target."""
     return None if target is None else round(value / target, 4)
 
 
 class RecordError(ValueError):
-    """A record cannot be read; the message says why."""
+    """A record cannot be read; the message is the reason."""
 
 
 def _moment(text: str) -> str:
     if dt.datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("a moment has an offset from UTC")
+        raise ValueError("a time needs an offset from UTC")
     return text
 
 
 def _by_scope(counts: dict[str, int]) -> dict[str, int]:
     if missing := {Scope.PARTITION, Scope.ACCOUNT} - counts.keys():
-        raise ValueError(f"{' and '.join(sorted(missing))} must be there")
+        raise ValueError(f"{' and '.join(sorted(missing))} missing")
     return counts
 
 
 _Moment = Annotated[str, pydantic.AfterValidator(_moment)]
 """ISO 8601."""
-_ByScope = Annotated[dict[str, int], pydantic.AfterValidator(_by_scope)]
 
 
 class RatesPart(RecordPart):
-    """Entities a second over the measured window: mean, best second, best ten seconds in a row."""
+    """Entities per second over the measured window: mean, best second, best 10 s in a row."""
 
     mean: float = 0.0
     best_1s: float = 0.0
     best_10s: float = 0.0
-
-    def rounded(self) -> RatesPart:
-        """With the precision that a record keeps."""
-        return RatesPart(
-            mean=rounded(self.mean),
-            best_1s=rounded(self.best_1s),
-            best_10s=rounded(self.best_10s),
-        )
 
 
 class LatencyPart(RecordPart):
     """Milliseconds over the measured window.
 
     Attributes:
-        buckets: Latencies at or below each bound of `BUCKETS_S`. Snapshots have them, records do
-            not.
+        buckets: Latencies at or below each bound of `BUCKETS_S`. Only snapshots have them.
     """
 
     count: int
@@ -159,17 +134,6 @@ class LatencyPart(RecordPart):
         """The sum of all latencies, in seconds."""
         return self.count * self.mean / 1000
 
-    def rounded(self) -> LatencyPart:
-        """With the precision that a record keeps, and without buckets."""
-        return LatencyPart(
-            count=self.count,
-            mean=rounded(self.mean),
-            p50=rounded(self.p50),
-            p90=rounded(self.p90),
-            p99=rounded(self.p99),
-            max=rounded(self.max),
-        )
-
 
 class EndpointPart(RecordPart):
     """Who answered. ``described`` is the name that every output uses."""
@@ -181,10 +145,11 @@ class EndpointPart(RecordPart):
 
 
 class CountsPart(RecordPart):
-    """Operations by where they are, and what they moved. Whole run under load.
+    """Numbers of operations, by how far they came, and what they moved. Whole run under load.
 
-    ``attempts_in_flight`` of the attempts belong to operations that had not ended when the run
-    did. ``waits_cut`` times the service asked for a longer wait than ``retry.maximum_s``.
+    Attributes:
+        attempts_in_flight: Those of ``attempts`` whose operations had not ended with the run.
+        waits_cut: How often the service asked for a longer wait than ``retry.maximum_s``.
     """
 
     due: int
@@ -206,7 +171,7 @@ class CountsPart(RecordPart):
 
 
 class LoadingPart(RecordPart):
-    """What was put into the table before the load began."""
+    """What was stored in the table before the load began."""
 
     entities: int
     seconds: float
@@ -214,7 +179,7 @@ class LoadingPart(RecordPart):
 
 
 class AccountPart(RecordPart):
-    """The whole account. ``target`` and ``ratio`` are None where no target holds."""
+    """The whole account. ``target`` and ``ratio`` are None where no target applies."""
 
     entities_per_s: RatesPart
     reads_per_s: float
@@ -225,7 +190,7 @@ class AccountPart(RecordPart):
 
 
 class EstimatePart(RecordPart):
-    """Bounds of the entities of a key that was not told apart from the start."""
+    """Bounds of the entities of a key that was not counted separately from the start."""
 
     at_least: int
     at_most: int
@@ -234,17 +199,15 @@ class EstimatePart(RecordPart):
 class PartitionPart(RecordPart):
     """One partition, or all folded ones together.
 
-    A snapshot has full precision, ``attempts`` and no target. A record has rounded figures and the
-    target.
+    In a snapshot figures have full precision, and there is no target.
 
     Attributes:
-        exact: True where every operation of the key was counted in this row.
-        since: From when on the key was counted apart, UTC; None is from the start.
+        exact: True if every operation of the key was counted in this row.
+        since: When the key was first counted separately, UTC; None is from the start.
         estimate: For a key that is not exact, bounds of its entities in the whole run.
         entities_by_kind: By name of the operation.
-        attempts_by_status: By what answered: ``204``, ``503 ServerBusy partition``,
-            ``connection_reset``.
-        attempts: The same by status, error code and scope.
+        attempts_by_status: By answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``.
+        attempts: The same by status, error code and scope. Only snapshots have them.
     """
 
     key: str
@@ -264,30 +227,17 @@ class PartitionPart(RecordPart):
 
     @property
     def throttled(self) -> int:
-        """Throttled attempts; of a part in a snapshot only."""
+        """Throttled attempts; in a snapshot only."""
         return throttled_of(self.attempts)
-
-    def recorded(self, target: float | None) -> PartitionPart:
-        """As a record holds it; ``target`` is None where none holds."""
-        return self.model_copy(
-            update={
-                "entities_per_s": self.entities_per_s.rounded(),
-                "target": target,
-                "ratio": share(self.entities_per_s.mean, target),
-                "service_ms": self.service_ms and self.service_ms.rounded(),
-                "response_ms": self.response_ms and self.response_ms.rounded(),
-                "attempts": {},
-            }
-        )
 
 
 class OperationPart(RecordPart):
-    """The operations of one name. A snapshot has full precision, a record rounded figures.
+    """The operations of one name. In a snapshot figures have full precision.
 
     Attributes:
-        kind: Their name.
-        type: What all of them do, a `Kind`.
-        entities: What they count for; of a query, what it scanned.
+        kind: The name.
+        type: Their `Kind`.
+        entities: Their entity count; of queries, the scanned entities.
         entities_estimated: The part of ``entities`` that is a lower bound, of ``uncertain``
             operations.
     """
@@ -304,19 +254,23 @@ class OperationPart(RecordPart):
     service_ms: LatencyPart | None
     response_ms: LatencyPart | None
 
-    def recorded(self) -> OperationPart:
-        """As a record holds it."""
-        return self.model_copy(
-            update={
-                "entities_per_s": self.entities_per_s.rounded(),
-                "service_ms": self.service_ms and self.service_ms.rounded(),
-                "response_ms": self.response_ms and self.response_ms.rounded(),
-            }
-        )
-
 
 class GeneratorPart(RecordPart):
-    """How busy the generator was in the measured window."""
+    """CPU and punctuality of the generator in the measured window.
+
+    Attributes:
+        cpu_percent_max: The busiest second of any worker, in percent of one core.
+        cpu_percent_mean: Mean of the busiest worker.
+        busy_share: The largest share of seconds in which a worker was busy (`BUSY_PERCENT`).
+        machine_busy_share: The largest share of seconds in which a machine was saturated.
+        lag_s_max: The largest delay between the time a pacer set for an operation and its sending.
+        cpu_percents: Mean of each worker, the busiest first.
+        connections: Connections that could be open; None if unknown.
+        connections_in_use: The most that were in use at once; None if unknown.
+        offered: Entities that the load asked for, by UTC second of the whole run; empty in a
+            closed loop. Not in the JSON.
+        cpu_by_second: CPU of the busiest worker, likewise.
+    """
 
     cpu_percent_max: float
     cpu_percent_mean: float
@@ -327,6 +281,8 @@ class GeneratorPart(RecordPart):
     cpu_percents: tuple[float, ...] = ()
     connections: int | None = None
     connections_in_use: int | None = None
+    offered: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
+    cpu_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
 
 
 class EntityPart(RecordPart):
@@ -337,15 +293,12 @@ class EntityPart(RecordPart):
 
 
 class RunRecord(RecordPart):
-    """A whole run.
-
-    Where it is ``redacted``, aliases stand for the PartitionKeys.
-    """
+    """A whole run. In a ``redacted`` one aliases replace the PartitionKeys."""
 
     schema_version: int
     harness_version: str
     run_id: str
-    profile: Settings
+    profile: Annotated[dict[str, Any], pydantic.AfterValidator(_readable)]
     endpoint: EndpointPart
     session: str
     started_at: _Moment
@@ -363,7 +316,7 @@ class RunRecord(RecordPart):
     counts: CountsPart
     outcomes: dict[str, int]
     attempts_by_status: dict[str, int]
-    throttled: _ByScope
+    throttled: Annotated[dict[str, int], pydantic.AfterValidator(_by_scope)]
     throttled_ratio: float
     service_ms: LatencyPart | None
     response_ms: LatencyPart | None
@@ -387,15 +340,15 @@ class RunRecord(RecordPart):
     response_over_time: LatencyCoursePart | None = None
 
     def to_json(self) -> str:
-        """The record as it is kept in ``run.json``."""
+        """The content of ``run.json``."""
         return self.model_dump_json(indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunRecord:
-        """The record that was kept.
+        """The record in ``text``, the content of a ``run.json``.
 
         Raises:
-            RecordError: it is no record, or one of a later version of the harness.
+            RecordError: it is not a record, or one of a later version of the harness.
         """
         try:
             content = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)
@@ -409,17 +362,17 @@ class RunRecord(RecordPart):
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             place = cut(".".join(str(part) for part in first["loc"])) or "the file"
-            raise RecordError(f"no record of a run: {place}: {first['msg']}") from error
+            raise RecordError(f"not a run record: {place}: {first['msg']}") from error
 
 
 def _require_figures(value: Any, place: tuple[str, ...]) -> None:
-    """See to it that outputs can show every number in ``value``.
+    """Check that outputs can show every number in ``value``.
 
     Raises:
-        RecordError: they cannot show one, such as an infinity; or it is nested too deeply.
+        RecordError: there is one they cannot show, such as infinity, or too deep nesting.
     """
     if len(place) > _MOST_DEPTH:
-        raise RecordError(f"no record of a run: {place[0]}: it is nested too deeply")
+        raise RecordError(f"not a run record: {place[0]}: nested too deeply")
     if isinstance(value, dict):
         for name, part in value.items():
             _require_figures(part, (*place, name))
@@ -430,4 +383,4 @@ def _require_figures(value: Any, place: tuple[str, ...]) -> None:
         least, most = _SETTINGS if place[:1] == ("profile",) else _MEASURED
         if not least <= abs(value) <= most:
             where = cut(".".join(place))
-            raise RecordError(f"no record of a run: {where}: no run has a number of this size")
+            raise RecordError(f"not a run record: {where}: the number is out of range")

@@ -15,13 +15,13 @@ from decimal import Decimal
 from typing import Final
 
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.findings import ConditionPart
 from harness.measure.verdict.quantities import (
     FORMS,
     NO_FACTS,
     PERCENTILES,
     Facts,
     Form,
-    Unit,
     measured,
 )
 from harness.measure.verdict.reachable import Extent, reachable
@@ -35,7 +35,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 _FEWEST_ATTEMPTS = 20
-"""The share of fewer attempts is certain of nothing."""
+"""With fewer attempts no throttled ratio is certain."""
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
 _SIGN: Final = re.compile(r"<=|>=|==|<|>")
@@ -53,10 +53,10 @@ class Condition:
 
     Attributes:
         text: As it was written.
-        form: What is compared.
-        name: The partition or the operation it is compared of; empty where the form names none.
+        form: The quantity.
+        name: Its partition or operation; empty if the form has none.
         compare: ``<``, ``<=``, ``>``, ``>=`` or ``==``.
-        bound: In the unit of what is compared.
+        bound: In the unit of the quantity.
     """
 
     text: str
@@ -65,13 +65,8 @@ class Condition:
     compare: str
     bound: float
 
-    @property
-    def unit(self) -> Unit:
-        """What value and bound are counted in."""
-        return self.form.unit
-
     def renamed(self, name_of: Callable[[str], str]) -> Condition:
-        """The same, of a partition that is called what ``name_of`` gives; others stay."""
+        """The same condition with another name for its partition, if it has one."""
         if self.form.by != "partition":
             return self
         name = name_of(self.name)
@@ -79,21 +74,22 @@ class Condition:
         text = _QUOTED.sub(lambda _: f'"{quoted}"', self.text)
         return dataclasses.replace(self, name=name, text=text)
 
-    def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionResult:
-        """Whether the condition holds. Without a value it holds neither way.
+    def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionPart:
+        """Whether the condition holds; unknown without a value.
 
-        A service that throttled more than was allowed does not throttle less at a higher rate:
-        such a failure is certain, whoever limited the rate and however few operations ended.
+        A service that throttled too much would not throttle less at a higher rate. Such a failure
+        is certain, whoever limited the rate and however few operations ended.
         """
         found = measured(self.form, self.name, snapshot, facts)
         value = found.value
         passed = None if value is None else _COMPARE[self.compare](value, self.bound)
         bounds_throttling = self.form.metric == "throttled_ratio" and self.compare in ("<", "<=")
-        return ConditionResult(
+        return ConditionPart(
             text=self.text,
             value=value,
             passed=passed,
             note=found.note,
+            unit=self.form.unit,
             depends=self.form.metric != "lost_writes",
             certain=passed is False
             and bounds_throttling
@@ -101,18 +97,14 @@ class Condition:
         )
 
     def cannot_hold_any_more(self, snapshot: Snapshot, facts: Facts, extent: Extent) -> bool:
-        """Whether a run that goes on is certain to end without this condition holding.
+        """Whether the condition is certain to fail at the end of a run that goes on.
 
-        Decidable are: lost writes; shares of throttled attempts and of failed and dropped
-        operations that were to be 0% or 100%, or, where the extent of the run is bounded, that
-        even the best rest of it cannot bring to the bound; entities a second, of the account or of
-        one kind of operation, that are too many for the whole window already; with bounded
-        operations, latencies of which too many were too long already. Everything else is False.
+        `harness.measure.verdict.reachable` says for which quantities that can be certain.
 
         Args:
-            snapshot: What was counted so far, with the window so far.
-            facts: What was found out elsewhere so far.
-            extent: The most that the whole run can come to.
+            snapshot: The counts and the window so far.
+            facts: What else is known so far.
+            extent: The bounds of the whole run.
         """
         low, high = reachable(self.form, self.name, snapshot, facts, extent)
         best_is_least = self.compare.startswith("<")
@@ -121,30 +113,11 @@ class Condition:
         return not _COMPARE[self.compare](low if best_is_least else high, self.bound)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionResult:
-    """A condition, what was measured for it, and whether it holds; None is unknown.
-
-    Attributes:
-        value: In the unit of what is compared.
-        note: Why it is unknown, or what the value leaves out.
-        depends: False where it says the same whoever limited the rate: a lost write is lost.
-        certain: True where it failed and a longer or a faster run could not change that.
-    """
-
-    text: str
-    value: float | None
-    passed: bool | None
-    note: str = ""
-    depends: bool = True
-    certain: bool = False
-
-
 def parse_condition(text: str) -> Condition:
-    """The condition that ``text`` says.
+    """The condition in ``text``.
 
     Raises:
-        ValueError: it says none; the message names the mistake and what can be said.
+        ValueError: there is none; the message names the mistake and what can be written.
     """
     reader = _Reader(text)
     metric = reader.take(_WORD, "expected a metric")
@@ -163,7 +136,7 @@ def parse_condition(text: str) -> Condition:
     if unit not in suffixes:
         takes = " or ".join(suffix or "no unit" for suffix in suffixes)
         raise ValueError(f"{echoed(text)} has unit {echoed(unit)}; {metric} takes {takes}")
-    # 57% is the 0.57 that 57 of 100 are: rounded once.
+    # Decimal, because 57% must be the same number as 57 / 100.
     bound = float(Decimal(number) * suffixes[unit])
     if metric.endswith("_ratio") and bound > 1:
         raise ValueError(
@@ -179,14 +152,14 @@ def parse_condition(text: str) -> Condition:
 
 
 class _Reader:
-    """Takes a condition apart, from left to right."""
+    """Reads a condition from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def look(self, pattern: re.Pattern[str]) -> str:
-        """What comes next if it looks like this; empty where it does not."""
+        """The next part if it matches, else an empty text."""
         rest = self._text[self._at :]
         match = pattern.match(self._text, self._at + len(rest) - len(rest.lstrip()))
         if match is None:
@@ -195,31 +168,22 @@ class _Reader:
         return match[0]
 
     def skip(self, mark: str) -> bool:
-        """Whether this mark came next."""
+        """Whether ``mark`` is the next part."""
         return bool(self.look(re.compile(re.escape(mark))))
 
     def take(self, pattern: re.Pattern[str], otherwise: str) -> str:
-        """What comes next, which has to look like this.
-
-        Raises:
-            ValueError: it does not; the message says ``otherwise``.
-        """
+        """The next part; a `ValueError` with the text ``otherwise`` if it does not match."""
         found = self.look(pattern)
         if not found:
             raise self.mistake(otherwise)
         return found
 
     def end(self, otherwise: str) -> None:
-        """Nothing more may come.
-
-        Raises:
-            ValueError: something does; the message says ``otherwise``.
-        """
+        """Raise a `ValueError` with the text ``otherwise`` if there is a next part."""
         if self._text[self._at :].strip():
             raise self.mistake(otherwise)
 
     def mistake(self, what: str) -> ValueError:
-        """The text is no condition, because of what is at this place."""
         if not self._text.strip():
             return ValueError(f"{self._text!r} is not a condition; examples are {_EXAMPLES}")
         rest = self._text[self._at :].strip()
@@ -230,7 +194,7 @@ class _Reader:
 
 
 def _arguments(reader: _Reader) -> tuple[list[str], list[tuple[str, str]]]:
-    """What stands in parentheses: words, and names in quotes with what they are names of."""
+    """The words in parentheses, and the names in quotes, each with the word before it."""
     words: list[str] = []
     names: list[tuple[str, str]] = []
     if not reader.skip("("):
@@ -249,7 +213,7 @@ def _arguments(reader: _Reader) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _known(metric: str, arguments: Iterable[str]) -> str:
-    """What can be compared, and what may have been meant."""
+    """The known quantities, and the one that may have been meant."""
     metric = cut(metric)
     same = [form for form in FORMS if form.metric == metric]
     if same:

@@ -1,4 +1,4 @@
-"""The evidence of a verdict: short sentences with figures and no conclusions."""
+"""The evidence of a verdict in sentences: figures without conclusions."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from collections.abc import Iterator
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.measure.record.findings import GapPart, ThrottlingPart
 from harness.measure.record.record import PartitionPart
-from harness.measure.verdict.evidence import Evidence, service_failures
-from harness.measure.verdict.throttling import Gap, Throttling
+from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import over_partitions
 from harness.model.outcome import Scope, throttled_of
 
 SHOWN_GAP_S = 2
-"""A gap of one second may be one operation that failed."""
+"""A shorter gap may be a single operation that failed."""
 _MOST_SHOWN = 3
 
 
-def named(view: PartitionPart) -> str:
-    """How a sentence names a partition."""
-    if over_partitions(view.key):
+# These functions return parts of sentences.
+
+
+def named(part: PartitionPart) -> str:
+    if over_partitions(part.key):
         return "queries over several partitions"
-    return f"partition {view.key!r}"
+    return f"partition {part.key!r}"
 
 
-def gap_words(gap: Gap) -> str:
-    """A gap as a part of a sentence."""
+def gap_words(gap: GapPart) -> str:
     words = f"no operation succeeded for {gap.length_s} s, from second {gap.start_s} of the load"
     if gap.recovered_s is None:
         return words + ", and the earlier rate was not reached again"
@@ -34,7 +35,6 @@ def gap_words(gap: Gap) -> str:
 
 
 def throttled_words(snapshot: Snapshot) -> str:
-    """How many attempts were throttled, as a part of a sentence."""
     if snapshot.throttled == 0:
         return "nothing was throttled"
     throttled = counted(snapshot.throttled, "attempt")
@@ -42,8 +42,7 @@ def throttled_words(snapshot: Snapshot) -> str:
     return f"{throttled} {was} throttled ({percent(snapshot.throttled_ratio)})"
 
 
-def throttling_words(throttling: Throttling) -> str:
-    """When and for how long requests were throttled, as a part of a sentence."""
+def throttling_words(throttling: ThrottlingPart) -> str:
     if throttling.stretches == 1:
         return (
             f"requests were throttled for {throttling.longest_s} s, from second "
@@ -56,23 +55,16 @@ def throttling_words(throttling: Throttling) -> str:
 
 
 def all_wait(users: int) -> str:
-    """As a part of a sentence: ``all 20 users were waiting``."""
     return "the only user was waiting" if users == 1 else f"all {users:,} users were waiting"
 
 
-def _refused(snapshot: Snapshot) -> str:
-    """How many attempts were throttled, up to the verb: ``10 of 210 attempts were``."""
-    attempts = counted(snapshot.counts.attempts, "attempt")
-    return f"{snapshot.throttled:,} of {attempts} {agreed(snapshot.throttled, 'was', 'were')}"
-
-
-def sentences(evidence: Evidence, throttling: Throttling) -> tuple[str, ...]:
-    """What was seen, a sentence with figures each."""
+def sentences(evidence: Evidence) -> tuple[str, ...]:
+    """What was measured, a sentence with figures each."""
     lines = [
         *_rates(evidence),
         *_queries(evidence),
-        *_throttled(evidence, throttling),
-        *_failed(evidence.snapshot),
+        *_throttled(evidence),
+        *_failed(evidence),
         *_latencies(evidence),
         *_generator(evidence),
     ]
@@ -102,7 +94,6 @@ def _rates(evidence: Evidence) -> Iterator[str]:
 
 
 def _rate(evidence: Evidence) -> str:
-    """The mean rate, beside the wanted rate."""
     achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
     rate = f"the mean rate was {number(achieved)} entities/s"
     if evidence.searched:
@@ -114,35 +105,35 @@ def _rate(evidence: Evidence) -> str:
 
 
 def _queries(evidence: Evidence) -> Iterator[str]:
-    """Scanned entities. They can be more than returned, and of several partitions."""
-    walked = evidence.walked
-    if not walked.entities:
+    scans = evidence.scans
+    if not scans.entities:
         return
-    share = walked.entities / evidence.snapshot.counts.entities
+    share = scans.entities / evidence.snapshot.counts.entities
     sentence = (
-        f"queries scanned {counted(walked.entities, 'entity', 'entities')}, {percent(share)} of "
-        f"all counted entities, and returned {walked.returned:,}"
+        f"queries scanned {counted(scans.entities, 'entity', 'entities')}, {percent(share)} of "
+        f"all counted entities, and returned {scans.returned:,}"
     )
-    if walked.uncertain:
-        queries = counted(walked.operations, "query", "queries")
-        sentence += f"; for {walked.uncertain:,} of {queries} this is a lower bound"
+    if scans.uncertain:
+        queries = counted(scans.queries, "query", "queries")
+        sentence += f"; for {scans.uncertain:,} of {queries} this is a lower bound"
     yield sentence
-    over = [view for view in evidence.snapshot.partitions if over_partitions(view.key)]
-    if rate := sum(view.entities_per_s.mean for view in over):
+    over = [part for part in evidence.snapshot.partitions if over_partitions(part.key)]
+    if rate := sum(part.entities_per_s.mean for part in over):
         yield (
             f"queries over several partitions scanned {number(rate)} entities/s, which count for "
             "the account; the share of each partition is unknown"
         )
 
 
-def _throttled(evidence: Evidence, throttling: Throttling) -> Iterator[str]:
-    snapshot = evidence.snapshot
-    attempts = snapshot.counts.attempts
+def _throttled(evidence: Evidence) -> Iterator[str]:
+    snapshot, throttling = evidence.snapshot, evidence.throttling
+    attempts = counted(snapshot.counts.attempts, "attempt")
     if not snapshot.throttled:
-        yield f"none of {counted(attempts, 'attempt')} was throttled"
+        yield f"none of {attempts} was throttled"
     else:
         yield (
-            f"{_refused(snapshot)} throttled ({percent(snapshot.throttled_ratio)}): "
+            f"{snapshot.throttled:,} of {attempts} {agreed(snapshot.throttled, 'was', 'were')} "
+            f"throttled ({percent(snapshot.throttled_ratio)}): "
             f"{throttled_of(snapshot.attempts, Scope.PARTITION):,} by a partition's limit, "
             f"{throttled_of(snapshot.attempts, Scope.ACCOUNT):,} by the account's"
         )
@@ -163,13 +154,11 @@ def _throttled(evidence: Evidence, throttling: Throttling) -> Iterator[str]:
         yield f"there were {throttling.gap_count:,} such interruptions"
 
 
-def _failed(snapshot: Snapshot) -> Iterator[str]:
-    failed = service_failures(snapshot)
-    if failed:
-        heaviest = sorted(failed.items(), key=lambda item: -item[1])
-        listed = ", ".join(f"{count:,} {outcome}" for outcome, count in heaviest)
-        operations = sum(snapshot.outcomes.values())
-        total = counted(operations, "operation")
+def _failed(evidence: Evidence) -> Iterator[str]:
+    if failed := evidence.service_failures:
+        most_first = sorted(failed.items(), key=lambda item: -item[1])
+        listed = ", ".join(f"{count:,} {outcome}" for outcome, count in most_first)
+        total = counted(sum(evidence.snapshot.outcomes.values()), "operation")
         yield f"{sum(failed.values()):,} of {total} failed: {listed}"
 
 

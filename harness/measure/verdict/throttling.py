@@ -1,85 +1,40 @@
-"""When throttling began, how long it lasted, and what was gone altogether.
+"""The course of throttling and of outages, read from the series of every second.
 
-Read off the series of every second. A partition that is moved to another server is offline for
-seconds (partitioning strategy, "Load balancing"): a gap, in which nothing at all succeeds.
+A partition that is moved to another server is offline for seconds (partitioning strategy, "Load
+balancing"). Such an outage is a gap, in which nothing succeeds.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from collections.abc import Sequence
 
 from harness.measure.counts.snapshot import SeriesPoint
+from harness.measure.record.findings import GapPart, ThrottlingPart
 
 RECOVERED_FROM = 0.9
-"""Share of the rate before a gap from which it counts as reached again."""
+"""Share of the rate before a gap from which the rate counts as recovered."""
 MOST_GAPS = 20
 _BEFORE_S = 5
-"""The rate before a gap is the mean of so many seconds, or of as many as there were."""
+"""The rate before a gap is the mean of up to this many seconds."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Seconds in a row in which something was attempted and nothing succeeded.
-
-    It goes on through seconds without attempts, in which everybody backs off or waits, up to the
-    next success; where none follows, to the last attempt.
-
-    Attributes:
-        start_s: Its first second, counted from the start of the load.
-        length_s: How many seconds.
-        recovered_s: Seconds from its start until one of 90 % of the rate before it; None where
-            none came, or where there was no rate before it.
-    """
-
-    start_s: int
-    length_s: int
-    recovered_s: int | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Throttling:
-    """The course of throttling under load. Seconds are whole ones.
-
-    Attributes:
-        first_s: The first second with a throttled attempt, from the start of the load; None
-            where there is none.
-        seconds: Seconds with throttled attempts.
-        stretches: How often throttling began. A stretch goes on through seconds in which nothing
-            was attempted, and ends where attempts were made and none was throttled.
-        longest_s: Length of the longest stretch.
-        gap_count: How many gaps there were, throttled or not.
-        gaps: The longest `MOST_GAPS` of them, in order of time.
-    """
-
-    first_s: int | None = None
-    seconds: int = 0
-    stretches: int = 0
-    longest_s: int = 0
-    gap_count: int = 0
-    gaps: tuple[Gap, ...] = ()
-
-    @property
-    def longest_gap(self) -> Gap | None:
-        """The longest gap, the first of several."""
-        return max(self.gaps, key=lambda gap: (gap.length_s, -gap.start_s), default=None)
-
-
-def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> Throttling:
+def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> ThrottlingPart:
     """The course of throttling in a series.
 
     Args:
-        points: Every second from the start of the load on, in order.
-        end: The UTC second before which operations were still sent. What comes later is the
-            retries of the last ones, without anything new that could succeed. None is never.
+        points: All seconds from the start of the load, in order.
+        end: UTC second in which no operation was sent any more; None is never. Later seconds have
+            only retries of the last operations, and nothing new that could succeed.
     """
     loaded = [point for point in points if end is None or point.second < end]
     if not loaded:
-        return Throttling()
+        return ThrottlingPart()
     throttled = [point.throttled > 0 for point in loaded]
     stretches = _runs(throttled, ends=[bool(point.attempts) for point in loaded])
-    succeeded = [_succeeded(point) for point in loaded]
+    # A query that finds nothing succeeds without an entity. A point query that finds nothing counts
+    # an entity without success. Both were served.
+    succeeded = [point.entities > 0 or point.operations > point.unsuccessful for point in loaded]
     failing = [
         point.attempts > 0 and not fine for point, fine in zip(loaded, succeeded, strict=True)
     ]
@@ -87,9 +42,9 @@ def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> T
     for first, last, ended in _runs(failing, ends=succeeded):
         length = (last + 1 if ended is None else ended) - first
         recovered = _recovered_s(loaded, first, length)
-        gaps.append(Gap(start_s=first, length_s=length, recovered_s=recovered))
+        gaps.append(GapPart(start_s=first, length_s=length, recovered_s=recovered))
     longest = heapq.nlargest(MOST_GAPS, gaps, key=lambda gap: gap.length_s)
-    return Throttling(
+    return ThrottlingPart(
         first_s=throttled.index(True) if stretches else None,
         seconds=sum(throttled),
         stretches=len(stretches),
@@ -99,16 +54,10 @@ def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> T
     )
 
 
-def _succeeded(point: SeriesPoint) -> bool:
-    # A query that finds nothing succeeds without an entity; a look-up that finds nothing counts
-    # an entity without success. Either was served.
-    return point.entities > 0 or point.operations > point.unsuccessful
-
-
 def _runs(held: Sequence[bool], *, ends: Sequence[bool]) -> list[tuple[int, int, int | None]]:
-    """Runs of what held, as the places of its first and last second and of the one that ended it.
+    """Runs in which ``held`` is true: first second, last second, and the second that ended it.
 
-    Seconds in which it neither held nor ended belong to the run around them.
+    A second that neither holds nor ends belongs to the run around it.
     """
     runs: list[tuple[int, int, int | None]] = []
     first: int | None = None

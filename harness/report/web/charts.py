@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.figures import listed, number
-from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart, counts_of
+from harness.measure.record.over_time import CountRow, HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_ANSWERS
@@ -49,8 +49,8 @@ def charts(record: RunRecord) -> dict[str, Figure]:
         made["chart-backlog"] = _backlog(record)
         made["chart-generator"] = _generator(record)
     if (heat := record.heat) is not None and heat.ranges:
-        entities = [counts_of(row.entities) for row in heat.ranges]
-        throttled = [counts_of(row.throttled) for row in heat.ranges]
+        entities = [row.entities for row in heat.ranges]
+        throttled = [row.throttled for row in heat.ranges]
         made["chart-heat"] = _key_heat(record, heat, entities, "Entities/s", "entities/s", "heat")
         if any(map(any, throttled)):
             made["chart-refused"] = _key_heat(
@@ -150,7 +150,7 @@ def _generator(record: RunRecord) -> Figure | None:
 
 
 def _key_heat(
-    record: RunRecord, part: HeatPart, rows: list[list[int]], what: str, unit: str, scale: str
+    record: RunRecord, part: HeatPart, rows: list[CountRow], what: str, unit: str, scale: str
 ) -> Figure:
     """Counts a second by key range and time."""
     widths = _covered(record, part)
@@ -180,10 +180,7 @@ def _latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figu
     """Operations a second by latency and time, and percentiles over time."""
     widths = _covered(record, part)
     # A few slow operations matter as much as many fast ones: the colour is the order of magnitude.
-    rates = [
-        [count / width for count, width in zip(counts_of(row), widths, strict=True)]
-        for row in part.rows
-    ]
+    rates = [[count / width for count, width in zip(row, widths, strict=True)] for row in part.rows]
     edges = [part.bounds_ms[0] / 10 ** (1 / _ROWS_PER_DECADE), *part.bounds_ms]
     most = max(map(max, rates), default=1.0) or 1.0
     least = min((rate for row in rates for rate in row if rate), default=1.0)
@@ -228,7 +225,7 @@ def percentiles(part: LatencyCoursePart, q: float) -> list[float | None]:
         part: Operations by latency and time.
         q: From 0 to 100.
     """
-    by_column = zip(*(counts_of(row) for row in part.rows), strict=True)
+    by_column = zip(*part.rows, strict=True)
     return [_percentile(column, part.bounds_ms, q) for column in by_column]
 
 

@@ -29,13 +29,12 @@ from harness.measure.record.record import (
 from harness.measure.record.record_builder import (
     broken_invariants,
     counts_part,
-    generator_part,
     judged_fields,
     measured_fields,
 )
-from harness.measure.verdict.evidence import Evidence, shortcoming
+from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
-from harness.measure.verdict.verdict import exit_code, judge, judge_search
+from harness.measure.verdict.verdict import exit_code, judge
 from harness.model.errors import SetupError
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
@@ -100,17 +99,15 @@ def record_of(
         growing_keys=profile.scenario is None and profile.keys.made().grows,
         leaner_session=None if plan.session == "wire" else "wire",
     )
-    verdict = judge(evidence)
     search = run.search if over else run.search_so_far
-    if search is not None:
-        verdict = judge_search(verdict, search, evidence)
+    verdict = judge(evidence, search)
     known = Facts(
         lost_writes=lost_writes(run.audit),
         held_ratio=evidence.held_ratio,
     )
     lost = None if run.ending is None else run.ending.condition
     conditions = tuple(
-        dataclasses.replace(result, certain=True) if condition == lost else result
+        result.model_copy(update={"certain": True}) if condition == lost else result
         for condition in run.conditions
         for result in (condition.evaluate(counted, known),)
     )
@@ -153,7 +150,7 @@ def record_of(
         invariants=invariants,
         exit_code=exit_code(
             invariants_hold=not invariants,
-            enough=shortcoming(evidence) is None
+            enough=evidence.shortcoming is None
             and (search is None or search.limited_by != Limit.UNFINISHED),
             verdict=verdict,
             conditions=conditions,
@@ -171,8 +168,7 @@ def record_of(
             attempts_in_flight=run.attempts_in_flight,
             billable_transactions=run.billable_transactions,
         ),
-        generator=generator_part(
-            generator,
+        generator=generator.recorded(
             connections=evidence.connections,
             connections_in_use=evidence.connections_in_use,
         ),
@@ -183,7 +179,7 @@ def record_of(
         redacted=run.aliases is not None,
         machine=machine(),
         **measured_fields(snapshot, generator, targets),
-        **judged_fields(verdict, conditions),
+        **judged_fields(evidence, verdict, conditions),
     )
 
 

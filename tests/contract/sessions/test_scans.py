@@ -29,7 +29,6 @@ from harness.measure.record.record import (
 )
 from harness.measure.record.record_builder import (
     counts_part,
-    generator_part,
     judged_fields,
     measured_fields,
 )
@@ -249,9 +248,9 @@ def record_of(ledger: Ledger) -> RunRecord:
         entity=EntityPart(stored_bytes=600, wire_bytes=700),
         loading=LoadingPart(entities=5000, seconds=1.0, attempts=50),
         counts=counts_part(snapshot, waiting=0, in_flight=0, billable_transactions=1),
-        generator=generator_part(QUIET, connections=None, connections_in_use=None),
+        generator=QUIET.recorded(),
         **measured_fields(snapshot, QUIET, given.targets),
-        **judged_fields(judge(given), []),
+        **judged_fields(given, judge(given), []),
     )
 
 

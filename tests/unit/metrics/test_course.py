@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.counts.heatmap import HeatMap, HeatRow, HeatView
+from harness.measure.counts.heatmap import HeatMap
+from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.metrics.exposition import OVER_S, Exposed, range_rates
 from tests.support.metrics_page import (
     BUSY,
@@ -120,10 +121,10 @@ def test_exact_percentiles_of_all_operations() -> None:
     assert value(page, f"{name}_count", **response) == 1
 
 
-def heat(width_s: int, *entities: int) -> HeatView:
+def heat(width_s: int, *entities: int) -> HeatPart:
     """One range with so many entities in its columns, and as many throttled attempts."""
-    row = HeatRow(first="p0", last="p9", entities=entities, throttled=entities)
-    return HeatView(start=START, width_s=width_s, columns=len(entities), ranges=(row,))
+    row = KeyRangePart(first="p0", last="p9", entities=entities, throttled=entities)
+    return HeatPart(start=START, width_s=width_s, columns=len(entities), ranges=(row,))
 
 
 @pytest.mark.parametrize(

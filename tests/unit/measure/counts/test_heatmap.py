@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.counts.heatmap import MOST_RANGES, HeatMap, HeatView
-from harness.measure.counts.time_columns import MOST_COLUMNS
+from harness.measure.counts.heatmap import MOST_RANGES, HeatMap
+from harness.measure.counts.time_course import MOST_COLUMNS
+from harness.measure.record.over_time import HeatPart
 from harness.model.operation import WHOLE_TABLE
 from harness.profile.build.scenarios import dry_run
 from harness.profile.build.workload import source_of
@@ -43,7 +44,7 @@ PICTURES = {
 """Every other scheme is an even field."""
 
 
-def view_of(name: str, distribution: str = "uniform") -> HeatView:
+def view_of(name: str, distribution: str = "uniform") -> HeatPart:
     """A minute of inserts by a key scheme, at 100 a second, as a master hears of two workers."""
     keys: dict[str, object] = {"scheme": name, "distribution": distribution}
     if name != "single":
@@ -66,7 +67,7 @@ def view_of(name: str, distribution: str = "uniform") -> HeatView:
     return view
 
 
-def picture(view: HeatView) -> str:
+def picture(view: HeatPart) -> str:
     """What a reader would call it."""
     rows = [row.entities for row in view.ranges]
     whole = sum(map(sum, rows))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.counts.tally import MOST_LABELS, Alike, KindTally, PartitionTally, Tally
+from harness.measure.counts.tally import MOST_LABELS, KindTally, PartitionTally, Tally
 from harness.measure.record.record import OperationPart
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
@@ -318,11 +318,8 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
     tally, row = Tally(), PartitionTally()
     for one in results:
         label = tally.label_of(one.operation)
-        alike = Alike()
-        alike.results.append(one)
-        alike.service_s.append(one.service_s)
-        alike.response_s.append(one.service_s + 1.0)
-        tally.add(label, int(one.done_s), alike, in_window=True)
+        tally.add(label, int(one.done_s), [one])
+        tally.kinds[label].latencies.record([one.service_s], [one.service_s + 1.0])
         row.entities[label] = row.entities.get(label, 0) + one.entities
     again = Tally.decode(msgpack.unpackb(msgpack.packb(tally.encode())))
     assert again.encode() == tally.encode()

@@ -324,8 +324,8 @@ def test_without_partition_latencies_the_kinds_keep_theirs() -> None:
     """A cheap snapshot leaves out the partitions' percentiles, and the courses of latency."""
     snapshot = counted([result()]).snapshot(start=START, end=END, latencies=False)
     assert partition(snapshot, "p0").service_ms is None
-    assert snapshot.course.service is None
-    assert snapshot.course.heat is not None
+    assert snapshot.service_over_time is None
+    assert snapshot.heat is not None
     assert snapshot.operations[0].service_ms is not None
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.counts.generator import GeneratorView
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.record import LatencyPart
@@ -17,13 +16,13 @@ from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome, Scope
 from harness.model.target import EndpointKind
-from tests.support.evidence import START, evidence, snapshot_of
+from tests.support.evidence import START, evidence, generator, snapshot_of
 
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
 HOT = snapshot_of({"p0": 2500}, throttled_per_s=1)
 BY_ACCOUNT = snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)
 SLOW = snapshot_of({"p0": 1000})
-BUSY = GeneratorView(workers=1, cpu_percents=(99.0,), cpu_percent_mean=99.0)
+BUSY = generator(cpu_percents=(99.0,), cpu_percent_mean=99.0)
 
 FINER = "Table partition stress testing"
 UNEVEN = "High-traffic data"
@@ -195,8 +194,7 @@ def test_sections_of_the_readme_exist() -> None:
 ACCOUNTED = dataclasses.replace(
     SLOW, counts=dataclasses.replace(SLOW.counts, due=60_000, dropped=120)
 )
-TWO = GeneratorView(
-    workers=2,
+TWO = generator(
     cpu_percent_max=99.0,
     cpu_percent_mean=80.0,
     cpu_percents=(80.0, 40.0),
@@ -290,7 +288,7 @@ TWO = GeneratorView(
         (
             evidence(
                 SLOW,
-                generator=dataclasses.replace(TWO, cpu_percents=(80.0, 40.0, 30.0, 20.0, 10.0)),
+                generator=TWO.model_copy(update={"cpu_percents": (80.0, 40.0, 30.0, 20.0, 10.0)}),
             ),
             "CPU of the workers, each on one core: 80%, 40%, 30%, others up to 20% on average, 99% "
             "at most, 90% or more in 10% of the seconds.",
@@ -300,7 +298,7 @@ TWO = GeneratorView(
             "The machine's CPU was 97% busy at most, and saturated in 5% of the seconds.",
         ),
         (evidence(SLOW, generator=TWO), "Operations were sent at most 12 ms late."),
-        (evidence(SLOW, generator=GeneratorView()), "The CPU use of the generator is unknown."),
+        (evidence(SLOW, generator=generator()), "The CPU use of the generator is unknown."),
     ],
 )
 def test_what_was_seen_is_said_with_figures(given: Evidence, says: str) -> None:
@@ -316,14 +314,15 @@ def test_what_is_not_known_is_not_said() -> None:
 
 def test_a_torn_run_says_so_in_its_verdict() -> None:
     """A partition that was away shows in the sentence: from when on, for how long, and after."""
-    verdict = judge(evidence(torn(late(THROTTLED, 4), 3)))
+    given = evidence(torn(late(THROTTLED, 4), 3))
+    verdict = judge(given)
     assert (
         "most of them for partition 'p0' (1,000 entities/s); requests were throttled for 10 s, "
         "from second 4 of the load; no operation succeeded for 3 s, from second 9 of the load, and "
         "90% of the earlier rate was back after 3 s." in verdict.sentence
     )
-    assert verdict.throttling.first_s == 4
-    assert verdict.throttling.gap_count == 1
+    assert given.throttling.first_s == 4
+    assert given.throttling.gap_count == 1
 
 
 def test_many_gaps_are_counted() -> None:

@@ -199,7 +199,7 @@ def test_any_key_can_be_named(key: str, quote: str) -> None:
 def test_units_are_those_of_values() -> None:
     """Shares, rates, milliseconds and counts are told apart for those who show them."""
     units = {
-        text: parse_condition(f"{text} < 1").unit
+        text: parse_condition(f"{text} < 1").form.unit
         for text in ("held_rate", "entities_per_s(account)", "p50(service)", "lost_writes")
     }
     assert list(units.values()) == [Unit.SHARE, Unit.RATE, Unit.LATENCY, Unit.COUNT]

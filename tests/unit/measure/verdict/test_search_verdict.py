@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.measure.record.findings import SearchPart
-from harness.measure.verdict.verdict import judge, judge_search
+from harness.measure.verdict.verdict import judge
 from tests.support.evidence import evidence, snapshot_of
 
 FINER = "Table partition stress testing"
@@ -37,7 +37,7 @@ def test_a_search_is_advised_on_its_limit(
         sentence="Found.",
         steps=(),
     )
-    verdict = judge_search(judge(given), part, given)
+    verdict = judge(given, part)
     assert (verdict.result, verdict.sentence) == (result, "Found.")
     assert [advice.section for advice in verdict.advice] == sections
     assert verdict.evidence[0] == (

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.snapshot import SeriesPoint
-from harness.measure.verdict.throttling import MOST_GAPS, Gap, Throttling, throttling_of
+from harness.measure.record.findings import GapPart, ThrottlingPart
+from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
 
 START = 1_700_000_000
 
@@ -109,14 +110,14 @@ def test_nine_tenths_of_the_rate_are_recovered(entities: int, recovered_s: int |
     points = series("hsssssxs")
     points[-1] = dataclasses.replace(points[-1], entities=entities)
     [gap] = throttling_of(points).gaps
-    assert gap == Gap(start_s=6, length_s=1, recovered_s=recovered_s)
+    assert gap == GapPart(start_s=6, length_s=1, recovered_s=recovered_s)
 
 
 def test_the_last_retries_are_no_gap() -> None:
     """When nothing new is sent any more, what still fails says nothing of the endpoint."""
     points = series("ssssxx")
-    assert throttling_of(points, end=START + 4) == Throttling()
-    assert throttling_of(points, end=START) == Throttling()
+    assert throttling_of(points, end=START + 4) == ThrottlingPart()
+    assert throttling_of(points, end=START) == ThrottlingPart()
     assert throttling_of(points).gap_count == 1
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.measure.counts.generator import CpuSample, GeneratorLog, GeneratorView
+from harness.measure.counts.generator import CpuSample, GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.findings import ConditionPart, VerdictPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
     EndpointPart,
@@ -21,14 +22,12 @@ from harness.measure.record.record_builder import (
     MOST_SERIES_POINTS,
     broken_invariants,
     counts_part,
-    generator_part,
     judged_fields,
     measured_fields,
 )
-from harness.measure.verdict.conditions import ConditionResult, parse_condition
-from harness.measure.verdict.evidence import Evidence, shortcoming
+from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import (
-    Verdict,
     VerdictResult,
     exit_code,
     indicative,
@@ -37,14 +36,14 @@ from harness.measure.verdict.verdict import (
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.model.target import EndpointKind
-from tests.support.evidence import QUIET, START, evidence, snapshot_of
+from tests.support.evidence import QUIET, START, evidence, generator, snapshot_of
 
 SLOW = snapshot_of({"p0": 1000})
 WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
 """1,000 operations/s of 4 ms: four users are busy with them."""
 HOT = snapshot_of({"p0": 2500})
 DUE = dataclasses.replace(SLOW, counts=dataclasses.replace(SLOW.counts, due=1000, dropped=4))
-BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
+BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
 
 
 @pytest.mark.parametrize(
@@ -92,21 +91,21 @@ BUSY = GeneratorView(workers=1, cpu_percent_max=99.0, cpu_percent_mean=80.0, bus
         (evidence(SLOW, generator=BUSY, wanted_per_s=1000.0), "within_target", "load", ""),
         # A core burnt throughout makes even a held rate doubtful.
         (
-            evidence(SLOW, generator=GeneratorView(cpu_percent_mean=99.0), wanted_per_s=1000.0),
+            evidence(SLOW, generator=generator(cpu_percent_mean=99.0), wanted_per_s=1000.0),
             "client_limited",
             "generator",
             "99% of a core on average",
         ),
         # Somebody else took the machine's time.
         (
-            evidence(SLOW, generator=GeneratorView(machine_busy_share=0.3)),
+            evidence(SLOW, generator=generator(machine_busy_share=0.3)),
             "client_limited",
             "generator",
             "machine was saturated",
         ),
         # Operations left late although the CPU looks idle.
         (
-            evidence(SLOW, generator=GeneratorView(lag_s_max=0.8)),
+            evidence(SLOW, generator=generator(lag_s_max=0.8)),
             "client_limited",
             "generator",
             "0.8 s late",
@@ -258,10 +257,6 @@ def waiting(operations: float) -> Snapshot:
     return dataclasses.replace(SLOW, service_ms=service)
 
 
-def generator(**figures: float) -> GeneratorView:
-    return GeneratorView(workers=1, **figures)  # type: ignore[arg-type]
-
-
 FULL = {"wanted_per_s": 2000.0, "users": 20}
 
 
@@ -373,7 +368,7 @@ def test_the_throttled_partition_is_named() -> None:
 def test_enough_is_enough() -> None:
     """Five seconds and a hundred operations suffice to judge."""
     snapshot = snapshot_of({"p0": 20}, seconds=5)
-    assert shortcoming(evidence(snapshot)) is None
+    assert evidence(snapshot).shortcoming is None
 
 
 @pytest.mark.parametrize(
@@ -384,12 +379,12 @@ def test_sizes_near_1_kib_are_held_against_the_targets(size: int, expected: bool
     assert indicative(size) is expected
 
 
-PASSED = ConditionResult(text="a", value=1.0, passed=True)
-FAILED = ConditionResult(text="b", value=1.0, passed=False)
-KEPT = ConditionResult(text="d", value=0.0, passed=True, depends=False)
-LOST = ConditionResult(text="d", value=1.0, passed=False, depends=False)
-CERTAIN = ConditionResult(text="e", value=1.0, passed=False, certain=True)
-UNKNOWN = ConditionResult(text="c", value=None, passed=None)
+PASSED = ConditionPart(text="a", value=1.0, passed=True)
+FAILED = ConditionPart(text="b", value=1.0, passed=False)
+KEPT = ConditionPart(text="d", value=0.0, passed=True, depends=False)
+LOST = ConditionPart(text="d", value=1.0, passed=False, depends=False)
+CERTAIN = ConditionPart(text="e", value=1.0, passed=False, certain=True)
+UNKNOWN = ConditionPart(text="c", value=None, passed=None)
 
 
 @pytest.mark.parametrize(
@@ -433,11 +428,11 @@ def test_exit_code(
     holds: bool,
     enough: bool,
     result: str,
-    conditions: tuple[ConditionResult, ...],
+    conditions: tuple[ConditionPart, ...],
     expected: int,
 ) -> None:
     """The first that matches: 4 broken laws, 3 cannot be told, 1 a condition failed, 0."""
-    verdict = Verdict(result=VerdictResult(result), limited_by="unknown", sentence="s.")
+    verdict = VerdictPart(result=VerdictResult(result), limited_by="unknown", sentence="s.")
     code = exit_code(invariants_hold=holds, enough=enough, verdict=verdict, conditions=conditions)
     assert code == expected
 
@@ -454,7 +449,7 @@ def test_the_busiest_worker_speaks_for_the_generator() -> None:
         log.add("w1", sample(second, 91.0 if second < 3 else 80.0))
         log.add("w2", sample(second, 10.0, machine=96.0, lag_s=0.1 * second))
     view = log.view(START + 1, START + 5)
-    assert view.workers == 2
+    assert set(log.latest()) == {"w1", "w2"}
     assert view.cpu_percent_max == 91.0
     assert view.cpu_percent_mean == pytest.approx(85.5)
     assert view.cpu_percents == pytest.approx((85.5, 10.0))
@@ -470,7 +465,7 @@ def test_no_samples_no_load() -> None:
     log = GeneratorLog()
     log.add("w1", sample(0, 100.0))
     view = log.view(START + 1, START + 5)
-    assert (view.workers, view.cpu_percent_max, view.busy_share) == (1, 0.0, 0.0)
+    assert (view.cpu_percent_max, view.busy_share) == (0.0, 0.0)
 
 
 FACTS: dict[str, Any] = {
@@ -498,10 +493,10 @@ def record_of(snapshot: Snapshot, kind: EndpointKind = EndpointKind.STORAGE) -> 
     return RunRecord(
         **FACTS,
         counts=counts_part(snapshot, waiting=0, in_flight=0, billable_transactions=7),
-        generator=generator_part(QUIET, connections=None, connections_in_use=None),
+        generator=QUIET.recorded(),
         invariants=broken_invariants(snapshot, waiting=0, in_flight=0),
         **measured_fields(snapshot, QUIET, given.targets),
-        **judged_fields(judge(given), [condition]),
+        **judged_fields(given, judge(given), [condition]),
     )
 
 

@@ -65,8 +65,7 @@ def test_a_heat_map_shows_rates() -> None:
     assert record.heat is not None
     wide = record.heat.model_copy(update={"width_s": 2, "columns": len(RECORD.series) // 2})
     rows = tuple(
-        row.model_copy(update={"entities": " ".join(row.entities.split()[: wide.columns])})
-        for row in wide.ranges
+        row.model_copy(update={"entities": row.entities[: wide.columns]}) for row in wide.ranges
     )
     trace = heat(record.model_copy(update={"heat": wide.model_copy(update={"ranges": rows})}))
     assert set(trace["z"][0]) == {None}
