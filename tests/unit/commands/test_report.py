@@ -52,8 +52,8 @@ def test_bad_input_is_said_in_a_sentence(runs: Path, capsys: pytest.CaptureFixtu
     (runs / "two" / "run.json").write_text("{}", encoding="utf-8")
     (runs / "empty").mkdir()
     for arguments, sentence in (
-        ([str(runs)], "no record of a run"),
-        ([str(runs / "two")], "no record of a run"),
+        ([str(runs)], "not a run record"),
+        ([str(runs / "two")], "not a run record"),
         ([str(runs / "none")], "cannot be read"),
         ([str(runs / "empty")], "there is no run.json in"),
         ([str(runs), "--out", "x.html"], "holds 2 runs, and --out names one file"),
