@@ -1,0 +1,220 @@
+"""What is known of the rows of tables, and what a query of these walks."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.gateway import contents as contents_module
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.contents import Contents
+from harness.gateway.key_ranges import key_ranges
+from harness.gateway.limits import GatewayLimits, Rate
+from harness.gateway.look import TableLook
+from harness.gateway.model import GatewayAction, Model
+from harness.gateway.reading import Answered, read_answer
+from harness.gateway.requests import Asked, RowWrite, read_request
+
+KEYS = st.sampled_from(["", "a", "b", "b0", "c"])
+WRITES = st.lists(st.builds(RowWrite, KEYS, KEYS, st.booleans()), max_size=60)
+FILTERS = [
+    "",
+    "PartitionKey eq 'b'",
+    "PartitionKey eq 'b' and RowKey ge 'a' and RowKey lt 'b0'",
+    "PartitionKey gt 'a' and PartitionKey le 'b0'",
+    "PartitionKey eq 'a' or PartitionKey eq 'c' and RowKey eq 'b'",
+    "not (PartitionKey eq 'b')",
+    "Count eq 5",
+]
+
+
+@given(WRITES, st.sampled_from(FILTERS), st.tuples(KEYS, KEYS))
+def test_a_walk_is_of_the_rows_that_are_stored(
+    writes: list[RowWrite], text: str, since: tuple[str, str]
+) -> None:
+    """After any writes a walk holds the rows in its ranges that were not deleted again."""
+    known = Contents()
+    known.made("table")
+    stored: set[tuple[Any, Any]] = set()
+    for write in writes:
+        known.wrote("table", [write])
+        key = (write.partition_key, write.row_key)
+        stored = stored | {key} if write.stays else stored - {key}
+    assert known.rows == len(stored)
+    assert list(known.partitions("table")) == sorted({key for key, _ in stored})
+    for ranges in (key_ranges(text), key_ranges(text).since(since)):
+        walk = known.walk("table", ranges)
+        rows = sorted(key for key in stored if key in ranges)
+        assert walk.by_partition == Counter(key for key, _ in rows)
+        assert walk.certain
+        assert known.first_partition("table", ranges) == (rows[0][0] if rows else None)
+
+
+def query(text: str, more: str = "") -> Asked:
+    """A query with this filter."""
+    return read_request("GET", f"/account/table()?$filter={quote(text)}{more}", {}, b"")
+
+
+def made(rows: int = 100) -> Model:
+    """A model of a new table with so many rows in the partition ``p``."""
+    model = Model(GatewayLimits(partition=Rate(entities_per_s=100, burst_s=10)), 0.0)
+    table = Asked(kind=None, table="table", makes_table=True)
+    model.answered(table, Answered(status=201), 0.0)
+    for number in range(rows):
+        insert = read_request("PUT", entity(f"r{number:03d}"), {}, b"")
+        assert model.decide(insert, 0.0).action is GatewayAction.PASS
+        model.answered(insert, Answered(status=204), 0.0)
+    return model
+
+
+def entity(row: str) -> str:
+    """Path of an entity."""
+    return f"/account/table(PartitionKey='p',RowKey='{row}')"
+
+
+def test_a_query_counts_what_it_walks_and_not_what_it_returns() -> None:
+    """Of 100 rows one is returned: 100 count, exactly, and are owed by the partition."""
+    model = made()
+    sparse = query("PartitionKey eq 'p' and Count eq 5")
+    answered = Answered(status=200, found={"p": 1}, last=("p", "r005"))
+    for _ in range(9):
+        assert model.decide(sparse, 0.0).action is GatewayAction.PASS
+        count = model.answered(sparse, answered, 0.0)
+        assert (count.entities, count.returned, count.estimated) == (100, 1, 0)
+    assert model.decide(sparse, 0.0).action is GatewayAction.BUSY
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "answered", "walked"),
+    [
+        ("PartitionKey eq 'p' and RowKey ge 'r090'", "", Answered(status=200), 10),
+        ("PartitionKey eq 'p'", "", Answered(status=200, next_key=("p", "r040")), 40),
+        (
+            "PartitionKey eq 'p'",
+            f"&NextPartitionKey=cA==&NextRowKey={base64.b64encode(b'r040').decode()}",
+            Answered(status=200),
+            60,
+        ),
+        (
+            "Count eq 5",
+            "&$top=1",
+            Answered(status=200, found={"p": 1}, last=("p", "r005")),
+            6,
+        ),
+        ("PartitionKey eq 'q'", "", Answered(status=200), 0),
+        ("PartitionKey eq 'p'", "", Answered(status=400), 0),
+    ],
+)
+def test_a_page_counts_its_part_of_the_walk(
+    text: str, more: str, answered: Answered, walked: int
+) -> None:
+    """A walk begins where the page before ended, and ends where the next begins."""
+    model, asked = made(), query(text, more)
+    model.decide(asked, 0.0)
+    count = model.answered(asked, answered, 0.0)
+    assert (count.entities, count.estimated) == (walked, 0)
+
+
+def test_what_cannot_be_known_is_an_estimate() -> None:
+    """Of a table that was there before, or has a lost answer, what is known or returned counts."""
+    model = Model(GatewayLimits(), 0.0)
+    asked = query("PartitionKey eq 'p'")
+    model.decide(asked, 0.0)
+    count = model.answered(asked, Answered(status=200, found={"p": 7}), 0.0)
+    assert (count.entities, count.returned, count.estimated) == (7, 7, 7)
+    model = made()
+    model.lost(read_request("PUT", entity("lost"), {}, b""))
+    count = model.answered(asked, Answered(status=200, found={"p": 7}), 0.0)
+    assert (count.entities, count.returned, count.estimated) == (100, 7, 100)
+
+
+class Stored:
+    """Answers queries of a table by pages of 40, in the form of Azurite."""
+
+    def __init__(self, rows: int) -> None:
+        self.keys = [("p", f"r{number:03d}") for number in range(rows)]
+        self.asked = 0
+
+    def answer(self, target: str) -> GatewayAnswer:
+        """A page."""
+        self.asked += 1
+        parameters = parse_qs(urlsplit(target).query)
+        assert parameters["$select"] == ["PartitionKey,RowKey"]
+        assert parameters["sig"] == ["a+b/c="]
+        assert "$filter" not in parameters
+        first = base64.b64decode(parameters.get("NextRowKey", [""])[0]).decode()
+        left = [key for key in self.keys if key[1] >= first]
+        rows = [{"PartitionKey": key, "RowKey": row} for key, row in left[:40]]
+        headers: Mapping[str, str] = {}
+        if len(left) > 40:
+            token = base64.b64encode(left[40][1].encode()).decode()
+            headers = {
+                "x-ms-continuation-NextPartitionKey": "cA==",
+                "x-ms-continuation-NextRowKey": token,
+            }
+        return GatewayAnswer(status=200, headers=headers, body=json.dumps({"value": rows}).encode())
+
+
+def test_one_look_finds_what_was_there_before() -> None:
+    """The first query of an unknown table reads its keys page by page; later queries do not."""
+    model, stored = Model(GatewayLimits(), 0.0), Stored(100)
+    target = f"/account/table()?sig={quote('a+b/c=', safe='')}&$filter={quote('Count eq 5')}&$top=1"
+    asked = read_request("GET", target, {}, b"")
+    look = model.look(asked, target)
+    assert look is not None
+    assert model.look(asked, target) is None
+    while look.target is not None:
+        look.take(stored.answer(look.target))
+        # Deleted while the look is on its way: the last page still shows the row.
+        gone = read_request("DELETE", entity("r099"), {}, b"")
+        model.answered(gone, Answered(status=204), 0.0)
+    assert stored.asked == 3
+    assert model.look(asked, target) is None
+    whole = query("Count eq 5")
+    count = model.answered(whole, Answered(status=200, found={"p": 1}), 0.0)
+    assert (count.entities, count.estimated) == (99, 0)
+
+
+def test_a_look_that_fails_leaves_an_estimate() -> None:
+    """Without the right to read every row the walk stays an estimate, and looks have an end."""
+    model = Model(GatewayLimits(), 0.0)
+    asked = query("PartitionKey eq 'p'")
+    looks: list[TableLook] = []
+    for _ in range(contents_module.MOST_LOOKS):
+        look = model.look(asked, "/account/table()")
+        assert look is not None
+        look.take(GatewayAnswer(status=403, headers={}))
+        assert look.target is None
+        looks.append(look)
+    assert model.look(asked, "/account/table()") is None
+    answered = read_answer(asked, GatewayAnswer(status=200, headers={}, body=b'{"value":[]}'))
+    assert model.answered(asked, answered, 0.0).estimated == 0
+
+
+def test_rows_are_bounded_and_then_estimated() -> None:
+    """Above the cap no row is remembered, and what is walked is an estimate."""
+    known = Contents()
+    known.made("table")
+    for number in range(contents_module.MOST_ROWS + 5):
+        known.wrote("table", [RowWrite("p", f"{number:07d}")])
+    assert known.rows == contents_module.MOST_ROWS
+    assert not known.walk("table", key_ranges("")).certain
+    known.dropped("table")
+    assert known.rows == 0
+
+
+def test_a_gateway_that_stores_nothing_remembers_nothing() -> None:
+    """Without an endpoint a query walks nothing, which is certain."""
+    known = Contents(stored=False)
+    known.made("table")
+    known.wrote("table", [RowWrite("p", "r")])
+    assert known.rows == 0
+    assert known.walk("table", key_ranges("")).certain

@@ -1,0 +1,177 @@
+"""What a request leaves behind in the limits, once its answer is known."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from urllib.parse import quote
+
+import pytest
+
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.limits import GatewayLimits, Rate, Servers
+from harness.gateway.model import GatewayAction, Model
+from harness.gateway.reading import Answered, read_answer
+from harness.gateway.requests import Asked, read_request
+from harness.gateway.rules.ranges import MOST_RANGES
+
+DONE = Answered(status=204)
+
+
+def write(key: str, row: str = "r", table: str = "table") -> Asked:
+    """An upsert."""
+    keys = quote(f"PartitionKey='{key}',RowKey='{row}'")
+    return read_request("PUT", f"/account/{table}({keys})", {}, b"")
+
+
+def query(text: str = "", more: str = "") -> Asked:
+    """A query."""
+    return read_request("GET", f"/account/table()?$filter={quote(text)}{more}", {}, b"")
+
+
+def passes(model: Model, asked: Asked, at_s: float = 0.0, answered: Answered = DONE) -> bool:
+    """Whether a request passes; then it gets this answer."""
+    if model.decide(asked, at_s).action is not GatewayAction.PASS:
+        return False
+    model.answered(asked, answered, at_s)
+    return True
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        Answered(status=403, error_code="AuthenticationFailed"),
+        Answered(status=404, error_code="TableNotFound"),
+        Answered(status=409, error_code="EntityAlreadyExists"),
+        Answered(status=400, error_code="InvalidInput"),
+        Answered(status=500),
+    ],
+)
+@pytest.mark.parametrize("asked", [write("p"), query("PartitionKey eq 'p'"), query("Count eq 1")])
+def test_what_the_service_refused_uses_up_no_limit(asked: Asked, answered: Answered) -> None:
+    """After any number of refused requests the partition and the account have all they had."""
+    rate = Rate(entities_per_s=10)
+    model = Model(GatewayLimits(partition=rate, account=rate), 0.0)
+    assert all(passes(model, asked, answered=answered) for _ in range(1000))
+    assert [passes(model, write("p")) for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_a_point_query_that_finds_nothing_uses_up_the_limit() -> None:
+    """A missing entity was looked for; a missing table was not."""
+    model = Model(GatewayLimits(partition=Rate(entities_per_s=10)), 0.0)
+    asked = read_request("GET", "/account/table(PartitionKey='p',RowKey='r')", {}, b"")
+    missing = Answered(status=404, error_code="ResourceNotFound")
+    assert [passes(model, asked, answered=missing) for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_a_request_that_was_not_sent_uses_up_no_limit() -> None:
+    """What never reached the endpoint is given back; what was lost on the way is not."""
+    model = Model(GatewayLimits(partition=Rate(entities_per_s=10)), 0.0)
+    for _ in range(100):
+        assert model.decide(write("p"), 0.0).action is GatewayAction.PASS
+        model.not_done(write("p"), 0.0)
+    for _ in range(10):
+        assert model.decide(write("p"), 0.0).action is GatewayAction.PASS
+        model.lost(write("p"))
+    assert model.decide(write("p"), 0.0).action is not GatewayAction.PASS
+
+
+def test_a_table_has_one_limit_whatever_the_case_of_its_name() -> None:
+    """``tab``, ``Tab`` and ``TAB`` share the limit of a partition."""
+    model = Model(GatewayLimits(partition=Rate(entities_per_s=10)), 0.0)
+    names = itertools.cycle(["tab", "Tab", "TAB"])
+    assert sum(passes(model, write("p", table=next(names))) for _ in range(30)) == 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PartitionKey eq 'p' and (Count eq 1 or Count eq 2)",
+        "PartitionKey ge 'p' and PartitionKey lt 'p0'",
+        "not (PartitionKey ne 'p')",
+        "'p' eq PartitionKey",
+        "((PartitionKey eq 'p') and ((Count gt 1)))",
+    ],
+)
+def test_a_query_of_one_partition_is_held_to_its_limit(text: str) -> None:
+    """However a filter names the partition, its scans use up the limit of the partition."""
+    model = Model(GatewayLimits(partition=Rate(entities_per_s=100)), 0.0)
+    model.answered(Asked(kind=None, table="table", makes_table=True), DONE, 0.0)
+    for number in range(50):
+        assert passes(model, write("p", f"r{number}"))
+    empty = Answered(status=200)
+    assert [passes(model, query(text), answered=empty) for _ in range(3)] == [True, False, False]
+    assert not passes(model, write("p"))
+    assert passes(model, write("q"))
+
+
+def test_tables_that_do_not_exist_take_no_range() -> None:
+    """After 1,100 reads of missing tables the keys of a real one still spread over servers."""
+    model = Model(GatewayLimits(servers=Servers(count=8, entities_per_s=200.0)), 0.0)
+    missing = Answered(status=404, error_code="TableNotFound")
+    for number in range(MOST_RANGES + 100):
+        asked = read_request("GET", f"/account/missing{number}()", {}, b"")
+        assert passes(model, asked, number / 1000, answered=missing)
+    assert list(model.ranges) == []
+    keys = (f"{number * 7919 % 500:03d}" for number in itertools.count())
+    done = [passes(model, write(next(keys)), 2 + number / 1000) for number in range(2000)]
+    assert done.count(False) < 100
+
+
+def test_without_ranges_left_a_table_has_a_server_all_the_same() -> None:
+    """Tables above the cap share ranges, spread over the servers, and no other table's."""
+    model = Model(GatewayLimits(servers=Servers(count=8, entities_per_s=1000.0)), 0.0)
+    for number in range(MOST_RANGES + 500):
+        assert passes(model, write("p", table=f"table{number:05d}"), number / 1000)
+    assert len(model.ranges) == MOST_RANGES
+    refused = [
+        table
+        for table in (f"table{number:05d}" for number in range(MOST_RANGES, MOST_RANGES + 500))
+        if not passes(model, write("q", table=table), 10.0)
+    ]
+    assert refused == []
+
+
+def test_a_gateway_without_an_endpoint_forgets_deleted_tables() -> None:
+    """Making, filling and deleting tables for ever leaves nothing behind."""
+    model = Model(GatewayLimits(), 0.0, stored=False)
+    for number in range(3000):
+        at_s = number / 100
+        made = read_request(
+            "POST", "/account/Tables", {}, json.dumps({"TableName": f"T{number}x"}).encode()
+        )
+        gone = read_request("DELETE", f"/account/Tables('t{number}X')", {}, b"")
+        for asked in (made, write("p", table=f"t{number}x"), gone):
+            assert passes(model, asked, at_s)
+    assert list(model.ranges) == []
+
+
+def page(keys: list[str]) -> Answered:
+    """The page of a query with one entity for each key."""
+    rows = [{"PartitionKey": key, "RowKey": "r"} for key in keys]
+    body = json.dumps({"value": rows}).encode()
+    return read_answer(query(), GatewayAnswer(status=200, headers={}, body=body))
+
+
+def test_a_page_is_cut_at_each_border() -> None:
+    """A query over several servers ends a page at each, also after a stretch without a match."""
+    model = Model(GatewayLimits(servers=Servers(count=4, keys_per_range=4)), 0.0)
+    keys = ["", *(f"p{number:02d}" for number in range(1, 60))]
+    for key in keys:
+        assert passes(model, write(key))
+    servers = [next(s for _, first, s in reversed(model.ranges) if first <= key) for key in keys]
+    wanted = [
+        number for number, (one, other) in enumerate(itertools.pairwise(servers), 1) if one != other
+    ]
+    assert len(wanted) > 3
+    cuts, asked, at = [], query(), 0
+    while (rows := model.cut(asked, page(keys[at:]))) is not None:
+        at += rows
+        cuts.append(at)
+        token = quote(base64.b64encode(keys[at].encode()).decode())
+        asked = query("", f"&NextPartitionKey={token}&NextRowKey=cg==")
+    assert cuts == wanted
+    # The first match is behind the first border: the cut is at the second.
+    assert model.cut(query(), page(keys[wanted[0] :])) == wanted[1] - wanted[0]
+    assert model.cut(query(), page(keys[: wanted[0]])) is None

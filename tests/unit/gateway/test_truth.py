@@ -1,0 +1,89 @@
+"""Which partitions have a row in the gateway's own counts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.gateway.requests import Asked, read_request
+from harness.gateway.rules.counting import Count
+from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
+from harness.model.operation import FOLDED
+
+PASSED = Fate(result="passed", sent="204", upstream="204")
+
+
+def point(key: str, table: str = "table") -> Asked:
+    """A point query."""
+    keys = f"PartitionKey='{key}',RowKey='r'"
+    return read_request("GET", f"/account/{table}({quote(keys)})", {}, b"")
+
+
+def told(truth: Truth) -> dict[str, Any]:
+    """The page."""
+    page: dict[str, Any] = json.loads(
+        truth.to_json(address="here", upstream="there", moves=(), moved=0)
+    )
+    return page
+
+
+def test_a_partition_that_becomes_heavy_late_gets_a_row() -> None:
+    """After 300 cold reads 3,000 writes to one partition are in a row of their own."""
+    truth = Truth()
+    for number in range(300):
+        truth.add(point(f"cold{number}"), PASSED, Count(entities=1))
+    for _ in range(3000):
+        truth.add(point("hot"), PASSED, Count(entities=1))
+    rows = {row["partition"]: row for row in told(truth)["counts"]}
+    assert rows["hot"]["requests"] > 2900
+    assert not rows["hot"]["exact"]
+    assert sum(row["requests"] for row in rows.values()) == 3300
+    assert len(rows) == MOST_PARTITIONS + 1
+
+
+def test_spellings_of_a_table_are_one_table() -> None:
+    """Counts of ``Tab`` and ``TAB`` are in one row, under the spelling that came first."""
+    truth = Truth()
+    for table in ("Tab", "TAB", "tab"):
+        truth.add(point("p", table), PASSED, Count(entities=1))
+    (row,) = told(truth)["counts"]
+    assert (row["table"], row["requests"]) == ("Tab", 3)
+
+
+def test_walked_and_returned_entities_are_counted_apart() -> None:
+    """A scan has what it walked, what it returned, and what of the first is an estimate."""
+    truth = Truth()
+    truth.add(point("p"), PASSED, Count(entities=1000, returned=5))
+    truth.add(point("p"), PASSED, Count(entities=300, returned=2, estimated=300))
+    (row,) = told(truth)["counts"]
+    assert (row["entities"], row["returned"], row["estimated"]) == (1300, 7, 300)
+    assert 'gateway_entities_returned_total{table="table",partition="p"' in truth.to_prometheus(
+        moved=0
+    )
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 50)), max_size=3000))
+def test_rows_change_hands_and_no_request_is_lost(requests: list[tuple[int, int]]) -> None:
+    """Whatever comes, sums are exact, rows are bounded, and an exact row has every request."""
+    truth = Truth()
+    sent: dict[str, int] = {}
+    for number, entities in [(number, 1) for number in range(400)] + requests:
+        # Squared, so that some partitions are much heavier than others.
+        key = f"p{number * number // 600}"
+        sent[key] = sent.get(key, 0) + 1
+        truth.add(point(key), PASSED, Count(entities=entities))
+    rows = told(truth)["counts"]
+    assert sum(row["requests"] for row in rows) == sum(sent.values())
+    assert sum(row["entities"] for row in rows) == 400 + sum(number for _, number in requests)
+    assert len(rows) <= MOST_PARTITIONS + 1
+    for row in rows:
+        if row["partition"] == FOLDED:
+            continue
+        assert row["requests"] <= sent[row["partition"]]
+        if row["exact"]:
+            assert row["requests"] == sent[row["partition"]]
