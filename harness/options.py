@@ -87,7 +87,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str
         metavar="NAME|FILE",
         default=None,
         help="Put a gateway before the embedded Azurite that throttles by these limits: "
-        "published, demo, or a file. Default: no throttling.",
+        "published, demo, ramping, none, or a file. Default: no throttling.",
     )
 
     group = parser.add_argument_group(title.format("output"))

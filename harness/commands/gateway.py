@@ -46,7 +46,7 @@ class Gateway:
             "--limits",
             default="published",
             metavar="NAME|FILE",
-            help="limits to enforce: published, demo, or a TOML file (default: %(default)s)",
+            help="limits: published, demo, ramping, none, or a TOML file (default: %(default)s)",
         )
         parser.add_argument(
             "--remote-ok",

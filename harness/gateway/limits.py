@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import pydantic
 
@@ -43,6 +43,13 @@ class Servers(_Part):
     keys_per_range: Annotated[int, pydantic.Field(ge=2, le=1000)] = 8
 
 
+class Ramping(_Part):
+    """When a table that is loaded gets more servers: 0 s splits ranges by their keys, at once."""
+
+    split_after_s: _Seconds = 0.0
+    busy_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
+
+
 class Moving(_Part):
     """When a hot range is moved to another server, and how long it is offline then."""
 
@@ -52,9 +59,14 @@ class Moving(_Part):
 
 
 class RefusalSettings(_Part):
-    """How a partition refuses requests: 503 at once, or for a share of them 500 after a delay."""
+    """How requests are refused: 503 or 429 at once, or for a share of them 500 or 504 later."""
 
+    status: Literal[503, 429] = 503
+    retry_after_ms: Annotated[int, pydantic.Field(ge=0, le=3_600_000)] = 0
     timeout_share: _Share = 0.0
+    timeout_statuses: Annotated[tuple[Literal[500, 504], ...], pydantic.Field(min_length=1)] = (
+        500,
+    )
     timeout_after_s: _Seconds = 5.0
     seed: Annotated[int, pydantic.Field(ge=0)] = 1
 
@@ -111,6 +123,7 @@ class GatewayLimits(_Part):
     partition: Rate = Rate(entities_per_s=PUBLISHED.partition)
     account: Rate = Rate(entities_per_s=PUBLISHED.account)
     servers: Servers = Servers()
+    ramping: Ramping = Ramping()
     moving: Moving = Moving()
     refusal: RefusalSettings = RefusalSettings()
     faults: Faults = Faults()

@@ -24,6 +24,7 @@ from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_c
 from harness.gateway.rules.faults import FaultRule, InjectedFault
 from harness.gateway.rules.moving import Move, MovingRule
 from harness.gateway.rules.partition import PartitionRule
+from harness.gateway.rules.ramping import RampingRule
 from harness.gateway.rules.ranges import Range, Ranges
 from harness.gateway.rules.servers import ServerRule
 from harness.model.operation import Kind
@@ -44,6 +45,8 @@ class Decision:
 
     Attributes:
         action: Pass, or the kind of refusal.
+        status: HTTP status of a refusal.
+        retry_after_ms: Wait that a refusal asks for; 0 for none.
         scope: Scope of a refusal: partition or account.
         rule: The rule that refused: partition, server, moving or account.
         delay_s: Delay before the action.
@@ -51,6 +54,8 @@ class Decision:
     """
 
     action: GatewayAction = GatewayAction.PASS
+    status: int = 503
+    retry_after_ms: int = 0
     scope: Scope = Scope.NONE
     rule: str = ""
     delay_s: float = 0.0
@@ -77,7 +82,10 @@ class Model:
         self._started_s = now_s
         self._refusal = limits.refusal
         self._chance = random.Random(f"{limits.refusal.seed}/refusal")
-        self._ranges = Ranges(limits.servers.keys_per_range, limits.servers.count)
+        self._ramping = RampingRule(limits.ramping, limits.servers)
+        self._ranges = Ranges(
+            None if self._ramping.by_load else limits.servers.keys_per_range, limits.servers.count
+        )
         self._partitions = PartitionRule(limits.partition)
         self._servers = ServerRule(limits.servers, now_s)
         self._moving = MovingRule(limits.moving)
@@ -228,9 +236,7 @@ class Model:
                 self._moving.refused(place, self._ranges, table, position, now_s)
                 return self._refuse("server", stalled_s)
         if not self._account.allows(asked.entities, now_s):
-            return Decision(
-                action=GatewayAction.BUSY, scope=Scope.ACCOUNT, rule="account", delay_s=stalled_s
-            )
+            return self._busy("account", stalled_s)
         for key, entities in parts:
             place = self._ranges.find(table, self._position(asked, key))
             self._take(table, key, place, entities, now_s)
@@ -253,15 +259,30 @@ class Model:
         self._servers.take(place.server, entities, now_s)
         self._account.take(entities, now_s)
         self._ranges.served(place, entities, now_s)
+        self._ramping.served(place, self._ranges, entities, now_s)
 
     def _refuse(self, rule: str, stalled_s: float) -> Decision:
+        """Refuse a request for a partition: at once, or for a share late with a time-out."""
         refusal = self._refusal
-        timed_out = refusal.timeout_share > 0 and self._chance.random() < refusal.timeout_share
+        if refusal.timeout_share == 0 or self._chance.random() >= refusal.timeout_share:
+            return self._busy(rule, stalled_s)
+        statuses = refusal.timeout_statuses
         return Decision(
-            action=GatewayAction.TIMED_OUT if timed_out else GatewayAction.BUSY,
+            action=GatewayAction.TIMED_OUT,
+            status=statuses[0] if len(statuses) == 1 else self._chance.choice(statuses),
             scope=Scope.PARTITION,
             rule=rule,
-            delay_s=stalled_s + (refusal.timeout_after_s if timed_out else 0.0),
+            delay_s=stalled_s + refusal.timeout_after_s,
+        )
+
+    def _busy(self, rule: str, stalled_s: float) -> Decision:
+        return Decision(
+            action=GatewayAction.BUSY,
+            status=self._refusal.status,
+            retry_after_ms=self._refusal.retry_after_ms,
+            scope=Scope.ACCOUNT if rule == "account" else Scope.PARTITION,
+            rule=rule,
+            delay_s=stalled_s,
         )
 
 

@@ -140,7 +140,10 @@ def test_ctrl_c_ends_it_as_any_run(stress: Stress, limits: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentences"),
     [
-        (["--throttling", "imaginary"], ["there are no limits 'imaginary'", "demo, published"]),
+        (
+            ["--throttling", "imaginary"],
+            ["there are no limits 'imaginary'", "demo, none, published, ramping"],
+        ),
         (
             ["--throttling", "published", "-H", "http://127.0.0.1:10002"],
             ["--throttling needs the embedded Azurite"],

@@ -1,9 +1,9 @@
 """Range partitions: consecutive keys form a range, and each range is on one server.
 
 Source: partitioning strategy, "Range partitions". How the service forms ranges is not published.
-Here a table starts as one range, and a range with too many keys is split in the middle. The half
-that grows stays on its server, so that append-only keys always reach the server of the last range,
-and prepend-only keys that of the first.
+Here a table starts as one range, and a range is split in the middle when it has too many keys, or
+by its load (`harness.gateway.rules.ramping`). The half that grows stays on its server, so that
+append-only keys always reach the server of the last range, and prepend-only keys that of the first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 _HALF_LIFE_S = 5.0
+_RECENT_HALF_LIFE_S = 1.0
+_MOST_KEYS = 200
+"""Of the keys of a range that is split by load so many are known at most, evenly spread."""
 MOST_RANGES = 1000
 """Most ranges of all tables together. Then no range is split, so that memory stays bounded."""
 
@@ -23,11 +26,12 @@ Bound = tuple[str, str]
 
 
 class Faded:
-    """An amount that halves every 5 s."""
+    """An amount that halves every few seconds."""
 
-    __slots__ = ("_amount", "_then_s")
+    __slots__ = ("_amount", "_half_life_s", "_then_s")
 
-    def __init__(self) -> None:
+    def __init__(self, half_life_s: float = _HALF_LIFE_S) -> None:
+        self._half_life_s = half_life_s
         self._amount = 0.0
         self._then_s = 0.0
 
@@ -40,7 +44,7 @@ class Faded:
         """Return the amount at a time."""
         if self._amount == 0.0 or now_s <= self._then_s:
             return self._amount
-        return self._amount * math.exp2((self._then_s - now_s) / _HALF_LIFE_S)
+        return self._amount * math.exp2((self._then_s - now_s) / self._half_life_s)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -51,19 +55,25 @@ class Range:
         first: Table and key at which the range begins.
         server: Number of its server.
         keys: Written keys in order; no longer complete once no range can be split.
+        grown: The key that was added last.
         offline_until_s: When the range is available again.
         hot_since_s: Time of the first refusal; None if the range is not hot.
         refused_s: Time of the last refusal.
         load: Recently served entities.
+        recent: The same over a shorter time.
+        busy_since_s: Since when the range is busy; None if it is not.
     """
 
     first: Bound
     server: int
     keys: list[Bound] = dataclasses.field(default_factory=list)
+    grown: Bound | None = None
     offline_until_s: float = -math.inf
     hot_since_s: float | None = None
     refused_s: float = -math.inf
     load: Faded = dataclasses.field(default_factory=Faded)
+    recent: Faded = dataclasses.field(default_factory=lambda: Faded(_RECENT_HALF_LIFE_S))
+    busy_since_s: float | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -78,11 +88,11 @@ class Ranges:
     """All ranges of the account, in the order of tables and keys.
 
     Args:
-        keys_per_range: A range with more keys is split.
+        keys_per_range: A range with more keys is split; None if ranges are split by load only.
         servers: Number of servers.
     """
 
-    def __init__(self, keys_per_range: int, servers: int) -> None:
+    def __init__(self, keys_per_range: int | None, servers: int) -> None:
         self._keys_per_range = keys_per_range
         self._homes = [_Home() for _ in range(servers)]
         self._bounds: list[Bound] = []
@@ -120,7 +130,7 @@ class Ranges:
         del self._bounds[begin:end], self._ranges[begin:end]
 
     def write(self, table: str, key: str, now_s: float) -> None:
-        """Note a written partition; split its range if that has too many keys."""
+        """Note a written partition; split its range if it has too many keys."""
         bound = (table, key)
         place = self.find(table, key)
         if place.first[0] != table:
@@ -130,8 +140,43 @@ class Ranges:
         if (at < len(keys) and keys[at] == bound) or len(self) >= MOST_RANGES:
             return
         keys.insert(at, bound)
-        if len(keys) > self._keys_per_range:
-            self._split(place, at, now_s)
+        place.grown = bound
+        if self._keys_per_range is None:
+            if len(keys) > _MOST_KEYS:
+                del keys[1:-1:2]
+        elif len(keys) > self._keys_per_range:
+            self.split(place, now_s)
+
+    def split(self, place: Range, now_s: float) -> None:
+        """Split a range in the middle; the half that does not grow goes to another server."""
+        if len(place.keys) < 2 or len(self) >= MOST_RANGES:
+            return
+        middle = len(place.keys) // 2
+        lower, upper = place.keys[:middle], place.keys[middle:]
+        server = self.emptiest(now_s, other_than=place.server)
+        at = bisect.bisect_left(self._bounds, place.first)
+        if place.grown is not None and place.grown < upper[0]:
+            place.keys = lower
+            self._insert(at + 1, self._halved(place, upper[0], server, upper, now_s))
+            return
+        quiet = self._halved(place, place.first, server, lower, now_s)
+        place.first, place.keys = upper[0], upper
+        self._bounds[at] = place.first
+        self._insert(at, quiet)
+
+    def _halved(
+        self, place: Range, first: Bound, server: int, keys: list[Bound], now_s: float
+    ) -> Range:
+        """Return a new range that takes half of the recent load of another."""
+        half = Range(first=first, server=server, keys=keys)
+        load, recent = place.load.at(now_s) / 2, place.recent.at(now_s) / 2
+        place.load.add(-load, now_s)
+        place.recent.add(-recent, now_s)
+        half.load.add(load, now_s)
+        half.recent.add(recent, now_s)
+        self._homes[place.server].load.add(-load, now_s)
+        self._homes[server].load.add(load, now_s)
+        return half
 
     def served(self, place: Range, entities: int, now_s: float) -> None:
         """Note the entities that a range served."""
@@ -173,20 +218,6 @@ class Ranges:
             ),
             default=(0, 0, 0),
         )[2]
-
-    def _split(self, place: Range, grown_at: int, now_s: float) -> None:
-        middle = len(place.keys) // 2
-        lower, upper = place.keys[:middle], place.keys[middle:]
-        server = self.emptiest(now_s, other_than=place.server)
-        at = bisect.bisect_left(self._bounds, place.first)
-        if grown_at < middle:
-            place.keys = lower
-            self._insert(at + 1, Range(first=upper[0], server=server, keys=upper))
-            return
-        quiet = Range(first=place.first, server=server, keys=lower)
-        place.first, place.keys = upper[0], upper
-        self._bounds[at] = place.first
-        self._insert(at, quiet)
 
     def _insert(self, at: int, place: Range) -> None:
         self._bounds.insert(at, place.first)

@@ -88,7 +88,7 @@ def test_a_port_in_use_is_named() -> None:
             "the account is in the path of the client's",
         ),
         (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
-        (["--limits", "imaginary"], "there are: demo, published"),
+        (["--limits", "imaginary"], "there are: demo, none, published, ramping"),
         (
             ["--upstream", "https://acme.table.core.windows.net"],
             "add --remote-ok acme",
