@@ -70,10 +70,34 @@ def busy(scope: Scope, headers: Mapping[str, str], now: dt.datetime) -> GatewayA
     return error(503, "ServerBusy", _BUSY[scope], headers, now)
 
 
-def timed_out(headers: Mapping[str, str], now: dt.datetime) -> GatewayAnswer:
-    """500 OperationTimedOut."""
-    message = "Operation could not be completed within the specified time."
-    return error(500, "OperationTimedOut", message, headers, now)
+def refusal(
+    status: int,
+    scope: Scope,
+    headers: Mapping[str, str],
+    now: dt.datetime,
+    *,
+    retry_after_ms: int = 0,
+) -> GatewayAnswer:
+    """Return the refusal of a request by a limit.
+
+    Args:
+        status: 503 ServerBusy, 429 TooManyRequests, or 500 and 504 OperationTimedOut.
+        scope: Partition or account.
+        headers: Headers of the request.
+        now: UTC.
+        retry_after_ms: Wait that the answer asks for; 0 for none.
+    """
+    if status in (500, 504):
+        message = "Operation could not be completed within the specified time."
+        answer = error(status, "OperationTimedOut", message, headers, now)
+    elif status == 429:
+        answer = error(429, "TooManyRequests", "The request rate is too large.", headers, now)
+    else:
+        answer = busy(scope, headers, now)
+    if not retry_after_ms:
+        return answer
+    waited = {**answer.headers, "x-ms-retry-after-ms": str(retry_after_ms)}
+    return dataclasses.replace(answer, headers=waited)
 
 
 def error(

@@ -102,10 +102,13 @@ class Proxy:
 
     def _refuse(self, received: Received, decision: Decision) -> Reply:
         request, now = received.request, self._now()
-        if decision.action is GatewayAction.TIMED_OUT:
-            answer = answers.timed_out(request.headers, now)
-        else:
-            answer = answers.busy(decision.scope, request.headers, now)
+        answer = answers.refusal(
+            decision.status,
+            decision.scope,
+            request.headers,
+            now,
+            retry_after_ms=decision.retry_after_ms,
+        )
         sent = GONE if request.client.gone else str(answer.status)
         fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
         self._count(received.asked, fate)

@@ -178,6 +178,18 @@ REFUSALS = [
         "OperationTimedOut",
         "Operation could not be completed within the specified time.",
     ),
+    (
+        f"{SPENT}[refusal]\ntimeout_share = 1.0\ntimeout_after_s = 0.3\ntimeout_statuses = [504]\n",
+        504,
+        "OperationTimedOut",
+        "Operation could not be completed within the specified time.",
+    ),
+    (
+        f"{SPENT}[refusal]\nstatus = 429\nretry_after_ms = 50\n",
+        429,
+        "TooManyRequests",
+        "The request rate is too large.",
+    ),
 ]
 
 
