@@ -40,11 +40,10 @@ class Column(Generic[Row]):
     """One figure of each row of a table.
 
     Attributes:
-        name: Heading. The heading of ``group`` stands above it or before it.
+        name: Heading, below or behind the heading of ``group``.
         get: The figure of a row, or None if it was not measured.
         write: The text of a figure.
         absent: The text in place of a figure that was not measured.
-        outputs: The outputs that show the column.
         group: Heading of neighbouring columns, with their unit.
         narrow: Heading in a terminal; empty for ``name``.
         heading: Heading that depends on the run, instead of ``name``.
@@ -116,7 +115,7 @@ def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
     """Throttled attempts by status.
 
     Args:
-        attempts: Attempts by response, with the names that records use.
+        attempts: Attempts by the names of responses in records.
     """
     counts = {str(status): 0 for status in THROTTLING_STATUSES}
     for name, count in attempts.items():
@@ -124,6 +123,11 @@ def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
         if status in counts and is_throttling(int(status), rest.partition(" ")[0]):
             counts[status] += count
     return counts
+
+
+def throttled_attempts(part: PartitionPart) -> int:
+    """The number of throttled attempts."""
+    return sum(throttled_by_status(part.attempts_by_status).values())
 
 
 def other_outcomes(part: OperationPart) -> list[tuple[str, int]]:
@@ -333,7 +337,7 @@ POINTER_COLUMNS: tuple[Column[PointersPart], ...] = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ResponseCount:
-    """Attempts with one response: its name, their number, and their share of all attempts."""
+    """The attempts with one response, and their share of all attempts."""
 
     name: str
     count: int

@@ -1,4 +1,4 @@
-"""What every output says about a run, in the same words: plain text without layout.
+"""The sentences about a run, the same in every output: plain text without layout.
 
 Texts from outside (keys, error codes, a profile's question) are returned unchanged. Each output
 makes them printable.
@@ -75,7 +75,7 @@ _VALUES: dict[str, Callable[[float], str]] = {
 
 
 def alarms(record: RunRecord) -> list[str]:
-    """Why the figures are wrong, a sentence each; empty where they are right."""
+    """Why the figures are wrong, a sentence each."""
     lines = []
     if record.invariants:
         lines.append("The harness's own counts contradict each other, so this run is not valid:")
@@ -129,10 +129,9 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     """The endpoint, the load, the entities and the time: names and texts."""
     load = f"{users_words(record.profile, record.users)} in "
     load += counted(record.workers, "process", "processes")
-    cap = _cap(record)
     if (words := scheduled_words(record.profile)) is not None:
         load += f", {words}"
-    elif cap is not None:
+    elif (cap := _cap(record)) is not None:
         load += f", at most {number(cap)} entities/s in total"
     entity, loading = record.entity, record.loading
     size = f"{entity.stored_bytes:,} B stored, about {entity.wire_bytes:,} B on the wire"
@@ -355,17 +354,14 @@ def range_words(prediction: Prediction, place: int) -> str:
 def attempts_words(record: RunRecord) -> tuple[str, str]:
     """Attempts per operation, and how many attempts were throttled: a sentence each."""
     counts, throttled = record.counts, record.throttled
-    ended = counts.attempts - counts.attempts_in_flight
+    in_flight = counts.attempts_in_flight
+    ended = counts.attempts - in_flight
     each = ended / counts.operations if counts.operations else 0.0
-    requests = (
-        f"{counted(ended, 'attempt')} for {counted(counts.operations, 'operation')} "
-        f"({each:.3f} per operation)"
-    )
-    if counts.attempts_in_flight:
-        requests += (
-            f"; {counts.attempts_in_flight:,} more for "
-            f"{counted(counts.in_flight, 'operation')} still in flight"
-        )
+    requests = f"{counted(ended, 'attempt')} for {counted(counts.operations, 'operation')}"
+    requests += f" ({each:.3f} per operation)"
+    if in_flight:
+        operations = counted(counts.in_flight, "operation")
+        requests += f"; {in_flight:,} more for {operations} still in flight"
     return (
         requests,
         f"throttled: {sum(throttled.values()):,} ({percent(record.throttled_ratio)}), "
@@ -424,11 +420,7 @@ def found(part: SearchPart) -> str:
 
 
 def audited(part: AuditPart) -> list[tuple[str, str]]:
-    """The stored rows compared with the acknowledged writes, and some lost writes.
-
-    Returns:
-        Names and texts.
-    """
+    """The stored rows compared with the acknowledged writes: names and texts."""
     about = "" if part.exact else "about "
     checked = f"{part.rows:,} of {about}{counted(part.written, 'written row')}"
     if part.rows == part.written and part.exact:
@@ -459,30 +451,19 @@ def audited(part: AuditPart) -> list[tuple[str, str]]:
 
 def cost(record: RunRecord) -> list[tuple[str, str]]:
     """Generator, network and billable transactions: names and texts."""
-    counts, generator = record.counts, record.generator
-    unsent = [
-        f"{count:,} {word}"
-        for count, word in (
-            (counts.waiting, "never sent"),
-            (counts.dropped, "dropped"),
-            (counts.in_flight, "still in flight"),
-        )
-        if count
-    ]
-    return [
-        (
-            "generator",
-            f"CPU {generator.cpu_percent_mean:.0f}% of one core on average, peak "
-            f"{generator.cpu_percent_max:.0f}%; machine peak {generator.machine_percent_max:.0f}%; "
-            f"scheduling lag up to {milliseconds(generator.lag_s_max * 1000)} ms",
-        ),
-        (
-            "bytes",
-            f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received",
-        ),
-        ("billable", counted(counts.billable_transactions, "transaction")),
-        (
-            "due",
-            f"{counted(counts.due, 'operation')}: {', '.join(unsent) or 'all sent and answered'}",
-        ),
-    ]
+    counts, cpu = record.counts, record.generator
+    generator = (
+        f"CPU {cpu.cpu_percent_mean:.0f}% of one core on average, peak {cpu.cpu_percent_max:.0f}%; "
+        f"machine peak {cpu.machine_percent_max:.0f}%; "
+        f"scheduling lag up to {milliseconds(cpu.lag_s_max * 1000)} ms"
+    )
+    size = f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received"
+    unsent = {
+        "never sent": counts.waiting,
+        "dropped": counts.dropped,
+        "still in flight": counts.in_flight,
+    }
+    shown = ", ".join(f"{count:,} {word}" for word, count in unsent.items() if count)
+    due = f"{counted(counts.due, 'operation')}: {shown or 'all sent and answered'}"
+    billable = counted(counts.billable_transactions, "transaction")
+    return [("generator", generator), ("bytes", size), ("billable", billable), ("due", due)]

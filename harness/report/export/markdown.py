@@ -12,44 +12,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from harness.measure.record.record import PartitionPart, RunRecord
-from harness.report.columns import (
-    OPERATION_COLUMNS,
-    PARTITION_COLUMNS,
-    POINTER_COLUMNS,
-    RESPONSE_COLUMNS,
-    SCAN_COLUMNS,
-    STEP_COLUMNS,
-    Column,
-    Output,
-    Row,
-    all_operations,
-    columns_of,
-    flat_headings,
-    referred,
-    response_counts,
-    scanning,
-)
+from harness.report import columns, sentences
+from harness.report.columns import Column, Output, Row
 from harness.report.names import partition_name, printable, shortened
-from harness.report.sentences import (
-    OTHERS,
-    RELY_NOT,
-    account_rows,
-    advised,
-    alarms,
-    attempts_words,
-    audited,
-    cost,
-    found,
-    latency_note,
-    limited_by,
-    measured,
-    partition_notes,
-    predicted_shares,
-    result_words,
-    setup,
-    step_result,
-    throttling,
-)
 from harness.report.terminal.summary import MOST_PARTITIONS
 
 _NAME_WIDTH = 60
@@ -68,12 +33,12 @@ def code(value: str) -> str:
     """``value`` as a code span, for keys and the like; also in a cell of a table."""
     # A bar ends a cell of a table even in code, and the backslash before it is removed. A backslash
     # that was there before could not be told from that one.
-    shown = printable(value).replace("\\|", "\\u005c|").replace("|", "\\|")
-    longest = max((len(run) for run in re.findall("`+", shown)), default=0)
+    parts = printable(value).replace("\\|", "\\u005c|").replace("|", "\\|")
+    longest = max((len(run) for run in re.findall("`+", parts)), default=0)
     fence = "`" * (longest + 1)
     # One blank on each side is removed, unless there is nothing else.
-    padded = not shown.isspace() and (shown[:1] in " `" or shown[-1:] in " `")
-    return f"{fence} {shown} {fence}" if padded else f"{fence}{shown}{fence}"
+    padded = not parts.isspace() and (parts[:1] in " `" or parts[-1:] in " `")
+    return f"{fence} {parts} {fence}" if padded else f"{fence}{parts}{fence}"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
@@ -87,9 +52,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
 
 def markdown(record: RunRecord) -> str:
     """The content of the file; it ends in a line break and can be appended to other text."""
-    advice = (f"{sentence} ({source})" for sentence, source in map(advised, record.verdict.advice))
-    scans = [((code(query.kind),), query) for query in scanning(record)]
-    pointers = [((code(one.table), text(referred(one))), one) for one in record.pointers]
+    advice = (
+        f"{sentence} ({source})"
+        for sentence, source in map(sentences.advised, record.verdict.advice)
+    )
+    scans = [((code(query.kind),), query) for query in columns.scanning(record)]
+    pointers = [((code(one.table), text(columns.referred(one))), one) for one in record.pointers]
     sections = (
         _head(record),
         _bullets("What the documents advise", advice),
@@ -99,17 +67,17 @@ def markdown(record: RunRecord) -> str:
         _partitions(record),
         _bullets(
             "Predicted and measured share of the load",
-            (share.sentence for share in predicted_shares(record)),
+            (share.sentence for share in sentences.predicted_shares(record)),
         ),
         _account(record),
         _operations(record),
-        _table("Scans", ["query"], SCAN_COLUMNS, scans),
+        _table("Scans", ["query"], columns.SCAN_COLUMNS, scans),
         _attempts(record),
-        _facts("Throttling", throttling(record)),
-        _table("Index tables", ["index table", "refers to"], POINTER_COLUMNS, pointers),
-        [] if record.audit is None else _facts("Audit", audited(record.audit)),
+        _facts("Throttling", sentences.throttling(record)),
+        _table("Index tables", ["index table", "refers to"], columns.POINTER_COLUMNS, pointers),
+        [] if record.audit is None else _facts("Audit", sentences.audited(record.audit)),
         _conditions(record),
-        _facts(f"Generator and cost (exit code {record.exit_code})", cost(record)),
+        _facts(f"Generator and cost (exit code {record.exit_code})", sentences.cost(record)),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -117,21 +85,21 @@ def markdown(record: RunRecord) -> str:
 def _table(
     title: str,
     names: Sequence[str],
-    columns: Sequence[Column[Row]],
+    shown: Sequence[Column[Row]],
     rows: Sequence[tuple[Sequence[str], Row]],
 ) -> list[str]:
     """A table under its title, ``names`` before the columns; empty without rows.
 
     The names of the rows are Markdown already.
     """
-    cells = [[*named, *(text(column.text(row)) for column in columns)] for named, row in rows]
-    headings = [*names, *flat_headings(columns)]
+    cells = [[*named, *(text(column.text(row)) for column in shown)] for named, row in rows]
+    headings = [*names, *columns.flat_headings(shown)]
     return [f"### {title}", "", *table(headings, cells, left=len(names))] if cells else []
 
 
-def _bullets(title: str, sentences: Iterable[str]) -> list[str]:
+def _bullets(title: str, items: Iterable[str]) -> list[str]:
     """Sentences under their title; empty without sentences."""
-    lines = [f"- {text(sentence)}" for sentence in sentences]
+    lines = [f"- {text(item)}" for item in items]
     return [f"### {title}", "", *lines] if lines else []
 
 
@@ -146,19 +114,19 @@ def _fact_table(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def _head(record: RunRecord) -> list[str]:
     name = str(record.profile.get("name", "run"))
-    lines = [f"## {text(result_words(record).capitalize())}: {text(name)}", ""]
-    if wrong := alarms(record):
-        lines += ["> [!CAUTION]", f"> **{RELY_NOT}.**"]
+    lines = [f"## {text(sentences.result_words(record).capitalize())}: {text(name)}", ""]
+    if wrong := sentences.alarms(record):
+        lines += ["> [!CAUTION]", f"> **{sentences.RELY_NOT}.**"]
         lines += [*(f"> {text(sentence.strip())}<br>" for sentence in wrong), ""]
     lines.append(f"**{text(record.verdict.sentence)}**")
-    if (limit := limited_by(record)) is not None:
+    if (limit := sentences.limited_by(record)) is not None:
         lines += ["", f"Limited by {limit}."]
     return lines
 
 
 def _setup(record: RunRecord) -> list[str]:
     question = record.profile.get("question")
-    return [*([text(str(question)), ""] if question else []), *_fact_table(setup(record))]
+    return [*([text(str(question)), ""] if question else []), *_fact_table(sentences.setup(record))]
 
 
 def _search(record: RunRecord) -> list[str]:
@@ -166,24 +134,24 @@ def _search(record: RunRecord) -> list[str]:
     if part is None:
         return []
     rows = [
-        ((str(place), text(step_result(step.failed, confirming=step.confirming))), step)
+        ((str(place), text(sentences.step_result(step.failed, confirming=step.confirming))), step)
         for place, step in enumerate(part.steps, 1)
     ]
-    lines = _table("Search", ["step", "result"], STEP_COLUMNS, rows) or ["### Search", ""]
-    return [*lines[:2], text(found(part)), "", *lines[2:]]
+    lines = _table("Search", ["step", "result"], columns.STEP_COLUMNS, rows) or ["### Search", ""]
+    return [*lines[:2], text(sentences.found(part)), "", *lines[2:]]
 
 
 def _partitions(record: RunRecord) -> list[str]:
-    columns = columns_of(record, PARTITION_COLUMNS, Output.MARKDOWN)
-    shown, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
-    rows = [[_name(part), *(column.text(part) for column in columns)] for part in shown]
+    shown = columns.columns_of(record, columns.PARTITION_COLUMNS, Output.MARKDOWN)
+    parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
+    rows = [[_name(part), *(column.text(part) for column in shown)] for part in parts]
     if more:
-        rows.append([f"and {len(more):,} more", *(column.total(more) for column in columns)])
+        rows.append([f"and {len(more):,} more", *(column.total(more) for column in shown)])
     if (folded := record.partitions_folded) is not None:
-        rows.append([OTHERS, *(column.text(folded) for column in columns)])
-    notes = [line for note in partition_notes(record) for line in ("", text(note))]
+        rows.append([sentences.OTHERS, *(column.text(folded) for column in shown)])
+    notes = [line for note in sentences.partition_notes(record) for line in ("", text(note))]
     title = "Partitions" if len(record.partitions) == 1 else "Partitions, hottest first"
-    headings = ["partition", *flat_headings(columns)]
+    headings = ["partition", *columns.flat_headings(shown)]
     return [f"### {title}", "", *table(headings, rows), *notes]
 
 
@@ -193,29 +161,32 @@ def _name(part: PartitionPart) -> str:
 
 
 def _account(record: RunRecord) -> list[str]:
-    rows = [(row.name.strip(), row.rate, text(row.beside)) for row in account_rows(record)]
+    rows = [
+        (row.name.strip(), row.rate, text(row.beside)) for row in sentences.account_rows(record)
+    ]
     return ["### Account", "", *table(("", "per second", "of the target"), rows)]
 
 
 def _operations(record: RunRecord) -> list[str]:
-    columns = columns_of(record, OPERATION_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.MARKDOWN)
     rows = [((code(part.kind),), part) for part in record.operations]
     if len(rows) > 1:
-        rows.append((("all",), all_operations(record)))
-    lines = _table("Operations", ["operation"], columns, rows)
-    return [*lines, "", latency_note(record)] if lines else []
+        rows.append((("all",), columns.all_operations(record)))
+    lines = _table("Operations", ["operation"], shown, rows)
+    return [*lines, "", sentences.latency_note(record)] if lines else []
 
 
 def _attempts(record: RunRecord) -> list[str]:
-    rows = [((text(row.name),), row) for row in response_counts(record)]
-    lines = _table("Attempts", ["response"], RESPONSE_COLUMNS, rows) or ["### Attempts", ""]
-    sentences = (line for words in attempts_words(record) for line in (text(words), ""))
-    return [*lines[:2], *sentences, *lines[2:]]
+    rows = [((text(row.name),), row) for row in columns.response_counts(record)]
+    lines = _table("Attempts", ["response"], columns.RESPONSE_COLUMNS, rows) or ["### Attempts", ""]
+    requests, throttled = map(text, sentences.attempts_words(record))
+    return [*lines[:2], requests, "", throttled, "", *lines[2:]]
 
 
 def _conditions(record: RunRecord) -> list[str]:
     rows = [
-        (_SIGNS[part.passed], code(part.text), text(measured(part))) for part in record.conditions
+        (_SIGNS[part.passed], code(part.text), text(sentences.measured(part)))
+        for part in record.conditions
     ]
     headers = ("holds", "condition", "value")
     return ["### Conditions", "", *table(headers, rows, left=3)] if rows else []

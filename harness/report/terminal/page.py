@@ -75,7 +75,7 @@ def chart(values: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
     return lines
 
 
-def columns(count: int, width: int) -> list[range]:
+def chart_columns(count: int, width: int) -> list[range]:
     """Which of ``count`` points each column of a chart of at most ``width`` columns shows.
 
     More points than columns are grouped; fewer are widened, up to three columns a point.

@@ -20,49 +20,15 @@ from harness.measure.figures import agreed, counted, duration, number, percent
 from harness.measure.record.findings import AuditPart, SearchPart
 from harness.measure.record.over_time import SeriesPart
 from harness.measure.record.record import OperationPart, PartitionPart, RunRecord
-from harness.report.columns import (
-    OPERATION_COLUMNS,
-    PARTITION_COLUMNS,
-    SCAN_COLUMNS,
-    STEP_COLUMNS,
-    Column,
-    Output,
-    all_operations,
-    columns_of,
-    other_outcomes,
-    referred,
-    response_counts,
-    scanning,
-)
+from harness.report import columns, sentences
+from harness.report.columns import Column, Output
 from harness.report.names import partition_name, shortened
-from harness.report.sentences import (
-    OTHERS,
-    RELY_NOT,
-    WHOLE_SEARCH,
-    account_rows,
-    advised,
-    alarms,
-    attempts_words,
-    audited,
-    cost,
-    found,
-    latency_note,
-    limited_by,
-    measured,
-    partition_notes,
-    predicted_shares,
-    result_words,
-    setup,
-    shown_gaps,
-    step_result,
-    throttling,
-)
 from harness.report.terminal.page import (
     Cell,
     Page,
     bar,
     chart,
-    columns,
+    chart_columns,
     facts,
     grid,
     room_for_names,
@@ -106,10 +72,10 @@ def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = F
         _operations(record, page),
         _attempts(record, page),
         *_rate_chart(record, page),
-        *_facts("throttling", throttling(record), page),
+        *_facts("throttling", sentences.throttling(record), page),
         *_index_tables(record, page),
         *_audit(record.audit, page),
-        *_facts("generator and cost", cost(record), page),
+        *_facts("generator and cost", sentences.cost(record), page),
         *_conditions(record, page),
         Text(),
         *alarm,
@@ -132,7 +98,7 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
     content: list[RenderableType] = []
     if question := profile.get("question"):
         content += [Text(page.show(str(question)), style="italic"), Text()]
-    content.append(facts(setup(record), page))
+    content.append(facts(sentences.setup(record), page))
     return Panel(
         Group(*content),
         title=Text(page.show(str(profile.get("name", "run"))), style="bold"),
@@ -144,13 +110,13 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
 
 def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
     """Why the figures are wrong; empty where they are right."""
-    lines = [page.show(sentence) for sentence in alarms(record)]
+    lines = [page.show(sentence) for sentence in sentences.alarms(record)]
     if not lines:
         return []
     return [
         Panel(
             Text("\n".join(lines), style="bold"),
-            title=Text(RELY_NOT.upper(), style="bold"),
+            title=Text(sentences.RELY_NOT.upper(), style="bold"),
             box=page.glyphs.box,
             border_style="bold red",
         )
@@ -166,26 +132,28 @@ def _steps(part: SearchPart | None, page: Page) -> list[RenderableType]:
     for place, step in enumerate(part.steps, 1):
         passed = step.failed is None
         sign, colour = (page.glyphs.yes, "green") if passed else (page.glyphs.no, "red")
-        result = page.short(step_result(step.failed, confirming=step.confirming), _RESULT_WIDTH)
+        result = page.short(
+            sentences.step_result(step.failed, confirming=step.confirming), _RESULT_WIDTH
+        )
         name = Text(f"{place:>2} ").append(f"{sign} {result}", style=colour)
         share = step.achieved_per_s / highest
         drawn = Text(bar(share, _STEP_BAR_WIDTH, page.glyphs), style="cyan" if passed else "red")
-        wanted, achieved, *others = (column.text(step) for column in STEP_COLUMNS)
+        wanted, achieved, *others = (column.text(step) for column in columns.STEP_COLUMNS)
         rows.append([name, wanted, achieved, drawn, *others])
-    wanted, achieved, *headings = map(_heading, STEP_COLUMNS)
+    wanted, achieved, *headings = map(_heading, columns.STEP_COLUMNS)
     return [
         page.section(
             "search, entities/s",
             table_of(["step", wanted, achieved, "", *headings], rows),
-            Text(found(part)),
-            Text(WHOLE_SEARCH, "dim"),
+            Text(sentences.found(part)),
+            Text(sentences.WHOLE_SEARCH, "dim"),
         )
     ]
 
 
 def _partitions(record: RunRecord, page: Page) -> RenderableType:
     """The hottest partitions with the target of one partition, and the sum of the others."""
-    shown = columns_of(record, PARTITION_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, columns.PARTITION_COLUMNS, Output.TERMINAL)
     parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
     rows: list[tuple[Text, Callable[[Column[PartitionPart], int], Cell]]] = [
         (
@@ -198,7 +166,7 @@ def _partitions(record: RunRecord, page: Page) -> RenderableType:
         name = Text(f"and {len(more):,} more", "dim")
         rows.append((name, lambda column, _: _coloured(column, column.total(more))))
     if (folded := record.partitions_folded) is not None:
-        rows.append((Text(OTHERS, "dim"), functools.partial(_cell, page, folded)))
+        rows.append((Text(sentences.OTHERS, "dim"), functools.partial(_cell, page, folded)))
 
     def table(bar_width: int, gap: int, name_width: int) -> Table:
         cells = [
@@ -217,7 +185,7 @@ def _partitions(record: RunRecord, page: Page) -> RenderableType:
         room = room_for_names(page, build, "partition", longest)
         if room >= max(least, min(_NAME_WIDTH, longest)):
             break
-    notes = [Text(line, style="dim") for line in partition_notes(record, page.ascii_only)]
+    notes = [Text(line, style="dim") for line in sentences.partition_notes(record, page.ascii_only)]
     title = "partitions" if len(record.partitions) == 1 else "partitions, hottest first"
     return page.section(title, build(max(room, least)), *notes)
 
@@ -247,7 +215,7 @@ def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
             f"{percent(share.predicted)} predicted",
             "not known" if share.measured is None else f"{percent(share.measured)} measured",
         )
-        for share in predicted_shares(record)
+        for share in sentences.predicted_shares(record)
     ]
     title = "predicted and measured share of the load"
     return [page.section(title, grid(rows, right=(1, 2)))] if rows else []
@@ -255,7 +223,7 @@ def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
 
 def _account(record: RunRecord, page: Page) -> RenderableType:
     rows: list[tuple[Cell, ...]] = []
-    for row in account_rows(record):
+    for row in sentences.account_rows(record):
         target = Text() if row.share is None else page.ratio(row.share, _BAR_WIDTH).append(" ")
         rows.append((row.name, row.rate, target.append(row.target)))
     return page.section("account", grid(rows, right=(1,)))
@@ -266,16 +234,16 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
     longest = max((cell_len(page.show(part.kind)) for part in record.operations), default=0)
     build = functools.partial(_operations_table, record, page)
     room = room_for_names(page, build, "operation", longest)
-    notes: list[RenderableType] = [Text(latency_note(record), "dim")]
-    if queries := scanning(record):
+    notes: list[RenderableType] = [Text(sentences.latency_note(record), "dim")]
+    if queries := columns.scanning(record):
         lines = [
             [
                 page.short(part.kind, _QUERY_WIDTH),
-                *(column.text(part) for column in SCAN_COLUMNS),
+                *(column.text(part) for column in columns.SCAN_COLUMNS),
             ]
             for part in queries
         ]
-        notes += [Text(), table_of(["query", *map(_heading, SCAN_COLUMNS)], lines)]
+        notes += [Text(), table_of(["query", *map(_heading, columns.SCAN_COLUMNS)], lines)]
     if others := _other_outcomes(record.operations, page):
         notes += [Text(), grid(others, right=(1,))]
     return page.section("operations", build(max(room, len("operation"))), *notes)
@@ -283,7 +251,7 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
 
 def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     """The table, with a line for each latency of an operation."""
-    shown = columns_of(record, OPERATION_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.TERMINAL)
     single = [column for column in shown if not column.group]
     groups: dict[str, list[Column[OperationPart]]] = {}
     for column in shown:
@@ -292,7 +260,7 @@ def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     rows: list[list[Cell]] = []
     parts = [(part, "") for part in record.operations]
     if len(parts) > 1:
-        parts.append((all_operations(record), "bold"))
+        parts.append((columns.all_operations(record), "bold"))
     for part, style in parts:
         first = [page.short(part.kind, name_width), *(column.text(part) for column in single)]
         for group, latencies in groups.items():
@@ -308,7 +276,7 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
     """Outcomes other than success: name, count, and the operations; the most frequent first."""
     kinds: dict[str, list[tuple[str, int]]] = {}
     for part in parts:
-        for outcome, count in other_outcomes(part):
+        for outcome, count in columns.other_outcomes(part):
             kinds.setdefault(outcome, []).append((part.kind, count))
     sums = sorted((-sum(count for _, count in of), outcome) for outcome, of in kinds.items())
     return [
@@ -323,7 +291,7 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
 
 def _attempts(record: RunRecord, page: Page) -> RenderableType:
     """Attempts per operation, by response, and how many were throttled."""
-    requests, throttled = attempts_words(record)
+    requests, throttled = sentences.attempts_words(record)
     lines = [
         Text(requests),
         Text(throttled, style="red" if sum(record.throttled.values()) else ""),
@@ -340,7 +308,7 @@ def _attempts(record: RunRecord, page: Page) -> RenderableType:
                 style=colours.get(row.name[:1], "yellow"),
             ),
         )
-        for row in response_counts(record)
+        for row in columns.response_counts(record)
     ]
     return page.section("attempts", *lines, grid(rows, right=(1, 2)))
 
@@ -357,7 +325,7 @@ def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
     margin = max(len(top), len("throttled")) + 1
     groups = [
         [series[place] for place in group]
-        for group in columns(len(series), page.width - margin - 1)
+        for group in chart_columns(len(series), page.width - margin - 1)
     ]
     lines: list[RenderableType] = []
 
@@ -377,7 +345,7 @@ def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
     if any(point.throttled for point in series):
         refused = [sum(point.throttled for point in group) for group in groups]
         add("throttled", chart(refused, 1, page.glyphs)[0], "red")
-    if gaps := shown_gaps(record):
+    if gaps := sentences.shown_gaps(record):
         began = series[0].t
         spans = [range(began + gap.start_s, began + gap.start_s + gap.length_s) for gap in gaps]
         gone = [any(_meets(point, spans) for point in group) for group in groups]
@@ -399,7 +367,7 @@ def _index_tables(record: RunRecord, page: Page) -> list[RenderableType]:
     """References between an index table and its main table that are broken."""
     rows = []
     for part in record.pointers:
-        to = page.show(referred(part))
+        to = page.show(columns.referred(part))
         dangling = (
             f"{part.dangling:,} {agreed(part.dangling, 'refers', 'refer')} to a missing row of {to}"
         )
@@ -421,7 +389,7 @@ def _audit(part: AuditPart | None, page: Page) -> list[RenderableType]:
             Text(name, style="dim"),
             Text(page.show(text), style="bold red" if name == "lost" and part.lost else ""),
         )
-        for name, text in audited(part)
+        for name, text in sentences.audited(part)
     ]
     return _section("audit", rows, page)
 
@@ -436,16 +404,20 @@ def _conditions(record: RunRecord, page: Page) -> list[RenderableType]:
         }[part.passed]
         # The value takes what is left of the line, and wraps.
         text = page.short(part.text, page.width - _VALUE_WIDTH)
-        rows.append((Text(f"{sign} {word}", style=colour), text, page.show(measured(part))))
+        rows.append(
+            (Text(f"{sign} {word}", style=colour), text, page.show(sentences.measured(part)))
+        )
     return _section("conditions", rows, page)
 
 
 def _verdict(record: RunRecord, page: Page) -> RenderableType:
     colour = _VERDICT_COLOURS.get(record.verdict.result, "yellow")
-    limit = limited_by(record)
+    limit = sentences.limited_by(record)
     return Panel(
         Text(page.show(record.verdict.sentence), style="bold"),
-        title=Text(f"VERDICT: {page.show(result_words(record).upper())}", style=f"bold {colour}"),
+        title=Text(
+            f"VERDICT: {page.show(sentences.result_words(record).upper())}", style=f"bold {colour}"
+        ),
         title_align="left",
         subtitle=None if limit is None else Text(f"limited by {limit}", style="dim"),
         subtitle_align="left",
@@ -461,7 +433,7 @@ def _reasons(record: RunRecord, page: Page) -> list[RenderableType]:
     evidence = [(dash, page.show(sentence)) for sentence in record.verdict.evidence]
     advice = [
         (dash, Text(page.show(sentence)).append(f"\n{page.show(source)}", style="dim"))
-        for sentence, source in map(advised, record.verdict.advice)
+        for sentence, source in map(sentences.advised, record.verdict.advice)
     ]
     return [
         *_section("why", evidence, page),

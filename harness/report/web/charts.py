@@ -216,26 +216,17 @@ def _latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figu
 
 
 def percentiles(part: LatencyCoursePart, q: float) -> list[float | None]:
-    """The ``q``-th percentile of each column in milliseconds; None where a column is empty.
+    """The ``q``-th percentile (0 to 100) of each column in ms; None where a column is empty.
 
     A percentile is the upper bound of the row that it falls into: it exceeds the true one by less
     than the height of a row.
-
-    Args:
-        part: Operations by latency and time.
-        q: From 0 to 100.
     """
-    by_column = zip(*part.rows, strict=True)
-    return [_percentile(column, part.bounds_ms, q) for column in by_column]
-
-
-def _percentile(counts: tuple[int, ...], bounds_ms: tuple[float, ...], q: float) -> float | None:
-    total = sum(counts)
-    if not total:
-        return None
-    rank = max(1, math.ceil(q / 100 * total))
-    upto = itertools.accumulate(counts)
-    return next(bound for bound, count in zip(bounds_ms, upto, strict=True) if count >= rank)
+    found = []
+    for counts in zip(*part.rows, strict=True):
+        rank = max(1, math.ceil(q / 100 * sum(counts)))
+        upto = zip(part.bounds_ms, itertools.accumulate(counts), strict=True)
+        found.append(next((bound for bound, count in upto if count >= rank), None))
+    return found
 
 
 def _covered(record: RunRecord, part: HeatPart | LatencyCoursePart) -> list[int]:
@@ -323,18 +314,10 @@ def _figure(
     shaded: bool = True,
     height: int = 300,
 ) -> Figure:
-    """A chart over the time of a run.
+    """A chart over the time of a run, with the ``unit`` on the vertical axis.
 
-    Args:
-        record: The run.
-        title: The title of the chart.
-        data: The traces.
-        unit: The title of the vertical axis.
-        yaxis: Further settings of the vertical axis.
-        note: A line below the title.
-        levels: Values with a line across the chart, and the name of each.
-        shaded: Whether the measured window and outages are marked.
-        height: In pixels.
+    A ``note`` stands below the title, ``levels`` are values with a line across the chart and the
+    name of each, and ``shaded`` marks the measured window and the outages.
     """
     legend = sum(trace.get("showlegend", True) for trace in data if trace["type"] == "scatter") > 1
     span = None
@@ -374,27 +357,24 @@ def _level(value: float, text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shade(start: int, seconds: int, colour: str, text: str, place: str) -> dict[str, Any]:
-    return {
-        "type": "rect", "xref": "x", "yref": "paper",
-        "x0": _moment(start), "x1": _moment(start + seconds),
-        "y0": 0, "y1": 1, "line": {"width": 0}, "fillcolor": colour, "layer": "below",
-        "label": {"text": text, "textposition": place, "font": {"size": 10, "color": _GREY}},
-    }  # fmt: skip
-
-
 def _shades(record: RunRecord) -> list[dict[str, Any]]:
     """The measured window and the outages."""
-    shades = []
+    grey, amber = "rgba(128,140,160,0.10)", "rgba(217,144,26,0.25)"
+    spans = []
     if record.measured_s:
-        grey = "rgba(128,140,160,0.10)"
-        shades.append(
-            _shade(record.window_start, record.measured_s, grey, "measured", "bottom left")
-        )
+        spans.append((record.window_start, record.measured_s, grey, "measured", "bottom left"))
     if record.series:
-        began, amber = record.series[0].t, "rgba(217,144,26,0.25)"
-        shades += [
-            _shade(began + gap.start_s, gap.length_s, amber, "outage", "top left")
+        began = record.series[0].t
+        spans += [
+            (began + gap.start_s, gap.length_s, amber, "outage", "top left")
             for gap in shown_gaps(record)
         ]
-    return shades
+    return [
+        {
+            "type": "rect", "xref": "x", "yref": "paper",
+            "x0": _moment(start), "x1": _moment(start + seconds),
+            "y0": 0, "y1": 1, "line": {"width": 0}, "fillcolor": colour, "layer": "below",
+            "label": {"text": text, "textposition": place, "font": {"size": 10, "color": _GREY}},
+        }
+        for start, seconds, colour, text, place in spans
+    ]  # fmt: skip

@@ -9,24 +9,21 @@ import dataclasses
 
 from harness.measure.figures import number, percent
 from harness.measure.record.record import PartitionPart, RunRecord
-from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_by_status
+from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_attempts
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import OTHERS, limited_by, result_words
 from harness.report.terminal.page import FULL, bar
 
 Row = dict[str, str | float]
 
-COLUMNS = {
-    "partition": "Partition",
-    **dict(column.tab for column in PARTITION_COLUMNS if column.tab is not None),
-}
+_TAB = [(column, *column.tab) for column in PARTITION_COLUMNS if column.tab is not None]
+COLUMNS = {"partition": "Partition", **{key: heading for _, key, heading in _TAB}}
 """Keys of a row, and their headings."""
 
 _BAR = dataclasses.replace(FULL, eighths="█")
 """Whole cells: a page's letters have many widths, and parts of a cell would tear the bar apart."""
 _BAR_WIDTH = 10
 _NAME_WIDTH = 80
-_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def row_of_text(text: str) -> Row:
@@ -47,16 +44,16 @@ def rows_of(record: RunRecord, *, live: bool) -> list[Row]:
     """
     series = record.series
     seconds = series[-1].t + series[-1].width_s - series[0].t if series else 0.0
-    when = "So far" if live else "Verdict"
-    limit = limited_by(record)
-    verdict = result_words(record) + (f", limited by {limit}" if limit is not None else "")
-    rows = [
-        row_of_text(f"{when}: {verdict}"),
-        _row("The whole account", _account(record), record, seconds),
-        *(_row(_name(part), part, record, seconds) for part in in_demand(record)),
-    ]
-    folded = record.partitions_folded
-    if folded is not None:
+    verdict = f"{'So far' if live else 'Verdict'}: {result_words(record)}"
+    if (limit := limited_by(record)) is not None:
+        verdict += f", limited by {limit}"
+    rows = [row_of_text(verdict), _row("The whole account", _account(record), record, seconds)]
+    for part in in_demand(record):
+        name = shortened(partition_name(part.key), _NAME_WIDTH)
+        # This partition was not counted separately from the beginning.
+        mark = "" if part.exact else " ~"
+        rows.append(_row(f"{name}{mark}", part, record, seconds))
+    if (folded := record.partitions_folded) is not None:
         name = f"{OTHERS}, beyond the {len(record.partitions):,} counted separately"
         rows.append({**_row(name, folded, record, seconds), "of_target": ""})
     return rows
@@ -68,13 +65,13 @@ def in_demand(record: RunRecord) -> list[PartitionPart]:
     The rank of a partition is the greater of its share of all entities and its share of all
     throttled attempts.
     """
-    throttled = {id(part): _throttled(part) for part in record.partitions}
     entities = sum(part.entities for part in record.partitions) or 1
-    refused = sum(throttled.values()) or 1
-    return sorted(
-        record.partitions,
-        key=lambda part: -max(part.entities / entities, throttled[id(part)] / refused),
-    )
+    throttled = sum(map(throttled_attempts, record.partitions)) or 1
+
+    def rank(part: PartitionPart) -> float:
+        return max(part.entities / entities, throttled_attempts(part) / throttled)
+
+    return sorted(record.partitions, key=rank, reverse=True)
 
 
 def _account(record: RunRecord) -> PartitionPart:
@@ -102,10 +99,7 @@ def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> R
         rates = part.entities_per_s.model_copy(update={"mean": rate})
         part = part.model_copy(update={"entities_per_s": rates})
     row: Row = {"partition": name}
-    for column in PARTITION_COLUMNS:
-        if column.tab is None:
-            continue
-        key, _ = column.tab
+    for column, key, _ in _TAB:
         value = column.get(part)
         if column.share:
             row[key] = _bar(part)
@@ -116,23 +110,13 @@ def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> R
     return row
 
 
-def _name(part: PartitionPart) -> str:
-    """The key; ``~`` marks one that was not counted separately from the beginning."""
-    name = shortened(partition_name(part.key), _NAME_WIDTH)
-    return name if part.exact else f"{name} ~"
-
-
-def _throttled(part: PartitionPart) -> int:
-    return sum(throttled_by_status(part.attempts_by_status).values())
-
-
 def _bar(part: PartitionPart) -> str:
     """A bar, its percentage and the target, in one piece."""
     if part.target is None:
         return "no target"
     share = part.entities_per_s.mean / part.target
     text = f"{bar(share, _BAR_WIDTH, _BAR)} {percent(share)} of {number(part.target)}"
-    return text.replace(" ", _NO_BREAK)
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _rounded(value: float) -> float:

@@ -13,52 +13,9 @@ from typing import Any
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
 from harness.measure.record.record import LatencyPart, PartitionPart, RatesPart, RunRecord
 from harness.model.outcome import FAILURES
-from harness.report.columns import (
-    MEAN_RATE,
-    NOT_MEASURED,
-    OPERATION_COLUMNS,
-    PARTITION_COLUMNS,
-    POINTER_COLUMNS,
-    RESPONSE_COLUMNS,
-    SCAN_COLUMNS,
-    STEP_COLUMNS,
-    THROTTLED,
-    THROTTLED_RATIO,
-    Column,
-    Output,
-    all_operations,
-    best_over,
-    columns_of,
-    referred,
-    response_counts,
-    scanning,
-    throttled_by_status,
-)
+from harness.report import columns, sentences
+from harness.report.columns import Column, Output
 from harness.report.names import partition_name, printable, shortened
-from harness.report.sentences import (
-    NO_TARGET,
-    OTHERS,
-    RELY_NOT,
-    WHOLE_SEARCH,
-    account_rows,
-    advised,
-    alarms,
-    attempts_words,
-    audited,
-    cost,
-    found,
-    hottest,
-    is_emulated,
-    latency_note,
-    limited_by,
-    measured,
-    partition_notes,
-    predicted_shares,
-    result_words,
-    setup,
-    step_result,
-    throttling,
-)
 from harness.report.web.rendering import render
 
 _MOST_LIVE = 50
@@ -133,7 +90,7 @@ def _rows_html(
 
 def _table(
     names: Sequence[str],
-    columns: Sequence[Column[Any]],
+    figures: Sequence[Column[Any]],
     rows: Iterable[tuple[Sequence[Cell], Any]],
     notes: Sequence[str] = (),
     *,
@@ -148,14 +105,14 @@ def _table(
         notes: Sentences below the table.
         last: Further rows at the end.
     """
-    groups = itertools.groupby(column.group for column in columns)
+    groups = itertools.groupby(column.group for column in figures)
     wide = [("", len(names)), *((name, len(list(of))) for name, of in groups)]
     return _rows_html(
-        [*names, *(column.name for column in columns)],
-        [*([*first, *(_figure(column, row) for column in columns)] for first, row in rows), *last],
+        [*names, *(column.name for column in figures)],
+        [*([*first, *(_figure(column, row) for column in figures)] for first, row in rows), *last],
         len(names),
         notes=notes,
-        **({"groups": wide} if any(column.group for column in columns) else {}),
+        **({"groups": wide} if any(column.group for column in figures) else {}),
     )
 
 
@@ -172,7 +129,7 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "conditions": _conditions(record),
         "figures": render("figures.html", figures=_key_figures(record)),
         "why": _list((sentence, "") for sentence in record.verdict.evidence),
-        "advice": _list(map(advised, record.verdict.advice)),
+        "advice": _list(map(sentences.advised, record.verdict.advice)),
         "search": _search(record, live=live),
         "partitions": _partitions(record, live=live),
         "throttled": _most_throttled(record),
@@ -180,22 +137,27 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "account": _account(record),
         "operations": _operations(record),
         "scans": _table(
-            ["query"], SCAN_COLUMNS, [([_named(part.kind)], part) for part in scanning(record)]
+            ["query"],
+            columns.SCAN_COLUMNS,
+            [([_named(part.kind)], part) for part in columns.scanning(record)],
         ),
         "attempts": _table(
             ["response"],
-            RESPONSE_COLUMNS,
-            [([_named(row.name)], row) for row in response_counts(record)],
-            [printable(sentence) for sentence in attempts_words(record)],
+            columns.RESPONSE_COLUMNS,
+            [([_named(row.name)], row) for row in columns.response_counts(record)],
+            [printable(sentence) for sentence in sentences.attempts_words(record)],
         ),
-        "course": _facts(throttling(record)),
+        "course": _facts(sentences.throttling(record)),
         "pointers": _table(
             ["index table", "refers to"],
-            POINTER_COLUMNS,
-            [([_named(part.table), _named(referred(part))], part) for part in record.pointers],
+            columns.POINTER_COLUMNS,
+            [
+                ([_named(part.table), _named(columns.referred(part))], part)
+                for part in record.pointers
+            ],
         ),
-        "audit": "" if record.audit is None else _facts(audited(record.audit)),
-        "generator": _facts(cost(record)),
+        "audit": "" if record.audit is None else _facts(sentences.audited(record.audit)),
+        "generator": _facts(sentences.cost(record)),
         "profile": render("text.html", text=profile_text(record.profile)),
         "machine": _facts(_machine(record)),
     }
@@ -208,29 +170,33 @@ def _head(record: RunRecord) -> str:
         "head.html",
         name=printable(str(profile.get("name", "run"))),
         question=printable(str(profile.get("question", ""))),
-        facts=_shown(setup(record)),
+        facts=_shown(sentences.setup(record)),
     )
 
 
 def _verdict(record: RunRecord, *, live: bool) -> str:
-    wrong = alarms(record)
+    wrong = sentences.alarms(record)
     return render(
         "verdict.html",
-        alarm=RELY_NOT if wrong else "",
+        alarm=sentences.RELY_NOT if wrong else "",
         alarms=[printable(sentence.strip()) for sentence in wrong],
-        result=printable(result_words(record)),
+        result=printable(sentences.result_words(record)),
         tone=_TONES.get(record.verdict.result, "warn"),
         live=live,
         sentence=printable(record.verdict.sentence),
-        limit=limited_by(record),
+        limit=sentences.limited_by(record),
         described=printable(record.endpoint.described),
-        emulated=is_emulated(record),
+        emulated=sentences.is_emulated(record),
     )
 
 
 def _conditions(record: RunRecord) -> str:
     rows = [
-        [Cell(*_HOLDS[part.passed]), _named(part.text, 90), Cell(printable(measured(part)))]
+        [
+            Cell(*_HOLDS[part.passed]),
+            _named(part.text, 90),
+            Cell(printable(sentences.measured(part))),
+        ]
         for part in record.conditions
     ]
     return _rows_html(["", "condition", "value"], rows, 3)
@@ -244,29 +210,33 @@ def _search(record: RunRecord, *, live: bool) -> str:
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows = []
     for place, step in enumerate(part.steps, 1):
-        result = printable(step_result(step.failed, confirming=step.confirming))
-        wanted, achieved, *others = (_figure(column, step) for column in STEP_COLUMNS)
+        result = printable(sentences.step_result(step.failed, confirming=step.confirming))
+        wanted, achieved, *others = (_figure(column, step) for column in columns.STEP_COLUMNS)
         achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
         tone = "good" if step.failed is None else "bad"
         rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
-    notes = [WHOLE_SEARCH] if live else [printable(found(part)), WHOLE_SEARCH]
-    return _table(["step", "result"], STEP_COLUMNS, (), notes, last=rows)
+    notes = (
+        [sentences.WHOLE_SEARCH]
+        if live
+        else [printable(sentences.found(part)), sentences.WHOLE_SEARCH]
+    )
+    return _table(["step", "result"], columns.STEP_COLUMNS, (), notes, last=rows)
 
 
 def _partitions(record: RunRecord, *, live: bool) -> str:
     """Every partition that is counted separately, the most accessed first, then all others."""
-    columns = columns_of(record, PARTITION_COLUMNS, Output.HTML)
+    figures = columns.columns_of(record, columns.PARTITION_COLUMNS, Output.HTML)
     shown = record.partitions[:_MOST_LIVE] if live else record.partitions
     last = []
     if more := record.partitions[len(shown) :]:
-        totals = [(column, column.total(more)) for column in columns]
+        totals = [(column, column.total(more)) for column in figures]
         name = Cell(f"and {len(more):,} more", "faint")
         last.append([name, *(Cell(text, _tone(column, text)) for column, text in totals)])
     if (folded := record.partitions_folded) is not None:
-        name = Cell(OTHERS, "faint", title="partitions that are not counted separately")
-        last.append([name, *(_figure(column, folded) for column in columns)])
+        name = Cell(sentences.OTHERS, "faint", title="partitions that are not counted separately")
+        last.append([name, *(_figure(column, folded) for column in figures)])
     rows = [([_partition(part)], part) for part in shown]
-    return _table(["partition"], columns, rows, partition_notes(record), last=last)
+    return _table(["partition"], figures, rows, sentences.partition_notes(record), last=last)
 
 
 def _partition(part: PartitionPart) -> Cell:
@@ -288,13 +258,10 @@ def _most_throttled(record: RunRecord) -> str:
     """The partitions with the most throttled attempts; empty for a single partition."""
     if len(record.partitions) < 2:
         return ""
-    throttled = [
-        (-sum(throttled_by_status(part.attempts_by_status).values()), part)
-        for part in record.partitions
-    ]
-    worst = sorted((one for one in throttled if one[0]), key=lambda one: one[0])[:_MOST_THROTTLED]
-    columns = (*THROTTLED, THROTTLED_RATIO, MEAN_RATE)
-    return _table(["partition"], columns, [([_partition(part)], part) for _, part in worst])
+    throttled = filter(columns.throttled_attempts, record.partitions)
+    worst = sorted(throttled, key=columns.throttled_attempts, reverse=True)[:_MOST_THROTTLED]
+    figures = (*columns.THROTTLED, columns.THROTTLED_RATIO, columns.MEAN_RATE)
+    return _table(["partition"], figures, [([_partition(part)], part) for part in worst])
 
 
 def _predicted(record: RunRecord) -> str:
@@ -306,7 +273,7 @@ def _predicted(record: RunRecord) -> str:
                 for value in (share.predicted, share.measured)
             ),
         ]
-        for share in predicted_shares(record)
+        for share in sentences.predicted_shares(record)
     ]
     return _rows_html(["share of the load", "predicted", "measured"], rows, 1)
 
@@ -314,18 +281,18 @@ def _predicted(record: RunRecord) -> str:
 def _account(record: RunRecord) -> str:
     rows = [
         [Cell(row.name.strip(), "faint"), Cell(row.rate), Cell(row.beside)]
-        for row in account_rows(record)
+        for row in sentences.account_rows(record)
     ]
     return _rows_html(["", "per second", "of the target"], rows, 1)
 
 
 def _operations(record: RunRecord) -> str:
     """Each operation: count, rate, latencies, and outcomes other than success."""
-    columns = columns_of(record, OPERATION_COLUMNS, Output.HTML)
+    figures = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.HTML)
     rows = [([_named(part.kind)], part) for part in record.operations]
     if len(rows) > 1:
-        rows.append(([Cell("all")], all_operations(record)))
-    return _table(["operation"], columns, rows, [latency_note(record)])
+        rows.append(([Cell("all")], columns.all_operations(record)))
+    return _table(["operation"], figures, rows, [sentences.latency_note(record)])
 
 
 def _machine(record: RunRecord) -> list[tuple[str, str]]:
@@ -378,15 +345,15 @@ class KeyFigure:
 def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     """Account, hottest partition, throttling, failures, latencies, and the share of the offer."""
     account = record.account
-    best = best_over(record)
+    best = columns.best_over(record)
     yield _rate("account", account.entities_per_s, account.ratio, account.target, best)
-    if (hot := hottest(record)) is not None:
+    if (hot := sentences.hottest(record)) is not None:
         name = _named(partition_name(hot.key), 24)
         figure = _rate(
             f"hottest partition {name.text}", hot.entities_per_s, hot.ratio, hot.target, best
         )
         yield dataclasses.replace(figure, title=name.title)
-    by_status = throttled_by_status(record.attempts_by_status)
+    by_status = columns.throttled_by_status(record.attempts_by_status)
     yield KeyFigure(
         "throttled",
         percent(record.throttled_ratio),
@@ -415,7 +382,7 @@ def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
 def _rate(
     name: str, rates: RatesPart, ratio: float | None, target: float | None, best: str
 ) -> KeyFigure:
-    beside = NO_TARGET
+    beside = sentences.NO_TARGET
     if ratio is not None and target is not None:
         beside = f"{percent(ratio)} of {number(target)}"
     bests = f"best 1 s {number(rates.best_1s)}, {best} {number(rates.best_10s)}"
@@ -426,7 +393,7 @@ def _rate(
 
 def _latency(name: str, part: LatencyPart | None, absent: str) -> KeyFigure:
     if part is None:
-        return KeyFigure(name, NOT_MEASURED, "", [absent], tone="faint")
+        return KeyFigure(name, columns.NOT_MEASURED, "", [absent], tone="faint")
     notes = [f"p50 {milliseconds(part.p50)} ms, max {milliseconds(part.max)} ms"]
     return KeyFigure(name, milliseconds(part.p99), "ms", notes)
 

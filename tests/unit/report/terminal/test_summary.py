@@ -27,7 +27,7 @@ from harness.model.operation import WHOLE_TABLE
 from harness.report.export.markdown import markdown
 from harness.report.names import partition_name, printable, shortened
 from harness.report.sentences import scheduled_words
-from harness.report.terminal.page import FULL, PLAIN, bar, chart, columns
+from harness.report.terminal.page import FULL, PLAIN, bar, chart, chart_columns
 from harness.report.terminal.summary import summary
 
 KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
@@ -732,7 +732,7 @@ def test_charts_show_every_value_above_zero(values: list[float], height: int, gl
 @given(st.integers(0, 5000), st.integers(1, 300))
 def test_columns_cover_every_point_in_order(count: int, width: int) -> None:
     """Every point is in a column, in order, and there are no more columns than fit."""
-    groups = columns(count, width)
+    groups = chart_columns(count, width)
     assert len(groups) <= width
     assert all(groups)
     assert sorted({place for group in groups for place in group}) == list(range(count))
