@@ -112,11 +112,7 @@ def best_over(record: RunRecord) -> str:
 
 
 def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
-    """Throttled attempts by status.
-
-    Args:
-        attempts: Attempts by the names of responses in records.
-    """
+    """Throttled attempts by status, of attempts by the names of responses in records."""
     counts = {str(status): 0 for status in THROTTLING_STATUSES}
     for name, count in attempts.items():
         status, _, rest = name.partition(" ")

@@ -196,11 +196,8 @@ def scheduled_words(profile: Mapping[str, Any]) -> str | None:
 class AccountRow:
     """A rate of the whole account per second.
 
-    Attributes:
-        name: What the rate counts.
-        rate: The rate as text.
-        share: Share of the target; None where the rate has no target.
-        target: The target, or why there is none, as text.
+    ``share`` is the share of the target, None without a target; ``target`` is the target, or why
+    there is none, as text.
     """
 
     name: str
@@ -297,12 +294,9 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Predicted:
-    """The predicted and the measured share of the load of a partition or of a range of keys.
+    """The predicted and the measured share of the load, of a partition or of a range of keys.
 
-    Attributes:
-        what: The partition or the range.
-        predicted: From 0 to 1.
-        measured: From 0 to 1; None where the record does not show it.
+    The measured share is None where the record does not show it.
     """
 
     what: str
@@ -396,12 +390,7 @@ def throttling(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def step_result(failed: str | None, *, confirming: bool) -> str:
-    """The result of a step of a search.
-
-    Args:
-        failed: The reason for the failure, as records hold it; None where the step passed.
-        confirming: Whether the step ran for the longer time that confirms a rate.
-    """
+    """The result of a step of a search; ``failed`` is the reason, None where the step passed."""
     if failed is None:
         return "confirmed" if confirming else "passed"
     return _STEP_FAILURES.get(failed, failed)

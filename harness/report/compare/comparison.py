@@ -44,13 +44,7 @@ _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A run, or its repeats.
-
-    Attributes:
-        letter: The name in the output.
-        source: The path as the user named it.
-        records: At least one.
-    """
+    """A run, or its repeats, with its letter in outputs and the path that the user named."""
 
     letter: str
     source: str
@@ -75,7 +69,6 @@ class Comparison:
     """The comparison of two or more runs; the first is the reference.
 
     Attributes:
-        subjects: At least two.
         warnings: Why the figures may not be comparable.
         findings: Which run is better in what.
         rule: When a difference counts.

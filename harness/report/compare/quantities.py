@@ -31,8 +31,8 @@ class Measure:
         label: In the table.
         noun: In a sentence.
         more_is_better: None where neither is.
-        unit: Of its value: ``""``, ``"ms"``, or ``"%"`` for a share.
-        read: Its value in one run; None where it was not measured.
+        unit: ``""``, ``"ms"``, or ``"%"`` for a share.
+        read: The value in one run; None where it was not measured.
         least: A difference up to this counts as none, whatever share it is.
     """
 
@@ -186,10 +186,7 @@ _EXAMPLES = "'entities_per_s < 95%', 'p99(service) > first + 20ms', 'throttled_r
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judged:
-    """A regression as it was written, whether it holds, and the figures.
-
-    ``holds`` is None where the regression cannot be judged.
-    """
+    """A regression and whether it holds: None where it cannot be judged."""
 
     text: str
     holds: bool | None
@@ -200,12 +197,8 @@ class Judged:
 class Regression:
     """A bound that the last of the compared runs must not pass.
 
-    Attributes:
-        text: As it was written.
-        measure: What is compared.
-        below: True where a value below the bound is the regression.
-        factor: The bound is the value of the first run times this...
-        offset: ...plus this, in the unit of the measure.
+    The bound is the value of the first run times ``factor`` plus ``offset``, in the unit of the
+    measure. ``below`` is True where a value below the bound is the regression.
     """
 
     text: str

@@ -56,7 +56,7 @@ def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHi
 
     Args:
         start_s: Begin of the measured window, UTC seconds.
-        end_s: End of the measured window, UTC seconds.
+        end_s: End of the measured window.
         histograms: Each with its tag, such as ``point_query.service``. Empty ones are left out.
             Blanks and commas of a tag become ``_``.
 

@@ -88,23 +88,18 @@ def _table(
     shown: Sequence[Column[Row]],
     rows: Sequence[tuple[Sequence[str], Row]],
 ) -> list[str]:
-    """A table under its title, ``names`` before the columns; empty without rows.
-
-    The names of the rows are Markdown already.
-    """
+    """A table under its title; empty without rows. Names of rows are Markdown already."""
     cells = [[*named, *(text(column.text(row)) for column in shown)] for named, row in rows]
     headings = [*names, *columns.flat_headings(shown)]
     return [f"### {title}", "", *table(headings, cells, left=len(names))] if cells else []
 
 
 def _bullets(title: str, items: Iterable[str]) -> list[str]:
-    """Sentences under their title; empty without sentences."""
     lines = [f"- {text(item)}" for item in items]
     return [f"### {title}", "", *lines] if lines else []
 
 
 def _facts(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Names and texts under their title; empty without rows."""
     return [f"### {title}", "", *_fact_table(rows)] if rows else []
 
 

@@ -56,7 +56,6 @@ class Live:
     Attributes:
         elapsed_s: Seconds since the load began.
         step: Number of the step of a search; None outside a search.
-        achieved_per_s: Entities/s that succeeded.
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
         hottest: The partition with the highest rate; None before the first operation.
         target_per_s: Target of one partition; None where the endpoint has none.
@@ -65,8 +64,6 @@ class Live:
         response_p99_s: None in a closed loop.
         waiting: Operations that are due and not sent; None in a closed loop.
         dropped: Operations dropped unsent since the load began.
-        in_flight: Operations without an answer yet.
-        workers: Processes that generate load.
         cpu_percent: CPU of the busiest worker in its last second, in percent of one core.
     """
 
@@ -125,12 +122,7 @@ def progress_line(
 ) -> str:
     """The progress of loading: a bar, the rate and the time left, always ``PROGRESS_WIDTH`` wide.
 
-    Args:
-        done: Loaded entities.
-        total: Entities to load.
-        elapsed_s: Seconds since loading began.
-        silent_s: Seconds since the last answer of the endpoint.
-        ascii_only: Whether only ASCII can be shown.
+    ``silent_s`` is the time since the last answer of the endpoint.
     """
     share = done / total if total else 1.0
     rate = done / elapsed_s if elapsed_s > 0 else 0.0

@@ -33,7 +33,6 @@ class Glyphs:
         line: A rule.
         yes: A condition that holds.
         no: A condition that fails.
-        box: Frame of a panel.
     """
 
     eighths: str
@@ -189,13 +188,8 @@ def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int = 
 def room_for_names(page: Page, build: Callable[[int], Table], header: str, longest: int) -> int:
     """Columns that the names in a table may take, so that its figures are shown whole.
 
-    Fewer than ``header`` has where the table does not fit at all.
-
-    Args:
-        page: Where the table is shown.
-        build: Makes the table with names of at most so many columns.
-        header: Above the names.
-        longest: Columns of the longest name.
+    Fewer than ``header`` has where the table does not fit at all. ``build`` makes the table with
+    names of at most so many columns; the longest name has ``longest``.
     """
     least = len(header)
     return min(max(least, longest), page.width - page.natural_width(build(least)) + least)

@@ -52,14 +52,7 @@ _VERDICT_COLOURS = {"within_target": "green", "throttled": "red"}
 
 
 def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = False) -> str:
-    """The report of ``record``.
-
-    Args:
-        record: The run.
-        width: Columns of the terminal; made for 80 and more.
-        colour: Whether colours and bold are shown.
-        ascii_only: Whether only ASCII can be shown.
-    """
+    """The report of ``record``, made for a terminal of 80 columns or more."""
     page = Page(width=width, colour=colour, ascii_only=ascii_only)
     alarm = _alarm(record, page)
     return page.render(
@@ -85,7 +78,6 @@ def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = F
 
 
 def _section(title: str, rows: Sequence[Sequence[Cell]], page: Page) -> list[RenderableType]:
-    """Rows under their title; empty without rows."""
     return [page.section(title, grid(rows))] if rows else []
 
 
@@ -109,7 +101,6 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
 
 
 def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
-    """Why the figures are wrong; empty where they are right."""
     lines = [page.show(sentence) for sentence in sentences.alarms(record)]
     if not lines:
         return []
@@ -124,7 +115,6 @@ def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
 
 
 def _steps(part: SearchPart | None, page: Page) -> list[RenderableType]:
-    """Every step of a search, in order."""
     if part is None:
         return []
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
@@ -208,7 +198,6 @@ def _coloured(column: Column[Any], text: str, *, absent: bool = False) -> Cell:
 
 
 def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
-    """Predicted and measured shares of the load; empty where nothing was predicted."""
     rows: list[tuple[Cell, ...]] = [
         (
             page.short(share.what, _SHARE_WIDTH),
@@ -230,7 +219,6 @@ def _account(record: RunRecord, page: Page) -> RenderableType:
 
 
 def _operations(record: RunRecord, page: Page) -> RenderableType:
-    """Each kind of operation: count, rate, latencies, and outcomes other than success."""
     longest = max((cell_len(page.show(part.kind)) for part in record.operations), default=0)
     build = functools.partial(_operations_table, record, page)
     room = room_for_names(page, build, "operation", longest)
@@ -290,7 +278,6 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
 
 
 def _attempts(record: RunRecord, page: Page) -> RenderableType:
-    """Attempts per operation, by response, and how many were throttled."""
     requests, throttled = sentences.attempts_words(record)
     lines = [
         Text(requests),
@@ -314,10 +301,7 @@ def _attempts(record: RunRecord, page: Page) -> RenderableType:
 
 
 def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
-    """Entities/s over the time under load, with throttling and outages below.
-
-    A heavy axis marks the measured window.
-    """
+    """Entities/s over the time under load. A heavy axis marks the measured window."""
     series = record.series
     if not series:
         return []
@@ -364,7 +348,6 @@ def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
 
 
 def _index_tables(record: RunRecord, page: Page) -> list[RenderableType]:
-    """References between an index table and its main table that are broken."""
     rows = []
     for part in record.pointers:
         to = page.show(columns.referred(part))
@@ -428,7 +411,6 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
 
 
 def _reasons(record: RunRecord, page: Page) -> list[RenderableType]:
-    """The evidence of the verdict, and advice from the documents."""
     dash = Text("-", style="dim")
     evidence = [(dash, page.show(sentence)) for sentence in record.verdict.evidence]
     advice = [

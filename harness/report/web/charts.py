@@ -64,7 +64,6 @@ def charts(record: RunRecord) -> dict[str, Figure]:
 
 
 def _rate(record: RunRecord) -> Figure:
-    """Entities/s beside the offered rate and the targets."""
     xs, series = _middles(record), record.series
     served = [point.entities for point in series]
     offered = [point.offered for point in series]
@@ -152,7 +151,6 @@ def _generator(record: RunRecord) -> Figure | None:
 def _key_heat(
     record: RunRecord, part: HeatPart, rows: list[CountRow], what: str, unit: str, scale: str
 ) -> Figure:
-    """Counts a second by key range and time."""
     widths = _covered(record, part)
     # Cells without a count stay empty, so that small counts are visible.
     cells = [
@@ -177,7 +175,6 @@ def _key_heat(
 
 
 def _latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figure:
-    """Operations a second by latency and time, and percentiles over time."""
     widths = _covered(record, part)
     # A few slow operations matter as much as many fast ones: the colour is the order of magnitude.
     rates = [[count / width for count, width in zip(row, widths, strict=True)] for row in part.rows]
@@ -272,17 +269,15 @@ def _rounded(value: float) -> float:
 
 
 def _moment(utc_s: float) -> int:
-    """UTC seconds in the unit of a time axis."""
+    """UTC seconds in milliseconds, the unit of a time axis."""
     return round(utc_s * 1000)
 
 
 def _middles(record: RunRecord) -> list[int]:
-    """The middle of the seconds of each point of the series, on the time axis."""
     return [_moment(point.t + point.width_s / 2) for point in record.series]
 
 
 def _hover(value: str, extra: str = "") -> str:
-    """The text beside the pointer: the time, and a value with its unit."""
     return f"%{{x|%H:%M:%S}}<br>{value}<extra>{extra}</extra>"
 
 
@@ -358,7 +353,6 @@ def _level(value: float, text: str) -> dict[str, Any]:
 
 
 def _shades(record: RunRecord) -> list[dict[str, Any]]:
-    """The measured window and the outages."""
     grey, amber = "rgba(128,140,160,0.10)", "rgba(217,144,26,0.25)"
     spans = []
     if record.measured_s:

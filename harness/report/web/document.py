@@ -20,14 +20,10 @@ from harness.report.web.rendering import page_css, page_js, plotly_js, render
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Block:
-    """A part or a chart.
+    """A part or a chart, whose element has the id that `parts` and `charts` use.
 
-    Attributes:
-        id: Id of the element, as `parts` and `charts` name it.
-        title: Above the block; empty where the block has its own.
-        reads: How to read the block, in a line.
-        half: Whether two blocks share a row where there is room.
-        folded: Whether the block is collapsed at first.
+    ``reads`` is how to read the block, in a line. Two ``half`` blocks share a row where there is
+    room. A ``folded`` block is collapsed at first.
     """
 
     id: str
@@ -136,11 +132,8 @@ _IMAGES = "img-src data: blob:"
 def update(record: RunRecord, *, live: bool) -> dict[str, dict[str, Any]]:
     """The content of a page now: HTML of the parts and figures of the charts, by id of the element.
 
-    The content is JSON and bounded in size. Elements without content are left out.
-
-    Args:
-        record: The run so far.
-        live: Whether the run is in progress.
+    The content is JSON and bounded in size. Elements without content are left out. ``live`` is True
+    while the run is in progress.
     """
     return {"parts": dict(parts(record, live=live)), "charts": charts(record)}
 

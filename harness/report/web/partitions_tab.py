@@ -36,11 +36,7 @@ def rows_of(record: RunRecord, *, live: bool) -> list[Row]:
 
     The row of the verdict has only its result: a sentence would fill the first column. Entities/s
     cover the measured window, or the time under load before the window begins. Throttling rates
-    cover the time under load.
-
-    Args:
-        record: The run so far.
-        live: Whether the run is in progress.
+    cover the time under load. ``live`` is True while the run is in progress.
     """
     series = record.series
     seconds = series[-1].t + series[-1].width_s - series[0].t if series else 0.0
@@ -75,7 +71,6 @@ def in_demand(record: RunRecord) -> list[PartitionPart]:
 
 
 def _account(record: RunRecord) -> PartitionPart:
-    """The account with the figures of a partition."""
     part = record.account
     return PartitionPart(
         key="",

@@ -82,7 +82,6 @@ def _tone(column: Column[Any], text: str) -> str:
 def _rows_html(
     headers: Sequence[str], rows: Sequence[Sequence[Cell]], left: int, **more: Any
 ) -> str:
-    """A table; the first ``left`` columns are aligned left. Empty without rows."""
     if not rows:
         return ""
     return render("table.html", headers=headers, rows=rows, left=left, **more)
@@ -96,14 +95,9 @@ def _table(
     *,
     last: Sequence[Sequence[Cell]] = (),
 ) -> str:
-    """A table of columns with their groups above the headings; empty without rows.
+    """A table with the groups of columns above the headings; empty without rows.
 
-    Args:
-        names: Headings of the columns before ``columns``.
-        columns: The figures.
-        rows: The first cells of each row, and what the figures are read from.
-        notes: Sentences below the table.
-        last: Further rows at the end.
+    A row is its first cells and what the ``figures`` are read from. ``last`` are further rows.
     """
     groups = itertools.groupby(column.group for column in figures)
     wide = [("", len(names)), *((name, len(list(of))) for name, of in groups)]
@@ -119,9 +113,7 @@ def _table(
 def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
     """The HTML of every part by the id of its element; empty parts are left out.
 
-    Args:
-        record: The run so far.
-        live: Whether the run is in progress.
+    ``live`` is True while the run is in progress.
     """
     made = {
         "head": _head(record),
@@ -287,7 +279,6 @@ def _account(record: RunRecord) -> str:
 
 
 def _operations(record: RunRecord) -> str:
-    """Each operation: count, rate, latencies, and outcomes other than success."""
     figures = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.HTML)
     rows = [([_named(part.kind)], part) for part in record.operations]
     if len(rows) > 1:
@@ -305,7 +296,7 @@ def _machine(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def _list(items: Iterable[tuple[str, str]]) -> str:
-    """Sentences, each with its source or nothing; empty without sentences."""
+    """Sentences, each with its source or an empty text."""
     shown = _shown(items)
     return render("list.html", items=shown) if shown else ""
 
@@ -320,17 +311,7 @@ def _shown(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """A figure at the top of a page.
-
-    Attributes:
-        name: The heading.
-        value: The text of the figure, without the unit.
-        unit: The unit.
-        notes: Lines below the figure.
-        share: A share that is drawn as a bar; None for no bar.
-        tone: As in `Cell`.
-        title: The whole name where ``name`` is shortened.
-    """
+    """A figure at the top of a page. ``title`` is the whole name where ``name`` is shortened."""
 
     name: str
     value: str
@@ -343,7 +324,6 @@ class KeyFigure:
 
 
 def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
-    """Account, hottest partition, throttling, failures, latencies, and the share of the offer."""
     account = record.account
     best = columns.best_over(record)
     yield _rate("account", account.entities_per_s, account.ratio, account.target, best)
@@ -411,11 +391,7 @@ def _offered(record: RunRecord) -> float | None:
 
 
 def profile_text(profile: Mapping[str, Any]) -> str:
-    """The settings of a resolved profile that have a value, in the form of TOML.
-
-    Args:
-        profile: As records hold it.
-    """
+    """The settings of a resolved profile that have a value, in the form of TOML."""
     settings = {name: value for name, value in profile.items() if name not in _OWN_TEXTS}
     return "\n".join(map(printable, _lines(settings, "")))
 
