@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from harness.measure.figures import milliseconds, number, percent
 from harness.measure.record.record import RunRecord
@@ -30,18 +29,18 @@ class Measure:
         name: As ``--fail-if`` writes it.
         label: In the table.
         noun: In a sentence.
-        more_is_better: None where neither is.
         unit: ``""``, ``"ms"``, or ``"%"`` for a share.
         read: The value in one run; None where it was not measured.
+        more_is_better: None where neither is.
         least: A difference up to this counts as none, whatever share it is.
     """
 
     name: str
     label: str
     noun: str
-    more_is_better: bool | None
     unit: str
     read: Callable[[RunRecord], float | None]
+    more_is_better: bool | None = None
     least: float = 0.0
 
     def show(self, value: float) -> str:
@@ -53,12 +52,12 @@ class Measure:
         return f"{self.show(value)}{' ms' if self.unit == 'ms' else ''}"
 
 
-def _latency(latency: str, figure: str) -> Measure:
-    def read(record: RunRecord) -> Any:
-        return getattr(getattr(record, f"{latency}_ms"), figure, None)
+def _figure(part: str, figure: str) -> Callable[[RunRecord], float | None]:
+    return lambda record: getattr(getattr(record, part), figure, None)
 
-    label, noun = f"{figure} {latency}, ms", f"{figure} of {latency} latency"
-    return Measure(f"{figure}({latency})", label, noun, False, "ms", read)
+
+def _rate(figure: str) -> Callable[[RunRecord], float | None]:
+    return lambda record: getattr(record.account.entities_per_s, figure)
 
 
 def _throttled(scope: str) -> Measure:
@@ -67,10 +66,10 @@ def _throttled(scope: str) -> Measure:
         throttled = record.throttled[scope] if scope else sum(record.throttled.values())
         return throttled / attempts if attempts else None
 
-    name = f"throttled_ratio({scope})" if scope else "throttled_ratio"
     label = f"  for the {scope}" if scope else "throttled attempts"
     noun = f"share of attempts throttled{f' for the {scope}' if scope else ''}"
-    return Measure(name, label, noun, False, "%", read, THROTTLED_FROM)
+    name = f"throttled_ratio({scope})" if scope else "throttled_ratio"
+    return Measure(name, label, noun, "%", read, False, THROTTLED_FROM)
 
 
 def _billable(record: RunRecord) -> float | None:
@@ -79,61 +78,37 @@ def _billable(record: RunRecord) -> float | None:
     return counts.attempts / counts.entities * 1000 if counts.entities else None
 
 
+def _hottest_ratio(record: RunRecord) -> float | None:
+    return getattr(hottest(record), "ratio", None)
+
+
+_BEST = "entities/s of the best second"
+_OF_PARTITION = "the hottest partition's share of its target"
+_OF_ACCOUNT = "the account's share of its target"
+_OF_LOAD = "the hottest partition's share of the load"
+_OF_BILL = "billable transactions per 1,000 entities"
 MEASURES: tuple[Measure, ...] = (
+    Measure("entities_per_s", "entities/s", "entities/s", "", _rate("mean"), True),
+    Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _rate("best_1s"), True),
+    Measure("target_ratio(partition)", "hottest, of target", _OF_PARTITION, "%", _hottest_ratio),
     Measure(
-        "entities_per_s",
-        "entities/s",
-        "entities/s",
-        True,
-        "",
-        lambda record: record.account.entities_per_s.mean,
+        "target_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _figure("account", "ratio")
     ),
-    Measure(
-        "entities_per_s(best_1s)",
-        "  best 1 s",
-        "entities/s of the best second",
-        True,
-        "",
-        lambda record: record.account.entities_per_s.best_1s,
-    ),
-    Measure(
-        "target_ratio(partition)",
-        "hottest, of target",
-        "the hottest partition's share of its target",
-        None,
-        "%",
-        lambda record: getattr(hottest(record), "ratio", None),
-    ),
-    Measure(
-        "target_ratio(account)",
-        "account, of target",
-        "the account's share of its target",
-        None,
-        "%",
-        lambda record: record.account.ratio,
-    ),
-    Measure(
-        "hottest_share",
-        "hottest, of the load",
-        "the hottest partition's share of the load",
-        False,
-        "%",
-        hottest_share,
-    ),
+    Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, False),
     *map(_throttled, ("", "partition", "account")),
     *(
-        _latency(latency, figure)
+        Measure(
+            f"{figure}({latency})",
+            f"{figure} {latency}, ms",
+            f"{figure} of {latency} latency",
+            "ms",
+            _figure(f"{latency}_ms", figure),
+            False,
+        )
         for latency in ("service", "response")
         for figure in ("p50", "p99")
     ),
-    Measure(
-        "billable_per_1000",
-        "billable /1,000 entities",
-        "billable transactions per 1,000 entities",
-        False,
-        "",
-        _billable,
-    ),
+    Measure("billable_per_1000", "billable /1,000 entities", _OF_BILL, "", _billable, False),
 )
 
 

@@ -12,7 +12,6 @@ import json
 from typing import Any
 
 from harness.measure.record.record import RunRecord
-from harness.report.names import printable
 from harness.report.web.charts import charts
 from harness.report.web.parts import parts
 from harness.report.web.rendering import page_css, page_js, plotly_js, render
@@ -150,7 +149,7 @@ def document(record: RunRecord) -> str:
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return render(
         "document.html",
-        title=printable(f"{record.profile.get('name', 'run')} {record.run_id}"),
+        title=f"{record.profile.get('name', 'run')} {record.run_id}",
         policy=f"default-src 'none'; script-src {hashes}; {_STYLE}; {_IMAGES}; "
         "base-uri 'none'; form-action 'none'",
         css=page_css(),
@@ -159,9 +158,9 @@ def document(record: RunRecord) -> str:
         sections=SECTIONS,
         known={*shown["parts"], *figures},
         parts=shown["parts"],
-        run_id=printable(record.run_id),
-        started=printable(record.started_at),
-        version=printable(record.harness_version),
+        run_id=record.run_id,
+        started=record.started_at,
+        version=record.harness_version,
     )
 
 

@@ -65,7 +65,7 @@ def _named(text: str, width: int = _NAME_WIDTH) -> Cell:
 
 def _figure(column: Column[Any], row: Any) -> Cell:
     """The figure of a column: a share has a bar, a bad figure a colour."""
-    value, text = column.get(row), printable(column.text(row))
+    value, text = column.get(row), column.text(row)
     if not column.share:
         return Cell(text, _tone(column, text))
     if value is None:
@@ -137,7 +137,7 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
             ["response"],
             columns.RESPONSE_COLUMNS,
             [([_named(row.name)], row) for row in columns.response_counts(record)],
-            [printable(sentence) for sentence in sentences.attempts_words(record)],
+            sentences.attempts_words(record),
         ),
         "course": _facts(sentences.throttling(record)),
         "pointers": _table(
@@ -157,13 +157,8 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
 
 
 def _head(record: RunRecord) -> str:
-    profile = record.profile
-    return render(
-        "head.html",
-        name=printable(str(profile.get("name", "run"))),
-        question=printable(str(profile.get("question", ""))),
-        facts=_shown(sentences.setup(record)),
-    )
+    name, question = (record.profile.get(key) for key in ("name", "question"))
+    return render("head.html", name=name or "run", question=question, facts=sentences.setup(record))
 
 
 def _verdict(record: RunRecord, *, live: bool) -> str:
@@ -171,13 +166,13 @@ def _verdict(record: RunRecord, *, live: bool) -> str:
     return render(
         "verdict.html",
         alarm=sentences.RELY_NOT if wrong else "",
-        alarms=[printable(sentence.strip()) for sentence in wrong],
-        result=printable(sentences.result_words(record)),
+        alarms=[sentence.strip() for sentence in wrong],
+        result=sentences.result_words(record),
         tone=_TONES.get(record.verdict.result, "warn"),
         live=live,
-        sentence=printable(record.verdict.sentence),
+        sentence=record.verdict.sentence,
         limit=sentences.limited_by(record),
-        described=printable(record.endpoint.described),
+        described=record.endpoint.described,
         emulated=sentences.is_emulated(record),
     )
 
@@ -187,7 +182,7 @@ def _conditions(record: RunRecord) -> str:
         [
             Cell(*_HOLDS[part.passed]),
             _named(part.text, 90),
-            Cell(printable(sentences.measured(part))),
+            Cell(sentences.measured(part)),
         ]
         for part in record.conditions
     ]
@@ -202,16 +197,12 @@ def _search(record: RunRecord, *, live: bool) -> str:
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows = []
     for place, step in enumerate(part.steps, 1):
-        result = printable(sentences.step_result(step.failed, confirming=step.confirming))
+        result = sentences.step_result(step.failed, confirming=step.confirming)
         wanted, achieved, *others = (_figure(column, step) for column in columns.STEP_COLUMNS)
         achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
         tone = "good" if step.failed is None else "bad"
         rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
-    notes = (
-        [sentences.WHOLE_SEARCH]
-        if live
-        else [printable(sentences.found(part)), sentences.WHOLE_SEARCH]
-    )
+    notes = [sentences.WHOLE_SEARCH] if live else [sentences.found(part), sentences.WHOLE_SEARCH]
     return _table(["step", "result"], columns.STEP_COLUMNS, (), notes, last=rows)
 
 
@@ -297,16 +288,12 @@ def _machine(record: RunRecord) -> list[tuple[str, str]]:
 
 def _list(items: Iterable[tuple[str, str]]) -> str:
     """Sentences, each with its source or an empty text."""
-    shown = _shown(items)
+    shown = list(items)
     return render("list.html", items=shown) if shown else ""
 
 
 def _facts(rows: Sequence[tuple[str, str]]) -> str:
-    return render("facts.html", facts=_shown(rows)) if rows else ""
-
-
-def _shown(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(printable(name), printable(text)) for name, text in rows]
+    return render("facts.html", facts=rows) if rows else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Templates, which escape every text, and the assets of pages."""
+"""Templates, which escape every text and make it printable, and the assets of pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+
+from harness.report.names import printable
 
 _HERE = Path(__file__).parent
 
@@ -21,6 +23,8 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        # HTML from other templates is of a subclass of str.
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
 
 
