@@ -293,8 +293,7 @@ def _certainty(part: OperationPart) -> str:
 
 SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column(
-        "entities scanned",
-        lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}",
+        "entities scanned", lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}"
     ),
     Column("returned", lambda part: part.entities_returned, _count),
     Column(

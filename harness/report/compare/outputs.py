@@ -43,14 +43,14 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
     subjects = comparison.subjects
     legend: list[tuple[Cell, Cell]] = []
     for subject in subjects:
-        legend.append((Text(subject.letter, style="bold"), page.show(subject.source)))
+        legend.append((Text(subject.letter, "bold"), page.show(subject.source)))
         legend.append(("", Text(page.show(_described(subject)), style="dim")))
     parts: list[RenderableType] = [grid(legend)]
     if comparison.warnings:
         parts.append(
             Panel(
                 Text("\n".join(page.show(sentence) for sentence in comparison.warnings)),
-                title=Text("COMPARE WITH CARE", style="bold yellow"),
+                title=Text("COMPARE WITH CARE", "bold yellow"),
                 title_align="left",
                 box=page.glyphs.box,
                 border_style="yellow",
@@ -59,7 +59,7 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
     for block in _blocks(subjects, page):
         parts.append(page.section(_title(block), _table(block, page)))
     lines = [Text(page.show(sentence)) for sentence in comparison.findings]
-    parts.append(page.section("which is better", *lines, Text(comparison.rule, style="dim")))
+    parts.append(page.section("which is better", *lines, Text(comparison.rule, "dim")))
     rows = []
     for one in comparison.regressions:
         word, _, style = _JUDGED[one.holds]
@@ -228,7 +228,7 @@ def _table(subjects: Sequence[Subject], page: Page) -> Table:
 def _cell(measure: Measure, values: Values | None, first: Values | None, n: int) -> Text:
     """A mean, its difference from the first mean, and below it the range of the repeats."""
     if values is None:
-        return Text("n/a", style="dim")
+        return Text("n/a", "dim")
     cell = Text(measure.show(values.mean))
     if n:
         change = ""

@@ -35,8 +35,8 @@ def check_text(
 ) -> str:
     """The findings, worst first, each with its reason, its remedy and its sources."""
     parts: list[RenderableType] = [
-        Text(page.show(name), style="bold"),
-        Text(page.show(question), style="italic"),
+        Text(page.show(name), "bold"),
+        Text(page.show(question), "italic"),
         page.section("predicted share of the load", facts(_prediction(prediction, page), page)),
     ]
     for severity in (Severity.OFFENDS, Severity.CONSIDER):
@@ -45,7 +45,7 @@ def check_text(
     if followed := of_severity(findings, Severity.FINE):
         rows = [(finding.practice.name, page.show(finding.look.why)) for finding in followed]
         parts.append(page.section(_TITLES[Severity.FINE], grid(rows)))
-    return page.render(*parts, Text(), Text(_count(findings), style="bold"))
+    return page.render(*parts, Text(), Text(_count(findings), "bold"))
 
 
 def check_json(
@@ -113,7 +113,7 @@ def _found(findings: Sequence[Finding], page: Page) -> list[RenderableType]:
         lines = [
             Text(page.show(look.why)),
             Text(f"Change: {look.change}"),
-            *(Text(_cited(source), style="dim") for source in practice.sources),
+            *(Text(_cited(source), "dim") for source in practice.sources),
         ]
         if parts:
             parts.append(Text())

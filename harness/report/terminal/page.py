@@ -139,9 +139,7 @@ class Page:
 
     def section(self, title: str, *content: RenderableType) -> Group:
         """A part of the report under its title."""
-        rule = Rule(
-            Text(title, style="bold"), characters=self.glyphs.line, style="dim", align="left"
-        )
+        rule = Rule(Text(title, "bold"), characters=self.glyphs.line, style="dim", align="left")
         return Group(Text(), rule, *content)
 
     def ratio(self, share: float, width: int) -> Text:

@@ -18,10 +18,10 @@ _NO_RATE = "unknown: the closed loop has no target rate"
 def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
     """The tables, the time, the operations, the billable transactions and the bytes of a run."""
     return page.render(
-        Text(page.show(name), style="bold").append(
+        Text(page.show(name), "bold").append(
             f" on {plan.endpoint.described}; no request is sent", style="default"
         ),
-        Text(page.show(question), style="italic"),
+        Text(page.show(question), "italic"),
         page.section("tables", facts(_tables(plan), page)),
         page.section(
             "time",

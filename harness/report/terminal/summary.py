@@ -106,8 +106,8 @@ def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
         return []
     return [
         Panel(
-            Text("\n".join(lines), style="bold"),
-            title=Text(sentences.RELY_NOT.upper(), style="bold"),
+            Text("\n".join(lines), "bold"),
+            title=Text(sentences.RELY_NOT.upper(), "bold"),
             box=page.glyphs.box,
             border_style="bold red",
         )
@@ -175,7 +175,7 @@ def _partitions(record: RunRecord, page: Page) -> RenderableType:
         room = room_for_names(page, build, "partition", longest)
         if room >= max(least, min(_NAME_WIDTH, longest)):
             break
-    notes = [Text(line, style="dim") for line in sentences.partition_notes(record, page.ascii_only)]
+    notes = [Text(line, "dim") for line in sentences.partition_notes(record, page.ascii_only)]
     title = "partitions" if len(record.partitions) == 1 else "partitions, hottest first"
     return page.section(title, build(max(room, least)), *notes)
 
@@ -193,8 +193,8 @@ def _cell(page: Page, row: Any, column: Column[Any], bar_width: int) -> Cell:
 
 def _coloured(column: Column[Any], text: str, *, absent: bool = False) -> Cell:
     if absent or (column.bad and text == "0"):
-        return Text(text, style="dim")
-    return Text(text, style="red") if column.bad else text
+        return Text(text, "dim")
+    return Text(text, "red") if column.bad else text
 
 
 def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
@@ -269,7 +269,7 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
     sums = sorted((-sum(count for _, count in of), outcome) for outcome, of in kinds.items())
     return [
         (
-            Text(page.show(outcome), style="yellow"),
+            Text(page.show(outcome), "yellow"),
             f"{-total:,}",
             page.show(", ".join(f"{kind} {count:,}" for kind, count in kinds[outcome])),
         )
@@ -279,10 +279,7 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
 
 def _attempts(record: RunRecord, page: Page) -> RenderableType:
     requests, throttled = sentences.attempts_words(record)
-    lines = [
-        Text(requests),
-        Text(throttled, style="red" if sum(record.throttled.values()) else ""),
-    ]
+    lines = [Text(requests), Text(throttled, style="red" if sum(record.throttled.values()) else "")]
     most = max(record.attempts_by_status.values(), default=1)
     colours = {"2": "cyan", "5": "red"}
     rows = [
@@ -369,7 +366,7 @@ def _audit(part: AuditPart | None, page: Page) -> list[RenderableType]:
         return []
     rows = [
         (
-            Text(name, style="dim"),
+            Text(name, "dim"),
             Text(page.show(text), style="bold red" if name == "lost" and part.lost else ""),
         )
         for name, text in sentences.audited(part)
@@ -397,12 +394,12 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
     colour = _VERDICT_COLOURS.get(record.verdict.result, "yellow")
     limit = sentences.limited_by(record)
     return Panel(
-        Text(page.show(record.verdict.sentence), style="bold"),
+        Text(page.show(record.verdict.sentence), "bold"),
         title=Text(
             f"VERDICT: {page.show(sentences.result_words(record).upper())}", style=f"bold {colour}"
         ),
         title_align="left",
-        subtitle=None if limit is None else Text(f"limited by {limit}", style="dim"),
+        subtitle=None if limit is None else Text(f"limited by {limit}", "dim"),
         subtitle_align="left",
         box=page.glyphs.box,
         border_style=colour,
@@ -411,13 +408,10 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
 
 
 def _reasons(record: RunRecord, page: Page) -> list[RenderableType]:
-    dash = Text("-", style="dim")
+    dash = Text("-", "dim")
     evidence = [(dash, page.show(sentence)) for sentence in record.verdict.evidence]
     advice = [
         (dash, Text(page.show(sentence)).append(f"\n{page.show(source)}", style="dim"))
         for sentence, source in map(sentences.advised, record.verdict.advice)
     ]
-    return [
-        *_section("why", evidence, page),
-        *_section("what the documents advise", advice, page),
-    ]
+    return [*_section("why", evidence, page), *_section("what the documents advise", advice, page)]

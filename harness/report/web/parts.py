@@ -179,11 +179,7 @@ def _verdict(record: RunRecord, *, live: bool) -> str:
 
 def _conditions(record: RunRecord) -> str:
     rows = [
-        [
-            Cell(*_HOLDS[part.passed]),
-            _named(part.text, 90),
-            Cell(sentences.measured(part)),
-        ]
+        [Cell(*_HOLDS[part.passed]), _named(part.text, 90), Cell(sentences.measured(part))]
         for part in record.conditions
     ]
     return _rows_html(["", "condition", "value"], rows, 3)

@@ -143,8 +143,8 @@
       headers: { Accept: "application/json" },
       signal: AbortSignal.timeout(PATIENCE_MS),
     });
-    if (answer.redirected || answer.status === 401) return "The login has ended: reload this page.";
-    if (!answer.ok) return `The harness answered ${answer.status}; asking again.`;
+    if (answer.redirected || answer.status === 401) return "The login has expired. Reload this page.";
+    if (!answer.ok) return `The harness answered ${answer.status}. Retrying.`;
     show(await answer.json());
     return "";
   }
@@ -162,7 +162,7 @@
         lost = await ask();
       } catch (error) {
         if (!(error instanceof TypeError || error instanceof DOMException)) console.error(error);
-        lost = "The connection was lost: asking again. Below is what was known last.";
+        lost = "Connection lost. Retrying. The page shows the last known state.";
       }
       asking = false;
       find("lost").textContent = lost;
