@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.figures import listed, number
-from harness.measure.record.over_time import CountRow, HeatPart, KeyRangePart, LatencyCoursePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_ANSWERS
@@ -49,13 +49,10 @@ def charts(record: RunRecord) -> dict[str, Figure]:
         made["chart-backlog"] = _backlog(record)
         made["chart-generator"] = _generator(record)
     if (heat := record.heat) is not None and heat.ranges:
-        entities = [row.entities for row in heat.ranges]
-        throttled = [row.throttled for row in heat.ranges]
-        made["chart-heat"] = _key_heat(record, heat, entities, "Entities/s", "entities/s", "heat")
-        if any(map(any, throttled)):
-            made["chart-refused"] = _key_heat(
-                record, heat, throttled, "Throttled attempts/s", "throttled/s", "refused"
-            )
+        made["chart-heat"] = _key_heat(record, heat, "entities", "Entities/s", "heat")
+        if any(any(row.throttled) for row in heat.ranges):
+            title = "Throttled attempts/s"
+            made["chart-refused"] = _key_heat(record, heat, "throttled", title, "refused")
     for kind in ("service", "response"):
         course = getattr(record, f"{kind}_over_time")
         if course is not None and course.columns:
@@ -148,15 +145,17 @@ def _generator(record: RunRecord) -> Figure | None:
     )
 
 
-def _key_heat(
-    record: RunRecord, part: HeatPart, rows: list[CountRow], what: str, unit: str, scale: str
-) -> Figure:
+def _key_heat(record: RunRecord, part: HeatPart, what: str, title: str, scale: str) -> Figure:
     widths = _covered(record, part)
     # Cells without a count stay empty, so that small counts are visible.
     cells = [
-        [_rounded(n / width) if n else None for n, width in zip(row, widths, strict=True)]
-        for row in rows
+        [
+            _rounded(n / width) if n else None
+            for n, width in zip(getattr(row, what), widths, strict=True)
+        ]
+        for row in part.ranges
     ]
+    unit = f"{what}/s"
     trace = _heat_map(
         part,
         scale,
@@ -168,8 +167,8 @@ def _key_heat(
         zmax=max((cell for row in cells for cell in row if cell), default=1),
     )
     trace["ygap"] = 1
-    title = f"{what} by key range and time"
-    height = min(max(len(rows) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
+    title = f"{title} by key range and time"
+    height = min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
     keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
     return _figure(record, title, [trace], "key range", yaxis=keys, shaded=False, height=height)
 
