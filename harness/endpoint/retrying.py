@@ -137,14 +137,7 @@ class RetryingSession(abc.ABC):
                 # The request never left; the time spent on it is the generator's.
                 exchange.sent_s = exchange.done_s = self._clock()
             last = made.add(exchange, error)
-            outcome = classify(
-                last.status,
-                last.error_code,
-                last.message,
-                last.fault,
-                operation,
-                attempts[first:-1] if len(attempts) > 1 else (),
-            )
+            outcome = classify(operation, last, attempts[first:-1] if len(attempts) > 1 else ())
             if outcome is SUCCESS:
                 return outcome, value
             delay_s = next_delay_s(self._retry, attempts[first:], self._rng, self._longest_wait_s)
@@ -156,8 +149,7 @@ class RetryingSession(abc.ABC):
     def _read_back(self, made: OperationAttempts) -> Outcome:
         """Find out by point queries whether a write whose response was lost was applied."""
         operation = made.operation
-        last = made.attempts[-1]
-        refused = classify(last.status, last.error_code, last.message, last.fault, operation)
+        refused = classify(operation, made.attempts[-1])
         for part in in_order_of_evidence(operation.parts or (operation,)):
             made.report()
             question = Operation(

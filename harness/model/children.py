@@ -1,7 +1,4 @@
-"""Child processes: what they see of the environment, and how they end.
-
-A child gets only the variables that it needs. Credentials and other secrets stay with the harness.
-"""
+"""Child processes: what they get of the environment, and how they end."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 _NEEDED = ("PATH", "SYSTEMROOT")
@@ -18,11 +14,11 @@ _STOPPED_WITHIN_S = 5.0
 
 
 def child_environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The environment of a child: PATH, and the variables that match ``more``.
+    """The variables that a child needs, so that credentials stay with the harness.
 
     Args:
         environ: The environment of the harness.
-        more: Patterns such as ``NPM_*`` in upper case; variables match in either case.
+        more: Patterns of further variables in upper case, such as ``NPM_*``; matched in any case.
     """
     return {
         name: value
@@ -34,9 +30,9 @@ def child_environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
 class ChildProcess:
     """A child process that ends when it is stopped, and at the latest with this process.
 
-    The child runs in a session of its own, so that Ctrl-C in the terminal ends the load and not the
-    endpoint. Its standard input is a pipe that nothing is written to. The pipe closes when this
-    process ends, even by kill -9, and the child has to end then. Leaving the context stops it.
+    The child has a session of its own: Ctrl-C in the terminal ends the load, not the endpoint. Its
+    standard input is an empty pipe, which closes when this process ends, even by kill -9; the child
+    has to end then. Leaving the context stops the child.
 
     Args:
         command: Program and arguments.
@@ -67,18 +63,16 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self._popen.pid
 
     @property
-    def running(self) -> bool:
-        """False once the child has ended, for whatever reason."""
-        return self._popen.poll() is None
+    def exit_code(self) -> int | None:
+        """The exit code; None while the child runs."""
+        return self._popen.poll()
 
     @property
-    def exit_code(self) -> int | None:
-        """The exit code, or None while the child runs."""
-        return self._popen.poll()
+    def running(self) -> bool:
+        return self.exit_code is None
 
     def wait(self) -> None:
         """Wait until the child ends by itself."""
@@ -97,10 +91,5 @@ class ChildProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()

@@ -1,7 +1,7 @@
-"""What an entity is, how large the service says it is, and which keys it takes.
+"""Entities: their stored size, and the limits of the service.
 
-Sizes follow Microsoft's formula for the stored size of an entity; the limits are those of
-"Understanding the Table service data model". Both count characters in UTF-16 code units.
+The size follows Microsoft's formula; the limits are those of "Understanding the Table service data
+model". Both count characters in UTF-16 code units.
 """
 
 from __future__ import annotations
@@ -34,31 +34,29 @@ Properties = Mapping[str, EdmValue]
 
 
 def characters(text: str) -> int:
-    """Length of ``text`` in UTF-16 code units, which is how the service counts."""
+    """Length of ``text`` in UTF-16 code units."""
     if text.isascii():
         return len(text)
     return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
 
 
 def value_size(value: EdmValue) -> int:
-    """Stored bytes of one property value, by its Edm type.
+    """Stored bytes of a property's value.
 
     Raises:
         TypeError: the value has no Edm type.
     """
-    # bool before int and Int64 before int: each is a subclass of the later one.
+    # bool and Int64 are subclasses of int, and come before it.
     if isinstance(value, str):
         return 2 * characters(value) + 4
     if isinstance(value, bytes):
         return len(value) + 4
     if isinstance(value, bool):
         return 1
-    if isinstance(value, Int64):
+    if isinstance(value, (Int64, float, dt.datetime)):
         return 8
     if isinstance(value, int):
         return 4
-    if isinstance(value, (float, dt.datetime)):
-        return 8
     if isinstance(value, uuid.UUID):
         return 16
     raise TypeError(f"no Edm type for {type(value).__name__}")
@@ -73,7 +71,7 @@ def stored_size(partition_key: str, row_key: str, properties: Properties) -> int
 
 
 def key_problem(key: str) -> str | None:
-    """Why the service refuses ``key`` as PartitionKey or RowKey, or None where it takes it."""
+    """Why the service refuses ``key`` as PartitionKey or RowKey; None where it is valid."""
     length = characters(key)
     if length > MAX_KEY_CHARACTERS:
         return f"has {length:,} characters; a key has at most {MAX_KEY_CHARACTERS:,}"
@@ -88,23 +86,21 @@ def key_problem(key: str) -> str | None:
 
 
 def entity_problems(partition_key: str, row_key: str, properties: Properties) -> Iterator[str]:
-    """Every reason for which the service would refuse this entity, as sentences."""
+    """Every reason for which the service would refuse this entity."""
     for name, key in (("PartitionKey", partition_key), ("RowKey", row_key)):
         if (problem := key_problem(key)) is not None:
             yield f"{name} {problem}"
     if len(properties) > MAX_PROPERTIES:
         yield f"has {len(properties)} properties; an entity has at most {MAX_PROPERTIES} of its own"
     for name, value in properties.items():
-        if isinstance(value, (str, bytes)) and value_size(value) - 4 > MAX_PROPERTY_BYTES:
-            yield f"property {name} is over 64 KiB"
-        elif (
-            isinstance(value, int)
-            and not isinstance(value, (bool, Int64))
-            and not -(2**31) <= value < 2**31
-        ):
+        if isinstance(value, (str, bytes)):
+            if value_size(value) - 4 > MAX_PROPERTY_BYTES:
+                yield f"property {name} is over 64 KiB"
+        elif isinstance(value, Int64):
+            if not -(2**63) <= value < 2**63:
+                yield f"property {name} does not fit into Edm.Int64"
+        elif isinstance(value, int) and not -(2**31) <= value < 2**31:
             yield f"property {name} does not fit into Edm.Int32; wrap it in Int64"
-        elif isinstance(value, Int64) and not -(2**63) <= value < 2**63:
-            yield f"property {name} does not fit into Edm.Int64"
     size = stored_size(partition_key, row_key, properties)
     if size > MAX_ENTITY_BYTES:
         yield f"is {size:,} bytes; an entity has at most 1 MiB"

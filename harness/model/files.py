@@ -1,4 +1,4 @@
-"""TOML files that users write, read within bounds; and the files that come with the harness."""
+"""Files: TOML that users write, read within bounds; and what comes with the harness."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any
 from harness.model.errors import SetupError, cut, echoed
 
 MOST_DEPTH = 20
-"""Tables and lists in each other."""
+"""Levels of tables and lists inside each other."""
 _MOST_INT = 2**63
-"""TOML promises no whole number beyond 64 bits."""
+"""TOML guarantees whole numbers of up to 64 bits."""
 _MOST_LISTED = 20
-_IN_A_WHEEL = "shipped"
 
 
 def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
@@ -32,9 +31,8 @@ def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
         text = path.read_text(encoding="utf-8")
         return text, read_toml(text)
     except OSError as error:
-        raise SetupError(
-            f"{what} {cut(str(path))} cannot be read: {error.strerror or error}"
-        ) from error
+        reason = error.strerror or error
+        raise SetupError(f"{what} {cut(str(path))} cannot be read: {reason}") from error
     except UnicodeDecodeError as error:
         raise SetupError(f"{what} {path.name}: the file is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
@@ -57,7 +55,7 @@ def read_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         raise too_deep() from None
     except ValueError:
-        # Python reads whole numbers of up to 4,300 digits.
+        # A whole number of more than 4,300 digits, which Python does not read.
         raise _too_large() from None
     _require_bounds(content, 0)
     return content
@@ -74,7 +72,7 @@ def _require_bounds(value: Any, depth: int) -> None:
 
 
 def too_deep() -> ValueError:
-    """The error about a value that is nested too deeply."""
+    """The error for a value that is nested too deeply."""
     return ValueError(f"values are nested more than {MOST_DEPTH} levels deep")
 
 
@@ -83,7 +81,7 @@ def _too_large() -> ValueError:
 
 
 def with_tuples(value: Any) -> Any:
-    """``value`` with tuples in place of TOML's arrays, as strict and frozen settings take them."""
+    """``value`` with tuples in place of TOML's arrays, as strict and frozen settings require."""
     if isinstance(value, dict):
         return {key: with_tuples(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -92,7 +90,7 @@ def with_tuples(value: Any) -> Any:
 
 
 def mistake(item: Mapping[str, Any]) -> str:
-    """One entry of the list of errors that a pydantic ``ValidationError`` holds, with its place."""
+    """One item of the errors of a pydantic ``ValidationError`` as text, with its place."""
     place = cut(".".join(str(part) for part in item["loc"]))
     # TOML has no tuples.
     message = item["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
@@ -108,7 +106,7 @@ def mistake(item: Mapping[str, Any]) -> str:
 
 
 def mistakes_error(file: str, mistakes: Iterable[str]) -> SetupError:
-    """The error that lists all mistakes of a file, such as ``profile mine.toml``."""
+    """The error that lists the mistakes of a file, such as ``profile mine.toml``."""
     lines = list(mistakes)
     count = "1 mistake" if len(lines) == 1 else f"{len(lines):,} mistakes"
     listed = "\n".join(f"  {line}" for line in lines[:_MOST_LISTED])
@@ -118,7 +116,10 @@ def mistakes_error(file: str, mistakes: Iterable[str]) -> SetupError:
 
 
 def shipped(name: str) -> Path:
-    """The path of a shipped folder or file: ``profiles``, ``limits`` or ``locustfile.py``."""
+    """The path of a shipped folder or file: ``profiles``, ``limits`` or ``locustfile.py``.
+
+    In a checkout they are at the top level. A wheel has a copy in the package (see `setup.py`).
+    """
     package = Path(str(importlib.resources.files("harness")))
-    packed = package / _IN_A_WHEEL
+    packed = package / "shipped"
     return (packed if packed.is_dir() else package.parent) / name

@@ -1,9 +1,8 @@
-"""Which Host headers are those of a listener of ours.
+"""Which Host headers a listener of the harness accepts.
 
-A foreign web page can lead a name of its own to this machine (DNS rebinding); for the browser it
-is then of the same origin as whatever listens here. The Host header still holds the foreign name,
-so that a listener that answers to its own names alone is safe. An address in place of a name cannot
-be led elsewhere.
+A foreign web page can point a name of its own to this machine (DNS rebinding). To the browser, the
+listener then has the origin of that page; only the Host header still holds the foreign name. An
+address in the header cannot be redirected in this way.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 
 STRANGE_HOST = "The Host of this request is not a name of this page.\n"
-"""What a page that changes nothing says to a request that is not meant for it."""
+"""The answer of a page that changes nothing to a request with a foreign Host header."""
 
 _EVERY_ADDRESS = frozenset(("", "*", "0.0.0.0", "::"))
 _NAME = r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*"
@@ -21,51 +20,46 @@ _HOST = re.compile(rf"(?:\[([0-9a-f:.]+)\]|({_NAME})\.?)(?::[0-9]{{0,5}})?")
 
 
 def host_of(header: str) -> str | None:
-    """The host of a Host header (HOST or HOST:PORT) in one spelling, or None where it is none.
+    """The host of a Host header (HOST or HOST:PORT), normalized; None where it is invalid.
 
-    A name is in lower case and has no dot at its end; an address is in its shortest form and has
-    no brackets.
+    Names are in lower case without a dot at the end, addresses in their shortest form without
+    brackets.
     """
     found = _HOST.fullmatch(header.strip().lower())
     if found is None:
         return None
     inside, name = found.groups()
     address = _address(inside or name)
-    if address is not None:
-        return str(address)
-    return name
+    return name if address is None else str(address)
 
 
 def is_loopback(host: str) -> bool:
-    """True for localhost, 127.0.0.0/8 and ::1: what is sent there does not leave the machine."""
+    """True for localhost, 127.0.0.0/8 and ::1: requests to them do not leave the machine."""
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
 class OwnHosts:
-    """The hosts by which one listener may be asked.
+    """The hosts that requests to one listener may name.
 
-    These are the address it listens at, every loopback address, localhost, and ``named``. A
-    listener at all addresses of a machine may be asked by any address: one that is reached through
-    a published port does not know the addresses before it.
+    These are its address, every loopback address, localhost, and ``named``. A listener at all
+    addresses of a machine accepts every address, because it may be reached through a published port
+    of another machine.
 
     Args:
-        listening: Address or name it listens at; empty or * is every address.
-        named: Further names, of a reverse proxy for example.
+        listening: Address or name that it listens at; empty or * is every address.
+        named: Further names, such as that of a reverse proxy.
 
     Raises:
-        ValueError: one of ``named`` is no host name; its text is the first one.
+        ValueError: one of ``named`` is not a host; the text of the error is that name.
     """
 
     def __init__(self, listening: str, named: Iterable[str] = ()) -> None:
         self._every_address = listening in _EVERY_ADDRESS
-        self._hosts = set()
-        # An IPv6 address to listen at has no brackets, and is no Host header.
-        own = _address(listening)
-        if own is not None:
-            self._hosts.add(str(own))
-        elif not self._every_address and (name := host_of(listening)) is not None:
-            self._hosts.add(name)
+        # An IPv6 address to listen at has no brackets, so it is not a Host header.
+        address = _address(listening)
+        own = host_of(listening) if address is None else str(address)
+        self._hosts = set() if self._every_address or own is None else {own}
         for text in named:
             host = host_of(text)
             if host is None:
@@ -83,10 +77,10 @@ class OwnHosts:
 
 
 def readers_of(listening: str) -> Callable[[str], bool]:
-    """Which Host headers may read a page that changes nothing, listening at ``listening``.
+    """Which Host headers may read a page that changes nothing.
 
-    On loopback its own hosts alone. A page that was opened to other machines is read by scrapers
-    under names that nobody told it.
+    On loopback, the listener's own hosts. Elsewhere every host: scrapers reach the page under names
+    that are not known here.
     """
     return OwnHosts(listening).allow if is_loopback(listening) else lambda header: True
 

@@ -1,4 +1,4 @@
-"""Operations: what an application asks for, before anything is sent."""
+"""Operations: the requests of an application, before anything is sent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ _NONE = dataclasses.MISSING
 
 
 def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function that makes what a frozen, slotted dataclass makes, in a third of the time.
+    """A constructor for a frozen, slotted dataclass that takes a third of the usual time.
 
-    The dataclass must have no subclass. Fields that have to be named may come in order too.
+    Python's own calls ``object.__setattr__`` for each field, and a class that is called with names
+    gathers them in a dict first. This function assigns the fields of a subclass that allows it,
+    and then sets ``__class__``. The dataclass must have no subclass; its fields can be positional.
 
     Raises:
-        TypeError: a function makes the default of a field, or there is a ``__post_init__``.
+        TypeError: the dataclass has a default factory or a ``__post_init__``.
     """
     made = cast("type[Any]", frozen)
     fields = sorted(dataclasses.fields(made), key=lambda field: field.default is not _NONE)
@@ -29,7 +31,7 @@ def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
     for field in fields:
         if field.default_factory is not _NONE:
             raise TypeError(f"a function makes the default of {made.__name__}.{field.name}")
-    # Both, because they are one slot of the type: only so is it that of a plain object again.
+    # Both, because they share one slot of the type.
     plain = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     opened = type(made.__name__, (made,), {"__slots__": (), **plain})
     names: dict[str, Any] = {"_new": object.__new__, "_opened": opened, "_frozen": made}
@@ -47,7 +49,7 @@ def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
         "    _made.__class__ = _frozen",
         "    return _made",
     ]
-    # As dataclasses itself does it: there is no other way to a function with these parameters.
+    # The dataclasses module does the same; no other way leads to a function with these parameters.
     exec("\n".join(lines), names)
     make = names["make"]
     make.__name__ = make.__qualname__ = made.__qualname__
@@ -55,7 +57,7 @@ def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 class Kind(enum.StrEnum):
-    """Kind of an operation. The value is its name in profiles, metrics and reports."""
+    """Kind of an operation. The value is the name in profiles, metrics and reports."""
 
     POINT_QUERY = "point_query"
     QUERY = "query"
@@ -69,24 +71,21 @@ class Kind(enum.StrEnum):
 
     @property
     def reads(self) -> bool:
-        """True for the GET of the documented procedure; all other kinds are its PUT."""
+        """True for a GET of the documented procedure, False for a PUT."""
         return self in _READS
 
 
 _READS = frozenset((Kind.POINT_QUERY, Kind.QUERY))
+# Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
-"""Looked up once: access to an enumeration member or its value takes several times as long as a
-plain name, and a run does it for every operation."""
 PART_KINDS = frozenset(Kind) - _READS - {Kind.TRANSACTION}
-"""Kinds of the operations inside an entity group transaction."""
-
+"""Kinds of the operations inside a transaction."""
 
 WHOLE_TABLE = "/"
-"""Stands for the PartitionKey of a query over several partitions. No key contains a slash."""
-
+"""In place of the PartitionKey of a query over several partitions. No key contains a slash."""
 
 FOLDED = "(other)"
-"""In place of what is not counted apart: partitions, or names of operations, above a cap."""
+"""The row in which partitions, or names of operations, above a limit are counted together."""
 
 
 def over_partitions(partition: str) -> bool:
@@ -98,11 +97,9 @@ def over_partitions(partition: str) -> bool:
 class KeyRange:
     """The keys that a query scans within its partition or table; by default all of them.
 
+    Ranges include their first key (``_from``) and exclude their end (``_before``).
+
     Attributes:
-        partition_from: First PartitionKey, included. For queries over several partitions.
-        partition_before: End of the PartitionKeys, excluded.
-        row_from: First RowKey, included.
-        row_before: End of the RowKeys, excluded.
         entities: Number of entities in the range, before ``filter`` and ``top``; None if unknown.
         exact: False if rows may be inserted into the range or deleted from it during the run.
     """
@@ -116,24 +113,21 @@ class KeyRange:
 
 
 new_key_range = lean(KeyRange)
-"""Makes a `KeyRange` in less time than the class does."""
 ALL_KEYS = KeyRange()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One request of the application. The harness sends it in one or more attempts.
+    """One request of the application, sent in one or more attempts.
 
     Attributes:
-        kind: What it does.
-        partition_key: Its PartitionKey; `WHOLE_TABLE` for a query over several partitions.
-        row_key: Its RowKey; empty for a query and for a transaction.
-        table: Ending of the table's name if a workload has several tables; empty is the first.
+        partition_key: `WHOLE_TABLE` for a query over several partitions.
+        row_key: Empty for a query and for a transaction.
+        table: Ending of the table's name in a workload of several tables; empty is the first.
         name: Name in metrics and reports; empty names it by its kind.
         properties: Properties to write, without the keys.
         etag: For update and delete: act only if the entity has this ETag; None is any.
         parts: The operations of a transaction: at most 100, in one partition, each RowKey once.
-        key_range: The keys that a query scans.
         filter: OData filter on properties, in addition to the key range of a query.
         select: Properties to return; empty is all.
         top: The largest number of entities that a query returns; None follows every page.
@@ -154,7 +148,7 @@ class Operation:
 
     @property
     def entities_asked(self) -> int:
-        """Its entity count if it succeeds; for a query, as far as it is known beforehand."""
+        """The entity count if it succeeds; for a query, as far as known beforehand."""
         scanned = self.key_range.entities
         if scanned is None:
             # Nothing but a transaction has parts.
@@ -163,12 +157,12 @@ class Operation:
 
     @property
     def partition(self) -> str:
-        """Name of its partition in counts: its PartitionKey, with its table if it has one."""
+        """Name of the partition in counts: the PartitionKey, after the table if there is one."""
         return f"{self.table}/{self.partition_key}" if self.table else self.partition_key
 
     @property
     def label(self) -> str:
-        """Its name in metrics and reports; by default its kind, or the type of the query."""
+        """Name in metrics and reports; by default the kind, or the type of the query."""
         if self.name:
             return self.name
         if self.kind is not _QUERY:
@@ -182,15 +176,13 @@ class Operation:
 
 
 new_operation = lean(Operation)
-"""Makes an `Operation` in less time than the class does."""
 
 
 def require_text(operation: Operation) -> None:
     """Check that the keys and names of ``operation`` are valid text.
 
     Raises:
-        AttributeError: one is not a string.
-        TypeError: one is not a string.
+        AttributeError, TypeError: one is not a string.
         UnicodeEncodeError: one contains half a surrogate pair.
     """
     # One check for all of them, because every operation passes here.
@@ -200,7 +192,7 @@ def require_text(operation: Operation) -> None:
 
 
 def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
-    """Why these cannot be one entity group transaction; None if they can."""
+    """Why ``parts`` cannot be one entity group transaction; None where they can."""
     if not 1 <= len(parts) <= MAX_TRANSACTION_OPERATIONS:
         return f"a transaction has 1 to {MAX_TRANSACTION_OPERATIONS} operations, not {len(parts)}"
     if any(part.kind not in PART_KINDS for part in parts):
@@ -213,14 +205,10 @@ def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
 
 
 def transaction(parts: tuple[Operation, ...], *, name: str = "") -> Operation:
-    """The entity group transaction of ``parts``.
-
-    Args:
-        parts: Its operations.
-        name: Its name in metrics and reports.
+    """The entity group transaction of ``parts``; ``name`` is its name in metrics and reports.
 
     Raises:
-        ValueError: they cannot be one; the message says why.
+        ValueError: ``parts`` cannot be one transaction; the message says why.
     """
     problem = transaction_problem(parts)
     if problem is not None:

@@ -1,8 +1,4 @@
-"""Attempts and outcomes: what came back, and what it means for the operation.
-
-`classify` is the one place where a status becomes an outcome. A status that it does not know is
-an unexpected answer, never a defect of the harness.
-"""
+"""Attempts, results and outcomes; `classify` is the one place where a status becomes an outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from harness.model.operation import Kind, Operation, lean
 
 
 class Fault(enum.StrEnum):
-    """Why an attempt got no whole answer."""
+    """Why an attempt has no whole answer."""
 
     REFUSED = "connection_refused"
     CONNECT_TIMEOUT = "connect_timeout"
@@ -27,7 +23,7 @@ class Fault(enum.StrEnum):
 
     @property
     def sent(self) -> bool:
-        """True where the request may have reached the service, so that it may have been done."""
+        """True where the request may have reached the service and have been executed."""
         return self in _AFTER_SENDING
 
 
@@ -35,7 +31,7 @@ _AFTER_SENDING = (Fault.RESET, Fault.READ_TIMEOUT, Fault.BAD_ANSWER, Fault.TOO_L
 
 
 class Scope(enum.StrEnum):
-    """What a throttling answer is about. Storage tells it in the message only."""
+    """What throttled: a partition or the account. Storage tells it in the message only."""
 
     NONE = ""
     PARTITION = "partition"
@@ -46,7 +42,7 @@ class Outcome(enum.StrEnum):
     """How an operation ended, all retries included.
 
     ``UNEXPECTED`` is an answer that no table service gives: an unknown status, a redirect, a body
-    that cannot be read, or one without end. ``DEFECT`` is a mistake of the harness.
+    that is unreadable or endless. ``DEFECT`` is an error of the harness.
     """
 
     SUCCESS = "success"
@@ -66,15 +62,14 @@ class Outcome(enum.StrEnum):
 
     @property
     def succeeded(self) -> bool:
-        """True where the service did what was asked."""
         return self is SUCCESS or self is Outcome.SUCCESS_AFTER_AMBIGUITY
 
     @property
     def failed(self) -> bool:
-        """True where something went wrong: the service, the network or the request.
+        """True for an error of the service, the network or the request.
 
-        NOT_FOUND, CONFLICT and PRECONDITION neither succeed nor fail. They are regular answers
-        about the stored data, and applications handle them.
+        NOT_FOUND, CONFLICT and PRECONDITION neither succeed nor fail: they are regular answers
+        about the stored data, which applications handle.
         """
         return self in FAILURES
 
@@ -86,9 +81,8 @@ FAILURES = frozenset(Outcome) - {
     Outcome.CONFLICT,
     Outcome.PRECONDITION,
 }
-"""The outcomes of which `Outcome.failed` is true."""
 
-# Looked up once, because every operation asks for it; see `harness.model.operation`.
+# Looked up once; see `harness.model.operation`.
 SUCCESS = Outcome.SUCCESS
 
 
@@ -99,14 +93,12 @@ class Attempt:
     Attributes:
         status: HTTP status; 0 where no whole answer came.
         error_code: The service's error code, or the fault's name; empty on success.
-        scope: What a throttling answer is about.
         sent_s: When it left, UTC seconds.
-        latency_s: From leaving to the whole answer or the fault.
-        fault: Why there is no answer.
+        latency_s: From ``sent_s`` to the whole answer or the fault.
         message: The service's message, shortened; empty on success.
         request_id: ``x-ms-request-id`` of a failed attempt.
         client_request_id: ``x-ms-client-request-id`` of a failed attempt.
-        retry_after_s: How long the service asks to wait; 0 where it does not say.
+        retry_after_s: The wait that the service asks for; 0 for none.
     """
 
     status: int
@@ -122,7 +114,6 @@ class Attempt:
 
     @property
     def throttled(self) -> bool:
-        """True for one of `THROTTLING_ANSWERS`: the service asks for less load."""
         return is_throttling(self.status, self.error_code)
 
     @property
@@ -130,26 +121,24 @@ class Attempt:
         """True where the request may have been applied although no success was answered."""
         if self.fault is not None:
             return self.fault.sent
-        # Who knows what a status means that does not exist.
+        # A status that does not exist can mean anything.
         return self.status in (408, 500, 502, 504) or not 200 <= self.status < 600
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one operation.
-
-    All times are UTC seconds of one monotonic clock of the process.
+    """The result of one operation. All times are UTC seconds of one monotonic clock.
 
     Attributes:
         due_s: When the schedule wanted it; None in a closed loop.
         sent_s: When its first attempt left.
         done_s: When its answer was whole.
-        entities: What it counts for by the service's rule (inserted, updated, deleted, scanned).
-        entities_returned: What a query brought back.
-        estimated: True where ``entities`` is the least it can be, because a client cannot see
-            what a query scanned.
-        value: What a read returned, for the caller's own use: one entity or a list of them.
-        told: How many of the attempts, oldest first, were told to ``on_attempt`` of the session
+        entities: Its entity count; see `harness.model.target`.
+        entities_returned: Entities that a query returned.
+        estimated: True where ``entities`` is a lower bound: a client cannot see what a query
+            scanned.
+        value: What a read returned: an entity or a list of them.
+        told: How many of the attempts, oldest first, were passed to the session's ``on_attempt``
             before the operation ended.
     """
 
@@ -169,28 +158,26 @@ class Result:
 
     @property
     def service_s(self) -> float:
-        """Service latency: sent to done, retries included."""
+        """Service latency: from sent to done, retries included."""
         return self.done_s - self.sent_s
 
     @property
     def response_s(self) -> float | None:
-        """Response latency: due to done; None in a closed loop, where nothing was due."""
+        """Response latency: from due to done; None in a closed loop."""
         return None if self.due_s is None else self.done_s - self.due_s
 
 
 new_attempt = lean(Attempt)
-"""Makes an `Attempt` faster than its class does."""
 new_result = lean(Result)
-"""Makes a `Result` faster than its class does."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlingAnswer:
-    """An HTTP answer by which a service asks for less load.
+    """An answer by which a service asks for less load.
 
     Attributes:
-        status: Its HTTP status; no two entries have the same one.
-        label: How charts name it.
+        status: Its HTTP status, which no other entry has.
+        label: Its name in charts.
         error_code: The only error code with which the status means throttling; empty for any.
     """
 
@@ -200,20 +187,17 @@ class ThrottlingAnswer:
 
 
 THROTTLING_ANSWERS = (
-    # The partition or the account is over its limit (performance checklist, "Timeout and Server
-    # Busy errors").
+    # Performance checklist, "Timeout and Server Busy errors". A 500 with another code is an error
+    # of the server.
     ThrottlingAnswer(status=503, label="503 ServerBusy"),
-    # The same section. A 500 with another code is an error of the server.
     ThrottlingAnswer(status=500, label="500 OperationTimedOut", error_code="OperationTimedOut"),
-    # Cosmos DB alone: the request rate is over the provisioned request units.
+    # Cosmos DB: the request rate is over the provisioned request units.
     ThrottlingAnswer(status=429, label="429"),
 )
-"""Every throttling answer, in the order of columns and charts. A new one is one entry here:
-retries, counts, records, reports and metrics follow."""
+"""Every throttling answer, in the order of columns and charts. Retries, counts, records, reports
+and metrics follow these entries."""
 
 THROTTLING_STATUSES = tuple(answer.status for answer in THROTTLING_ANSWERS)
-"""The statuses of `THROTTLING_ANSWERS`, in their order."""
-
 _THROTTLING_CODES = {answer.status: answer.error_code for answer in THROTTLING_ANSWERS}
 
 
@@ -236,30 +220,24 @@ def throttled_of(attempts: Mapping[AttemptKey, int], scope: Scope | None = None)
     )
 
 
-_ACCOUNT_MESSAGES = ("over the account limit",)
-
-
 def throttling_scope(status: int, error_code: str, message: str) -> Scope:
-    """What a throttling answer is about. Both scopes share ServerBusy; only the message differs."""
+    """The scope of an answer. Both scopes have the code ServerBusy; only the message differs."""
     if not is_throttling(status, error_code):
         return Scope.NONE
-    lowered = message.lower()
-    if any(part in lowered for part in _ACCOUNT_MESSAGES):
-        return Scope.ACCOUNT
-    return Scope.PARTITION
+    return Scope.ACCOUNT if "over the account limit" in message.lower() else Scope.PARTITION
 
 
-RETRYABLE_STATUSES = frozenset((408, 500, 504, *THROTTLING_STATUSES))
+_RETRYABLE_STATUSES = frozenset((408, 500, 504, *THROTTLING_STATUSES))
 
 
 def is_retryable(attempt: Attempt) -> bool:
-    """Whether sending it again can help: connection faults, 408, 500, 504 and throttling.
+    """Whether another attempt can help: connection faults, 408, 500, 504 and throttling.
 
     Other 4xx answers, 501 and 505 are never retried (partitioning strategy, "Retry strategy").
     """
     if attempt.fault is not None:
         return attempt.fault not in (Fault.CLIENT, Fault.TLS, Fault.TOO_LARGE)
-    return attempt.status in RETRYABLE_STATUSES
+    return attempt.status in _RETRYABLE_STATUSES
 
 
 _STATUS_OUTCOMES = {
@@ -283,7 +261,6 @@ _FAULT_OUTCOMES = {
     Fault.CLIENT: Outcome.DEFECT,
 }
 
-
 _DISPUTED = {
     Kind.INSERT: (409,),
     Kind.UPDATE_MERGE: (404, 412),
@@ -291,45 +268,35 @@ _DISPUTED = {
     Kind.DELETE: (404, 412),
     Kind.TRANSACTION: (404, 409, 412),
 }
-"""Refusals of a write that can be the effect of an earlier attempt of the same write: the row is
-there because it was inserted, gone because it was deleted, has another ETag because it was
-changed. Each can as well be the effect of another writer."""
+"""Refusals of a write that an earlier attempt of it can have caused: it inserted the row, deleted
+it, or changed its ETag. Another writer can have caused them as well."""
 
 
-def classify(
-    status: int,
-    error_code: str,
-    message: str,
-    fault: Fault | None,
-    operation: Operation,
-    earlier: Sequence[Attempt] = (),
-) -> Outcome:
+def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = ()) -> Outcome:
     """What the last attempt of ``operation`` means.
 
     Args:
-        status: HTTP status; 0 with a fault.
-        error_code: The service's code, empty where it gave none.
-        message: The service's message.
-        fault: Why there is no whole answer; None where there is one.
-        operation: What was asked.
-        earlier: The attempts before the last, oldest first.
+        operation: The operation.
+        last: Its last attempt.
+        earlier: The attempts before it.
 
     Returns:
-        The outcome. `Outcome.AMBIGUOUS`: an earlier attempt may have been applied, and the answer
-        to the last cannot tell. A session that can reads back what was written.
+        The outcome. It is ambiguous where an earlier attempt may have been applied and the last
+        one does not show whether it was.
     """
-    if fault is not None:
-        return _FAULT_OUTCOMES[fault]
+    if last.fault is not None:
+        return _FAULT_OUTCOMES[last.fault]
+    status = last.status
     if 200 <= status < 300:
         return SUCCESS
-    about_the_table = error_code.startswith("Table")
+    about_the_table = last.error_code.startswith("Table")
     if status == 404 and about_the_table:
-        # There is no table any more: nothing was looked up.
+        # The table does not exist, so nothing was looked up.
         return Outcome.REJECTED
     disputed = status in _DISPUTED.get(operation.kind, ()) and not about_the_table
     if disputed and any(attempt.ambiguous for attempt in earlier):
         return Outcome.AMBIGUOUS
-    if is_throttling(status, error_code):
+    if last.throttled:
         return Outcome.THROTTLED
     if (known := _STATUS_OUTCOMES.get(status)) is not None:
         return known

@@ -15,7 +15,7 @@ from harness.model.outcome import SUCCESS, Outcome
 
 
 class EndpointKind(enum.StrEnum):
-    """Who answers. The kind decides which targets hold."""
+    """The kind of service at an endpoint, which decides the targets."""
 
     STORAGE = "storage"
     AZURITE = "azurite"
@@ -24,12 +24,12 @@ class EndpointKind(enum.StrEnum):
 
     @property
     def described(self) -> str:
-        """How outputs name it, so that an emulator is never taken for the service."""
+        """The name in outputs, which marks emulators."""
         return _DESCRIBED[self]
 
     @property
     def emulated(self) -> bool:
-        """True where an emulator answers, which shares the machine with its generator."""
+        """True for an emulator, which shares the machine with the load generator."""
         return self in (EndpointKind.AZURITE, EndpointKind.GATEWAY)
 
 
@@ -66,13 +66,7 @@ _NOT_FOUND = Outcome.NOT_FOUND
 
 
 def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> int:
-    """Entities that ``operation`` counts for.
-
-    Args:
-        operation: What was asked.
-        outcome: How it ended. Writes count when they were answered with success, once.
-        scanned: Entities a query walked. Counted even where a later page failed.
-    """
+    """The entity count of an operation; ``scanned`` counts even where a later page failed."""
     return counted(
         operation.kind,
         operation.entities_asked,
@@ -82,45 +76,45 @@ def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> in
     )
 
 
-def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, bool]:
-    """Entities that a query walked, and whether that is an estimate.
-
-    A client sees what is returned. What was walked it knows only of a key range that this run
-    filled and nobody is writing; else the least it can be is counted and marked.
-
-    Args:
-        operation: The query.
-        returned: Entities it brought.
-        whole: False where it was given up before its last page.
-    """
-    present = operation.key_range.entities
-    if present is None:
-        return returned, True
-    sure = operation.key_range.exact and whole and returned <= present
-    cut = operation.top is not None and returned >= operation.top
-    if not operation.filter:
-        # All that was walked was returned; less than there are without a reason is no sure count.
-        return returned, not (sure and (cut or returned == present))
-    if cut or not whole:
-        # Where in the range it stopped cannot be seen.
-        return returned, True
-    return max(present, returned), not sure
-
-
 def counted(
     kind: Kind, asked: int, *, succeeded: bool, missing: bool = False, scanned: int = 0
 ) -> int:
-    """Entities that anything of this kind counts for.
+    """The entity count of an operation, or of a request of any client.
 
     Args:
-        kind: What was asked.
-        asked: Entities it counts for if it succeeds.
-        succeeded: Whether the service did it.
-        missing: Whether the service found nothing under the key.
-        scanned: Entities a query walked.
+        kind: Its kind.
+        asked: Its entity count if it succeeds.
+        succeeded: Whether the service executed it.
+        missing: Whether the service found no entity under the key.
+        scanned: Entities that a query scanned.
     """
     if kind is _QUERY:
         return scanned
     if kind is _POINT_QUERY:
         return 1 if succeeded or missing else 0
     return asked if succeeded else 0
+
+
+def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, bool]:
+    """Entities that a query scanned, and whether the number is an estimate.
+
+    A client sees only what is returned. The number is exact for a key range that this run loaded
+    and nobody writes to; otherwise it is the lower bound.
+
+    Args:
+        operation: The query.
+        returned: Entities that it returned.
+        whole: False where it was given up before its last page.
+    """
+    present = operation.key_range.entities
+    if present is None:
+        return returned, True
+    exact = operation.key_range.exact and whole and returned <= present
+    cut = operation.top is not None and returned >= operation.top
+    if not operation.filter:
+        # All that was scanned was returned. Fewer than present need a reason.
+        return returned, not (exact and (cut or returned == present))
+    if cut or not whole:
+        # Where in the range the query stopped is not visible.
+        return returned, True
+    return max(present, returned), not exact

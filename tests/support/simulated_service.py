@@ -130,15 +130,10 @@ class World:
             for _ in range(1 + RETRIES):
                 attempt_s = self.now_s
                 status, fault = yield from self._attempt(noted.operation, number)
-                outcome = classify(status, "", "", fault, noted.operation, attempts)
-                attempts.append(
-                    Attempt(
-                        status=status,
-                        fault=fault,
-                        sent_s=attempt_s,
-                        latency_s=self.now_s - attempt_s,
-                    )
-                )
+                latency_s = self.now_s - attempt_s
+                last = Attempt(status=status, fault=fault, sent_s=attempt_s, latency_s=latency_s)
+                outcome = classify(noted.operation, last, attempts)
+                attempts.append(last)
                 if fault is None and status != 503:
                     break
             if outcome is Outcome.AMBIGUOUS:

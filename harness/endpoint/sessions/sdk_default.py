@@ -290,15 +290,8 @@ class SdkDefaultSession:
         finally:
             del self._calls[request_id]
         watched.end(error, begun_s, self._clock())
-        last = attempts.attempts[-1]
-        outcome = classify(
-            last.status,
-            last.error_code,
-            last.message,
-            last.fault,
-            attempts.operation,
-            attempts.attempts[first:-1],
-        )
+        made = attempts.attempts
+        outcome = classify(attempts.operation, made[-1], made[first:-1])
         return outcome, value if outcome is Outcome.SUCCESS else None
 
     def _on_request(self, request: PipelineRequest[Any]) -> None:

@@ -125,7 +125,7 @@ def test_classify(
     status: int, code: str, of: Operation, earlier: tuple[Attempt, ...], expected: Outcome
 ) -> None:
     """A status, a code and what went before mean one thing for the operation."""
-    assert classify(status, code, "", None, of, earlier) is expected
+    assert classify(of, attempt(status, code), earlier) is expected
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_classify(
 )
 def test_faults(fault: Fault, expected: Outcome) -> None:
     """A fault has its outcome whatever went before."""
-    assert classify(0, str(fault), "", fault, INSERT, (LOST,)) is expected
+    assert classify(INSERT, attempt(0, str(fault), fault), (LOST,)) is expected
 
 
 @given(
@@ -157,7 +157,7 @@ def test_classify_knows_an_outcome_for_everything(
     status: int, code: str, fault: Fault | None, of: Operation, earlier: list[Attempt]
 ) -> None:
     """Every answer has one outcome, and only a 2xx is a success."""
-    outcome = classify(status, code, "", fault, of, earlier)
+    outcome = classify(of, attempt(status, code, fault), earlier)
     assert isinstance(outcome, Outcome)
     if outcome is Outcome.SUCCESS:
         assert 200 <= status < 300
