@@ -1,10 +1,10 @@
-"""Addresses of table services: validation, and the kind and account that they imply.
+"""Addresses of table services, and the kind and account that they imply.
 
 Azure's own host names are Storage or Cosmos DB, and their first label is the account. Loopback is
-Azurite. Any other host is treated as the custom domain of a storage account, which may have the
+Azurite. Any other host is taken for the custom domain of a storage account, which may have the
 account in its path (`https://host/account`).
 
-No message repeats the input before it is known to hold no secret.
+Messages repeat only input that cannot hold a secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STORAGE_SUFFIXES = (*(f".table.{cloud}" for cloud in _CLOUDS), ".table.storage.
 _COSMOS_SUFFIXES = (".table.cosmos.azure.com", ".documents.azure.com")
 # Lower case only, and shorter than any key: a key never passes as an account name.
 _ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,43}")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "https://ACCOUNT.table.core.windows.net or http://127.0.0.1:10002"
 
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
@@ -33,7 +33,7 @@ CREDENTIAL_VARIABLES = (CONNECTION_STRING, ACCOUNT, KEY, SAS_TOKEN)
 
 
 def address_of(host: str) -> SplitResult:
-    """Parse ``host`` and normalize it: without default port and trailing slash.
+    """The parts of ``host``, without default port and trailing slash.
 
     Raises:
         SetupError: ``host`` is not an address, or contains more than an address.
@@ -64,7 +64,7 @@ def address_of(host: str) -> SplitResult:
     # The SDK treats http://localhost:PORT as the Cosmos emulator, with another protocol dialect.
     name = "127.0.0.1" if name == "localhost" else name
     netloc = f"[{name}]" if ":" in name else name
-    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+    if port is not None and port != DEFAULT_PORTS[parts.scheme]:
         netloc = f"{netloc}:{port}"
     if parts.scheme == "http" and not is_loopback(name):
         raise SetupError(
@@ -107,11 +107,6 @@ def kind_and_account(address: SplitResult) -> tuple[EndpointKind, str]:
     return kind, in_path
 
 
-def port_of(address: SplitResult) -> int:
-    """The port; the default port of the scheme where the address has none."""
-    return address.port or _DEFAULT_PORTS[address.scheme]
-
-
 def is_account_name(text: str) -> bool:
-    """Whether ``text`` can be an account name, and so can be shown in a message."""
+    """Whether ``text`` can be an account name, which a message may show."""
     return _ACCOUNT_NAME.fullmatch(text) is not None

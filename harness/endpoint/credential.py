@@ -1,4 +1,4 @@
-"""Credentials: read from the environment alone, and never shown.
+"""Credentials: read from the environment alone, never shown, and how they sign requests.
 
 A credential never chooses where requests go. A credential for another account or endpoint than the
 address names is an error.
@@ -14,7 +14,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from email.utils import formatdate
-from typing import ClassVar, Never, Protocol
+from typing import Any, ClassVar
 from urllib.parse import SplitResult, parse_qs
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
@@ -37,26 +37,137 @@ EMULATOR_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
+_BLOCK_BYTES = 64
+_INNER = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))
+
+_WANTED = "rwdlacu on services t, resource types sco"
+_TABLE_RIGHTS = {"r": "read", "a": "add", "u": "update", "d": "delete"}
+_ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create"}
+_RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SharedKey:
-    """An account key. Its text does not show the key."""
+    """An account key, which signs verb, type, date and path (Shared Key of the Table service).
+
+    Raises:
+        ValueError: the key is not base64.
+    """
 
     noun: ClassVar[str] = "key"
+    query: ClassVar[str] = ""
     account: str
     key: str = dataclasses.field(repr=False)
+    _hashes: tuple[Any, Any] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        key = base64.b64decode(self.key, validate=True)
+        if len(key) > _BLOCK_BYTES:
+            key = hashlib.sha256(key).digest()
+        key = key.ljust(_BLOCK_BYTES, b"\0")
+        # HMAC's two hashes (RFC 2104), fed with the key once: `hmac` would feed it every time.
+        hashes = hashlib.sha256(key.translate(_INNER)), hashlib.sha256(key.translate(_OUTER))
+        object.__setattr__(self, "_hashes", hashes)
+
+    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        """The ``Authorization`` header of a request; empty where the credential gives it none.
+
+        Args:
+            method: The verb.
+            content_type: The ``Content-Type`` header; empty where there is none.
+            date: The ``x-ms-date`` header.
+            path: The path as it is sent, without the query.
+        """
+        inner, outer = self._hashes
+        inner, outer = inner.copy(), outer.copy()
+        inner.update(f"{method}\n\n{content_type}\n{date}\n/{self.account}{path}".encode())
+        outer.update(inner.digest())
+        signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
+        return f"SharedKey {self.account}:{signature}"
+
+    def for_sdk(self) -> AzureNamedKeyCredential:
+        return AzureNamedKeyCredential(self.account, self.key)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sas:
-    """A shared access signature, without the leading question mark. Its text does not show it."""
+    """A shared access signature, without the leading question mark, which ends every query."""
 
     noun: ClassVar[str] = "SAS"
-    token: str = dataclasses.field(repr=False)
+    query: str = dataclasses.field(repr=False)
+
+    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        return ""
+
+    def for_sdk(self) -> AzureSasCredential:
+        return AzureSasCredential(self.query)
+
+    @property
+    def table(self) -> str | None:
+        """The table of a SAS for one table; None for a SAS for the account."""
+        return self._fields().get("tn")
+
+    def problem(self, now_s: float) -> str | None:
+        """Why a run cannot work with this SAS at ``now_s`` UTC seconds; None where it may.
+
+        The service often gives one error for all causes of a refused SAS. The fields of the SAS,
+        which are signed, tell them apart. The grants of a stored access policy (`si`) are unknown.
+        """
+        fields = self._fields()
+        expiry, start = _time(fields.get("se")), _time(fields.get("st"))
+        if expiry is not None and expiry <= now_s:
+            return f"the SAS expired at {fields['se']}: create a new one"
+        if start is not None and start > now_s:
+            return f"the SAS is not valid before {fields['st']}: wait, or create a new one"
+        if "si" in fields:
+            return None
+        rights = fields.get("sp", "")
+        if "tn" in fields:
+            return _lacking(rights, _TABLE_RIGHTS, "permission", "sp", "raud")
+        if "ss" in fields and "t" not in fields["ss"]:
+            return f"the SAS does not cover tables: ss={fields['ss']} lacks t"
+        types = fields.get("srt", "sco")
+        problem = _lacking(types, _RESOURCE_TYPES, "resource type", "srt", _WANTED)
+        return problem or _lacking(rights, _ACCOUNT_RIGHTS, "permission", "sp", _WANTED)
+
+    def _fields(self) -> dict[str, str]:
+        return {name: values[0] for name, values in parse_qs(self.query).items()}
 
 
 Credential = SharedKey | Sas
-"""All types of credentials. `harness.endpoint.credential` knows how each of them signs."""
+
+
+def _lacking(given: str, needed: dict[str, str], noun: str, field: str, wanted: str) -> str | None:
+    missing = [f"{name} ({letter})" for letter, name in needed.items() if letter not in given]
+    if not missing:
+        return None
+    return f"the SAS lacks the {noun} {', '.join(missing)}: {field}={given}; a run needs {wanted}"
+
+
+def _time(text: str | None) -> float | None:
+    """UTC seconds of a SAS time, which may be a date alone; None where it is missing or invalid."""
+    try:
+        moment = dt.datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+class ServiceDate:
+    """The current date as the service expects it, formatted once a second."""
+
+    __slots__ = ("_date", "_second")
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._date = ""
+
+    def now(self) -> str:
+        second = int(time.time())
+        if second != self._second:
+            self._second, self._date = second, formatdate(second, usegmt=True)
+        return self._date
 
 
 def credential_for(
@@ -141,7 +252,6 @@ def _from_connection_string(
 
 
 def _account_name(text: str, variable: str) -> str:
-    """``text``, checked to be an account name; the error does not repeat it."""
     if text and not is_account_name(text):
         raise SetupError(
             f"{variable} is not an account name (lower case letters, digits, hyphens); it is not "
@@ -169,10 +279,9 @@ def _endpoint_of(fields: Mapping[str, str], account: str) -> tuple[SplitResult, 
 
 def _shared_key(account: str, key: str, variable: str) -> SharedKey:
     try:
-        base64.b64decode(key, validate=True)
-    except (binascii.Error, ValueError):
+        return SharedKey(account, key)
+    except ValueError:
         raise SetupError(f"the account key in {variable} is not base64: is it complete?") from None
-    return SharedKey(account, key)
 
 
 def _sas(token: str, variable: str) -> Sas:
@@ -180,183 +289,3 @@ def _sas(token: str, variable: str) -> Sas:
     if not any(part.startswith("sig=") for part in token.split("&")):
         raise SetupError(f"the SAS in {variable} has no signature (sig=): was it cut at an '&'?")
     return Sas(token)
-
-
-_WANTED = "rwdlacu on services t, resource types sco"
-_TABLE_RIGHTS = {"r": "read", "a": "add", "u": "update", "d": "delete"}
-_ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create"}
-_RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
-
-
-def sas_table(token: str) -> str | None:
-    """The table of a SAS for one table; None for a SAS for the account."""
-    return _fields(token).get("tn")
-
-
-def sas_problem(token: str, now_s: float) -> str | None:
-    """Why a run cannot work with this SAS at ``now_s`` UTC seconds, or None where it may.
-
-    A run reads, adds, updates and deletes entities. With a SAS for the account it also creates,
-    lists and deletes tables. The grants of a stored access policy (`si`) are unknown here.
-    """
-    fields = _fields(token)
-    expiry, start = _time(fields.get("se")), _time(fields.get("st"))
-    if expiry is not None and expiry <= now_s:
-        return f"the SAS expired at {fields['se']}: create a new one"
-    if start is not None and start > now_s:
-        return f"the SAS is not valid before {fields['st']}: wait, or create a new one"
-    if "si" in fields:
-        return None
-    if "tn" in fields:
-        return _lacking(fields.get("sp", ""), _TABLE_RIGHTS, "permission", "sp", "raud")
-    if "ss" in fields and "t" not in fields["ss"]:
-        return f"the SAS does not cover tables: ss={fields['ss']} lacks t"
-    if "srt" in fields:
-        problem = _lacking(fields["srt"], _RESOURCE_TYPES, "resource type", "srt", _WANTED)
-        if problem is not None:
-            return problem
-    return _lacking(fields.get("sp", ""), _ACCOUNT_RIGHTS, "permission", "sp", _WANTED)
-
-
-def _lacking(given: str, needed: dict[str, str], noun: str, field: str, wanted: str) -> str | None:
-    missing = [f"{name} ({letter})" for letter, name in needed.items() if letter not in given]
-    if not missing:
-        return None
-    return f"the SAS lacks the {noun} {', '.join(missing)}: {field}={given}; a run needs {wanted}"
-
-
-def _fields(token: str) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(token).items()}
-
-
-def _time(text: str | None) -> float | None:
-    """UTC seconds of a SAS time, which may be a date alone; None where it is invalid."""
-    if not text:
-        return None
-    try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return moment.timestamp()
-
-
-_BLOCK_BYTES = 64
-_INNER = bytes(byte ^ 0x36 for byte in range(256))
-_OUTER = bytes(byte ^ 0x5C for byte in range(256))
-
-
-class Signer(Protocol):
-    """Authenticates requests.
-
-    Attributes:
-        query: The end of every request's query; empty where the credential is not in the address.
-    """
-
-    query: str
-
-    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """The ``Authorization`` header of one request; empty where it gets none.
-
-        Args:
-            method: The verb.
-            content_type: The ``Content-Type`` header; empty where there is none.
-            date: The ``x-ms-date`` header.
-            path: The path as it is sent, without the query.
-        """
-
-
-class SharedKeySigner:
-    """Signs with an account key.
-
-    Args:
-        credential: The account and its key.
-
-    Raises:
-        ValueError: the key is not base64.
-    """
-
-    __slots__ = ("_begin", "_inner", "_outer", "_resource", "query")
-
-    def __init__(self, credential: SharedKey) -> None:
-        self.query = ""
-        self._resource = f"/{credential.account}"
-        self._begin = f"SharedKey {credential.account}:"
-        key = base64.b64decode(credential.key, validate=True)
-        if len(key) > _BLOCK_BYTES:
-            key = hashlib.sha256(key).digest()
-        key = key.ljust(_BLOCK_BYTES, b"\0")
-        # HMAC's two hashes (RFC 2104), fed with the key once: `hmac` would feed it every time.
-        self._inner = hashlib.sha256(key.translate(_INNER))
-        self._outer = hashlib.sha256(key.translate(_OUTER))
-
-    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        inner = self._inner.copy()
-        inner.update(f"{method}\n\n{content_type}\n{date}\n{self._resource}{path}".encode())
-        outer = self._outer.copy()
-        outer.update(inner.digest())
-        signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
-        return self._begin + signature
-
-
-class SasSigner:
-    """Appends a shared access signature to every address."""
-
-    __slots__ = ("query",)
-
-    def __init__(self, credential: Sas) -> None:
-        self.query = credential.token
-
-    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        return ""
-
-
-def signer_of(credential: Credential) -> Signer:
-    """The signer for a credential.
-
-    Raises:
-        ValueError: the account key is not base64.
-        TypeError: the credential is of an unknown type.
-    """
-    match credential:
-        case SharedKey():
-            return SharedKeySigner(credential)
-        case Sas():
-            return SasSigner(credential)
-    raise _unknown(credential)
-
-
-def sdk_credential(credential: Credential) -> AzureNamedKeyCredential | AzureSasCredential:
-    """A credential in the type that azure-data-tables takes.
-
-    Raises:
-        TypeError: the credential is of an unknown type.
-    """
-    match credential:
-        case SharedKey():
-            return AzureNamedKeyCredential(credential.account, credential.key)
-        case Sas():
-            return AzureSasCredential(credential.token)
-    raise _unknown(credential)
-
-
-def _unknown(credential: Never) -> TypeError:
-    # Only the name of its type is shown: the rest may be secret.
-    return TypeError(f"no signer for a credential of type {type(credential).__name__}")
-
-
-class ServiceDate:
-    """The current date as the service expects it, formatted once a second."""
-
-    __slots__ = ("_date", "_second")
-
-    def __init__(self) -> None:
-        self._second = 0
-        self._date = ""
-
-    def now(self) -> str:
-        second = int(time.time())
-        if second != self._second:
-            self._second, self._date = second, formatdate(second, usegmt=True)
-        return self._date

@@ -1,9 +1,4 @@
-"""The endpoint under test and its credential.
-
-The host on the command line chooses the endpoint; the environment holds the credential. The kind
-follows from the host (see `harness.endpoint.address`), except that the emulator's account is
-Azurite on any host.
-"""
+"""The endpoint under test: an address of the command line, a credential of the environment."""
 
 from __future__ import annotations
 
@@ -12,7 +7,12 @@ import hashlib
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from harness.endpoint.address import address_of, is_account_name, kind_and_account, port_of
+from harness.endpoint.address import (
+    DEFAULT_PORTS,
+    address_of,
+    is_account_name,
+    kind_and_account,
+)
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
@@ -29,11 +29,9 @@ class Endpoint:
     """A table service with a credential.
 
     Attributes:
-        kind: Decides which published targets apply.
         url: Address without a trailing slash; the account is in its path where the host does
             not name it.
         account: The account under load, which is billed.
-        credential: Signs the requests.
     """
 
     kind: EndpointKind
@@ -48,13 +46,12 @@ class Endpoint:
 
     @property
     def hostname(self) -> str:
-        """The host without port and brackets."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
-        """The port; the default port of the scheme where the URL has none."""
-        return port_of(urlsplit(self.url))
+        parts = urlsplit(self.url)
+        return parts.port or DEFAULT_PORTS[parts.scheme]
 
     @property
     def loopback(self) -> bool:
@@ -84,16 +81,14 @@ def emulator_endpoint(url: str) -> Endpoint:
 
 
 def behind_gateway(endpoint: Endpoint) -> Endpoint:
-    """The same emulator, reached through the harness's own gateway."""
+    """The same emulator, reached through the gateway of the harness."""
     return dataclasses.replace(endpoint, kind=EndpointKind.GATEWAY)
 
 
 def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:
-    """The endpoint at ``host``, with the credential in ``environ``.
+    """The endpoint at ``host`` (the value of ``-H``), with the credential in ``environ``.
 
-    Args:
-        host: The value of Locust's ``-H``.
-        environ: The environment; only Azure CLI's four variables are read.
+    The kind follows from the host, except that the emulator's account is Azurite on any host.
 
     Raises:
         SetupError: the host is not the address of a table service, or the credential is missing,
@@ -111,14 +106,9 @@ def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:
 
 
 def consent_problem(endpoint: Endpoint, remote_ok: str | None) -> str | None:
-    """Why a run against ``endpoint`` needs more consent, or None where it may start.
+    """Why a run needs more consent; None where it may start.
 
-    Loopback needs no consent. Any other host may be a billed account, which has to be named a
-    second time.
-
-    Args:
-        endpoint: The endpoint of the run.
-        remote_ok: The value of ``--remote-ok``.
+    A host that is not loopback may be a billed account, which ``--remote-ok`` has to name.
     """
     if endpoint.loopback:
         return None

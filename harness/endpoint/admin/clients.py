@@ -19,7 +19,6 @@ from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.admin.housekeeping import Ambiguous
 from harness.endpoint.admin.probe import Refusal, explain
-from harness.endpoint.credential import sdk_credential
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import UNREADABLE, Exchange, monotonic_utc
@@ -130,7 +129,7 @@ def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
     quiet = logging.getLogger("harness.endpoint.admin.clients")
     quiet.setLevel(logging.WARNING)
     return {
-        "credential": sdk_credential(endpoint.credential),
+        "credential": endpoint.credential.for_sdk(),
         "transport": AdminTransport(endpoint, Budget() if budget is None else budget),
         "logger": quiet,
         # A table service does not redirect, and a signature is for one host.

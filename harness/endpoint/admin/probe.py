@@ -24,9 +24,6 @@ from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     Sas,
     SharedKey,
-    sas_problem,
-    sas_table,
-    signer_of,
 )
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import UNREADABLE
@@ -101,12 +98,12 @@ class ProbeRequest:
         raise SetupError(self._sentence(result)) from result
 
     def _exchange(self, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ProbeResponse:
-        signer = signer_of(self._endpoint.credential)
+        credential = self._endpoint.credential
         date = formatdate(now_s, usegmt=True)
         headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
-        if signature := signer.authorization("GET", "", date, self._path):
+        if signature := credential.authorization("GET", "", date, self._path):
             headers["Authorization"] = signature
-        query = "&".join(filter(None, (self._query, signer.query)))
+        query = "&".join(filter(None, (self._query, credential.query)))
 
         host, port = self._endpoint.hostname, self._endpoint.port
         socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -215,7 +212,7 @@ def check(
         SetupError: a run against the endpoint cannot work; the sentence says why.
     """
     credential = endpoint.credential
-    table = sas_table(credential.token) if isinstance(credential, Sas) else None
+    table = credential.table if isinstance(credential, Sas) else None
     request = ProbeRequest(endpoint, "Tables" if table is None else f"{table}()", {"$top": "1"})
     response = request.send(context=trust_context(environ), timeout_s=timeout_s, now_s=now())
     refused = None
@@ -223,7 +220,7 @@ def check(
         refused = Refusal(response.status, *read_error(response.headers, response.body))
     skew_s = _skew_s(response, now())
     if isinstance(credential, Sas) and (refused is None or refused.status in (401, 403, 404)):
-        problem = sas_problem(credential.token, now() + (skew_s or 0.0))
+        problem = credential.problem(now() + (skew_s or 0.0))
         if problem is not None:
             raise SetupError(f"{endpoint.host}: {problem}")
     if refused is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
-from harness.endpoint.credential import ServiceDate, signer_of
+from harness.endpoint.credential import ServiceDate
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import USER_AGENT
 from harness.endpoint.protocol.edm import EntityWriter
@@ -54,7 +54,7 @@ class RequestWriter:
         self._account_path = parts.path
         self._table = f"{parts.path}/{table}"
         self._end = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {USER_AGENT}\r\n{_VERSION}"
-        self._signer = signer_of(endpoint.credential)
+        self._signer = endpoint.credential
         self._query = self._signer.query
         self._date = ServiceDate()
         self._entities = EntityWriter()

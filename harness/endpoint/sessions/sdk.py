@@ -20,7 +20,7 @@ from azure.core.rest import HttpRequest
 from azure.core.utils import CaseInsensitiveDict
 from azure.data.tables import TableClient
 
-from harness.endpoint.credential import Credential, ServiceDate, sdk_credential, signer_of
+from harness.endpoint.credential import Credential, ServiceDate
 from harness.endpoint.http.channel import USER_AGENT, Channel
 from harness.endpoint.http.exchange import Exchange, ResponseFault
 from harness.endpoint.protocol.edm import EntityWriter
@@ -159,7 +159,7 @@ class LeanPipeline(Pipeline[HttpRequest, SdkResponse]):
     def __init__(self, transport: GeventTransport, credential: Credential) -> None:
         super().__init__(transport)
         self._sends = transport
-        self._signer = signer_of(credential)
+        self._signer = credential
         self._date = ServiceDate()
 
     def run(
@@ -228,7 +228,7 @@ class SdkSession(RetryingSession):
             client = self._clients[operation.table] = TableClient(
                 self._endpoint.url,
                 self._table + operation.table,
-                credential=sdk_credential(self._endpoint.credential),
+                credential=self._endpoint.credential.for_sdk(),
                 pipeline=self._pipeline,
             )
         return client

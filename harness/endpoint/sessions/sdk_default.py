@@ -31,7 +31,6 @@ from gevent import GreenletExit
 from requests.adapters import HTTPAdapter
 
 from harness.endpoint.attempts import OperationAttempts
-from harness.endpoint.credential import sdk_credential
 from harness.endpoint.http.exchange import UNREADABLE, Exchange, ResponseFault, ResponseHeaders
 from harness.endpoint.http.reader import MAX_RESPONSE_BYTES
 from harness.endpoint.http.tls import trust_context
@@ -214,7 +213,7 @@ class SdkDefaultSession:
         self._new_client = partial(
             TableClient,
             options.endpoint.url,
-            credential=sdk_credential(options.endpoint.credential),
+            credential=options.endpoint.credential.for_sdk(),
             transport=SdkDefaultTransport(
                 self._on_fault,
                 trusting=trust_context(os.environ) if https else None,
