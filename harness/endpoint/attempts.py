@@ -1,4 +1,4 @@
-"""The attempts of one operation, and the result that they make."""
+"""The attempts of one operation, and its result."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class OperationAttempts:
         self._reported = 0
 
     def add(self, exchange: Exchange, error: Exception | None) -> Attempt:
-        """Append the attempt that ``exchange`` was; see `attempt_of`."""
-        attempt = attempt_of(exchange, error)
+        """Append the attempt that ``exchange`` was; ``error`` is what it raised."""
+        attempt = _attempt_of(exchange, error)
         self.attempts.append(attempt)
         self.bytes_sent += exchange.bytes_sent
         self.bytes_received += exchange.bytes_received
@@ -85,9 +85,9 @@ class OperationAttempts:
         """The result of the operation, which has ended.
 
         Args:
-            outcome: How the operation ended.
+            outcome: How it ended.
             value: What a read returned.
-            due_s: When the operation was due.
+            due_s: When it was due.
             returned: Entities that a query returned.
             whole: False where a query was given up before its last page.
         """
@@ -114,55 +114,39 @@ class OperationAttempts:
         )
 
 
-def attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
+def _attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
     """One request as an attempt.
 
-    A refusal is told by the status of the response. Where the status is a success or there is
-    none, ``error`` tells: a refused part of a transaction, whose response is inside the whole
-    response; a success that cannot be read; a fault of the connection; a defect of this client.
-
-    Args:
-        exchange: The exchange, with its times.
-        error: What was raised; None for a success.
+    A status of 300 and more says what was refused. Otherwise ``error`` does: a refused part of a
+    transaction, an unreadable success, a fault of the connection, or a defect of this client.
     """
     sent_s = exchange.sent_s
     assert sent_s is not None
     latency_s = exchange.done_s - sent_s
     status = exchange.status
-    if status >= 300:
-        code, message = read_error(exchange.headers, exchange.body)
-    elif error is None:
+    if error is None and status < 300:
         return new_attempt(status=status, sent_s=sent_s, latency_s=latency_s)
+    headers, fault = exchange.headers, None
+    if error is None or status >= 300:
+        code, message = read_error(headers, exchange.body)
     elif (part := _refused_part(error, exchange)) is not None:
         status = part.status
         code, message = read_error(part.headers, part.body)
     else:
         fault = _fault_of(error, answered=status > 0)
-        return new_attempt(
-            status=0,
-            sent_s=sent_s,
-            latency_s=latency_s,
-            error_code=fault.value,
-            fault=fault,
-            message=shorten(f"{type(error).__name__}: {error}"),
-            request_id=_request_id(exchange),
-            client_request_id=exchange.client_request_id,
-        )
+        status, code, message = 0, fault.value, shorten(f"{type(error).__name__}: {error}")
     return new_attempt(
         status=status,
         sent_s=sent_s,
         latency_s=latency_s,
         error_code=code,
         scope=throttling_scope(status, code, message),
+        fault=fault,
         message=message,
-        request_id=_request_id(exchange),
+        request_id=shorten(headers.get("x-ms-request-id", "")),
         client_request_id=exchange.client_request_id,
-        retry_after_s=retry_after_s(exchange.headers),
+        retry_after_s=retry_after_s(headers) if fault is None else 0.0,
     )
-
-
-def _request_id(exchange: Exchange) -> str:
-    return shorten(exchange.headers.get("x-ms-request-id", ""))
 
 
 def _refused_part(error: Exception, exchange: Exchange) -> PartRefused | None:

@@ -1,4 +1,4 @@
-"""Reading a query page by page, whatever sends the requests."""
+"""Queries read page by page, whatever sends the requests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Page = tuple[Sequence[Entity], Token | None]
 """The entities of a page and where the next page begins; None after the last page."""
 
 _SHORTEST_PAGE = 100
-"""The least entities in a page of an expected range, on average. A full page has 1,000."""
+"""The fewest entities in a page of an expected range, on average. A full page has 1,000."""
 LOOP = "ContinuationLoop"
 """Error code of a response whose continuation token leads back to an earlier page."""
 
 
 class Pace(Protocol):
-    """Makes the further pages of queries wait for the schedule of the load."""
+    """Delays the further pages of queries until the schedule of the load allows them."""
 
     def walked(self, entities: int) -> None:
         """Charge the schedule for entities that a query scanned beyond its expected number."""
@@ -35,17 +35,16 @@ class Pace(Protocol):
         """
 
 
-class Unpaced:
-    """Lets every page leave at once."""
-
+class _Unpaced:
     def walked(self, entities: int) -> None:
-        """Charge nothing: there is no schedule."""
+        pass
 
     def wait_page(self) -> None:
-        """Return at once."""
+        pass
 
 
-UNPACED = Unpaced()
+UNPACED = _Unpaced()
+"""Lets every page leave at once."""
 
 
 def drain(
@@ -57,10 +56,9 @@ def drain(
 ) -> tuple[Outcome, list[Entity], int, bool]:
     """Read all pages of a query.
 
-    Pages within the number of entities that the query was expected to scan leave at once, as those
-    of an application do, and so does one further page, which is often empty. Every other page
-    waits for the schedule. So do pages that are too many for the expected number, however few
-    entities they hold: each of them counts as at least one entity.
+    Pages within the expected number of entities leave at once, as those of an application do, and
+    so does one further page, which is often empty. Every other page waits for the schedule. Each of
+    them counts as at least one entity, so that many small pages are paced too.
 
     Args:
         attempts: The attempts of the query; those of a page are reported before the next page.
@@ -80,6 +78,7 @@ def drain(
     query = attempts.operation
     found: list[Entity] = []
     returned = pages = 0
+    whole = False
     charged = query.entities_asked
     # Pages that are not counted: those of the expected range, and one behind it.
     uncounted = charged // _SHORTEST_PAGE + 2 - charged
@@ -92,10 +91,9 @@ def drain(
         except BudgetSpent:
             if not pages:
                 raise
-            outcome, whole = Outcome.SUCCESS, False
+            outcome = Outcome.SUCCESS
             break
         if outcome is not Outcome.SUCCESS:
-            whole = False
             break
         entities, token = cast(Page, value)
         returned += len(entities)

@@ -1,11 +1,9 @@
-"""The retry loop that the harness's own sessions share: retries, pages, budget, read-back.
-
-A session says how one request is sent. This loop says whether and when another one follows.
-"""
+"""The loop that the harness's own sessions share: retries, pages, budget, read-back."""
 
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 from collections.abc import Callable
 from typing import cast
@@ -28,9 +26,6 @@ _AMBIGUOUS = Outcome.AMBIGUOUS
 
 class RetryingSession(abc.ABC):
     """A `harness.endpoint.session.TableSession` around a way to send one request.
-
-    Args:
-        options: The options of the session.
 
     Raises:
         SetupError: an environment variable names certificates that cannot be loaded.
@@ -73,14 +68,14 @@ class RetryingSession(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _page(self, query: Operation, token: Token | None, found: int, exchange: Exchange) -> Page:
-        """Send the request for one page of a query.
+    def _page(self, query: Operation, exchange: Exchange, token: Token | None, found: int) -> Page:
+        """Send the request for one page of a query, as `_send` does.
 
         Args:
             query: The query.
+            exchange: The request and its response.
             token: Where the page begins; None is the first page.
             found: Entities that earlier pages returned.
-            exchange: Filled in, also where this raises. A refusal need not be raised.
         """
 
     def execute(
@@ -90,10 +85,8 @@ class RetryingSession(abc.ABC):
         if operation.kind is _QUERY:
 
             def page(token: Token | None, found: int) -> tuple[Outcome, object]:
-                def call(query: Operation, exchange: Exchange) -> object:
-                    return self._page(query, token, found, exchange)
-
-                return self._attempt(attempts, operation, call)
+                send = functools.partial(self._page, token=token, found=found)
+                return self._attempt(attempts, operation, send)
 
             outcome, found, returned, whole = drain(attempts, page, self._pace, keep=keep)
             return attempts.result(outcome, found, due_s, returned, whole=whole)
@@ -109,7 +102,7 @@ class RetryingSession(abc.ABC):
         self,
         made: OperationAttempts,
         operation: Operation,
-        call: Callable[[Operation, Exchange], object],
+        send: Callable[[Operation, Exchange], object],
     ) -> tuple[Outcome, object]:
         """Send one request, and again as long as the retry policy and the budget allow.
 
@@ -125,7 +118,7 @@ class RetryingSession(abc.ABC):
             exchange = Exchange(f"{self._run_id}-{self._number():x}")
             value, error = None, None
             try:
-                value = call(operation, exchange)
+                value = send(operation, exchange)
             except BudgetSpent:
                 if outcome is None:
                     raise

@@ -27,18 +27,16 @@ class SessionOptions:
     """The options of every kind of session.
 
     Attributes:
-        endpoint: The endpoint, with the credential.
         table: Name of the first table; an operation on another table appends its ending.
         run_id: Prefix of the client request id of every request.
-        retry: Decides whether and when another attempt follows.
-        longest_wait_s: The longest wait that the service may ask for before a retry.
         budget: The requests that may be sent; one is taken for each.
-        clock: UTC seconds, for all times of results.
+        clock: Gives all times of results.
         rng: The random factor of the retry formula.
-        connections: The most connections at once. The wait for one is the generator's time and
-            counts in the response latency alone.
+        connections: The most connections at once. The wait for one counts only in the response
+            latency.
         connect_timeout_s: Time-out for each address of the host.
         read_timeout_s: Time-out for each wait for more of a response.
+        longest_wait_s: The longest wait that the service may ask for before a retry.
         on_attempt: Called with every attempt after which its operation goes on, as soon as its
             response is there. The other attempts are in the result, from ``Result.told`` on.
         pace: Delays unexpected pages of queries.
@@ -71,8 +69,7 @@ class TableSession(Protocol):
 
         Args:
             operation: The operation.
-            due_s: When the schedule wanted it, in UTC seconds of the session's clock; None in a
-                closed loop.
+            due_s: When the schedule wanted it, by the session's clock; None in a closed loop.
             keep: False discards the entities that a query returns.
 
         Returns:

@@ -255,7 +255,7 @@ class SdkSession(RetryingSession):
         require_written(operation, exchange)
 
     def _page(
-        self, query: Operation, token: Token | None, found: int, exchange: Exchange
+        self, query: Operation, exchange: Exchange, token: Token | None, found: int
     ) -> tuple[list[dict[str, Any]], Token | None]:
         return read_page(self._client_of(query), query, token, found, {"exchange": exchange})
 

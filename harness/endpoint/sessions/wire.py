@@ -37,7 +37,7 @@ class WireSession(RetryingSession):
         return None
 
     def _page(
-        self, query: Operation, token: Token | None, found: int, exchange: Exchange
+        self, query: Operation, exchange: Exchange, token: Token | None, found: int
     ) -> tuple[list[ReadEntity], Token | None]:
         message = self._requests.page(query, token, found, exchange.client_request_id)
         self._channel.send(message, exchange)
