@@ -57,22 +57,21 @@ class Sweep:
             partial(leftovers, endpoint, now, args.older_than_s),
             within_s=_WITHIN_S,
         )
-        names = {leftover.name for leftover in found}
-        if strangers := [name for name in args.delete if name not in names]:
+        if strangers := [name for name in args.delete if name not in found]:
             raise SetupError(
                 f"no leftover table older than {args.older_than_s:g} s has the name "
                 f"{', '.join(strangers)}. Nothing was deleted"
             )
         if not found:
             print(f"no leftover tables older than {args.older_than_s:g} s at {endpoint.host}")
-        for leftover in found:
-            age_h = (now - leftover.made_at).total_seconds() / 3600
-            if leftover.name in args.delete:
+        for name, made_at in found.items():
+            age_h = (now - made_at).total_seconds() / 3600
+            if name in args.delete:
                 housekeeping.do(
-                    f"deleting the table {leftover.name}",
-                    partial(delete_table, endpoint, leftover.name),
+                    f"deleting the table {name}",
+                    partial(delete_table, endpoint, name),
                     within_s=_WITHIN_S,
                 )
-            state = "deleted" if leftover.name in args.delete else "kept"
-            print(f"{leftover.name}  {age_h:8.1f} h old  {state}", flush=True)
+            state = "deleted" if name in args.delete else "kept"
+            print(f"{name}  {age_h:8.1f} h old  {state}", flush=True)
         return 0

@@ -1,7 +1,7 @@
-"""Clients of the SDK for the few requests around a run: create, list, empty and delete tables.
+"""Clients of the SDK for the requests around a run: create, list, empty and delete tables.
 
-They use the transport of the load, so that both trust the same certificates, and every request is
-taken from a budget. Retries are few, because a person waits for these requests.
+They trust the same certificates as the load, and take every request from a budget. Retries are few,
+because a person waits for these requests.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 import gevent
@@ -32,7 +32,6 @@ _CONNECT_TIMEOUT_S = 5.0
 _READ_TIMEOUT_S = 30.0
 _RETRIES = 4
 _LONGEST_WAIT_S = 8.0
-"""Limit for the wait between two attempts that the service may ask for."""
 _WAITS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms")
 
 
@@ -52,13 +51,13 @@ class AdminTransport(GeventTransport):
         )
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
-        """Send ``request`` once.
-
-        Raises:
-            BudgetSpent: the budget is used up; nothing was sent.
-        """
         response = super().send(request, exchange=Exchange(str(uuid.uuid4())), **options)
-        _limit_wait(response.headers)
+        # The SDK honours any wait that the service asks for.
+        wait_s = min(retry_after_s(response.headers), _LONGEST_WAIT_S)
+        for name in _WAITS:
+            response.headers.pop(name, None)
+        if wait_s > 0:
+            response.headers["retry-after"] = f"{wait_s:g}"
         return response
 
     def sleep(self, duration: float) -> None:
@@ -69,7 +68,6 @@ class AdminTransport(GeventTransport):
 def service_client(
     endpoint: Endpoint, budget: Budget | None = None
 ) -> Iterator[TableServiceClient]:
-    """A client for the account, closed on exit."""
     with TableServiceClient(endpoint.url, **_options(endpoint, budget)) as client:
         yield client
 
@@ -78,18 +76,17 @@ def service_client(
 def table_client(
     endpoint: Endpoint, table: str, budget: Budget | None = None
 ) -> Iterator[TableClient]:
-    """A client for one table, closed on exit."""
     with TableClient(endpoint.url, table, **_options(endpoint, budget)) as client:
         yield client
 
 
 @contextlib.contextmanager
 def explained(endpoint: Endpoint, doing: str) -> Iterator[None]:
-    """Turn an error of the SDK into a sentence that begins with ``doing``.
+    """Turn an error of the SDK into a message that begins with ``doing``.
 
     Raises:
         SetupError: the service refused the request.
-        Ambiguous: the request may have been executed: it has no response, or none that can be read.
+        Ambiguous: the request may have been executed: no response came, or an unreadable one.
     """
     try:
         yield
@@ -113,15 +110,6 @@ def refusal_of(error: HttpResponseError) -> Refusal:
         return Refusal(0, "", shorten(str(error.message)))
     response = cast(SdkResponse, error.response)
     return Refusal(response.status_code, *read_error(response.headers, response.content))
-
-
-def _limit_wait(headers: MutableMapping[str, str]) -> None:
-    """Limit the wait that the service asks for: the SDK honours any."""
-    wait_s = min(retry_after_s(headers), _LONGEST_WAIT_S)
-    for name in _WAITS:
-        headers.pop(name, None)
-    if wait_s > 0:
-        headers["retry-after"] = f"{wait_s:g}"
 
 
 def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Steps around a load, such as creating a table: with a time limit, progress lines and an end.
 
-A person waits for these steps. An endpoint that sends a byte a second, asks for a wait of years or
-lists tables without end must not hold that person up.
+A person waits for these steps, also at an endpoint that sends a byte a second, asks for a wait of
+years or lists tables without end.
 """
 
 from __future__ import annotations
@@ -27,16 +27,13 @@ class HousekeepingEnded(Exception):
 
 
 class Ambiguous(SetupError):
-    """There was no response, or none that refuses: the request may have been executed."""
+    """No response came, or none that refuses: the request may have been executed."""
 
 
 class Housekeeping:
     """Executes one step at a time, in a greenlet of its own.
 
-    Args:
-        say: Called with a line about the step after ``say_after_s`` seconds, and every 5 s from
-            then on.
-        say_after_s: See above.
+    Calls ``say`` with a line about the step after ``say_after_s`` seconds, and then every 5 s.
     """
 
     def __init__(self, say: Callable[[str], None], *, say_after_s: float = SAY_AFTER_S) -> None:
@@ -47,7 +44,6 @@ class Housekeeping:
 
     @property
     def busy(self) -> bool:
-        """True while a step is under way."""
         return self._step is not None
 
     def do(
@@ -59,7 +55,7 @@ class Housekeeping:
         note: Callable[[], str] | None = None,
         quiet: bool = False,
     ) -> _T:
-        """Execute a step and wait for it. Whatever ends the wait, even an interrupt, ends the step.
+        """Execute a step and return its result. What ends the wait, even Ctrl-C, ends the step.
 
         Args:
             doing: The step, for lines and errors: "creating the table x".
@@ -67,9 +63,6 @@ class Housekeeping:
             within_s: Time limit in seconds; None where the step has a limit of its own.
             note: Gives the end of the progress line.
             quiet: True where the step reports its own progress.
-
-        Returns:
-            The result of ``work``.
 
         Raises:
             Ambiguous: the step exceeded its time limit.
@@ -94,7 +87,6 @@ class Housekeeping:
         return value
 
     def end(self) -> None:
-        """End the step that is under way, if there is one."""
         if self._step is not None:
             self._ended = True
             self._step.kill(block=False)
@@ -106,11 +98,6 @@ class Housekeeping:
         within_s: float | None,
         note: Callable[[], str] | None,
     ) -> None:
-        """Wait until ``step`` has ended, with progress lines.
-
-        Raises:
-            Ambiguous: the step exceeded its time limit.
-        """
         began_s = monotonic()
         bound = "" if within_s is None else f" of at most {within_s:g} s"
         say_at_s = self._say_after_s

@@ -1,7 +1,8 @@
 """The probe before a run: is the endpoint a table service, and does it accept the credential?
 
-Every refusal becomes a sentence that says what to change. Where one response can have several
-causes, the date of the response and the fields of the SAS tell them apart.
+One signed GET without the SDK. Every failure and refusal becomes a sentence that says what to
+change. Where one response can have several causes, its date and the fields of the SAS tell them
+apart.
 """
 
 from __future__ import annotations
@@ -18,13 +19,9 @@ import time
 from collections.abc import Callable, Mapping
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
-from harness.endpoint.credential import (
-    EMULATOR_ACCOUNT,
-    Sas,
-    SharedKey,
-)
+from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import UNREADABLE
 from harness.endpoint.http.tls import CA_VARIABLES, trust_context
@@ -35,6 +32,8 @@ from harness.model.errors import SetupError
 _MAX_BODY_BYTES = 256 * 1024
 _MAX_BYTES = 4 * _MAX_BODY_BYTES
 _WAITING = "waiting for the response"
+MAX_CLOCK_SKEW_S = 15 * 60.0
+"""The service refuses a request whose date is further off (Authorize with Shared Key)."""
 
 
 class ProbeResponse(NamedTuple):
@@ -46,25 +45,21 @@ class ProbeResponse(NamedTuple):
 
 
 class ProbeRequest:
-    """A GET of one resource of an account.
+    """A GET that lists the first item of one resource of an account, such as ``Tables``."""
 
-    Args:
-        endpoint: The account, and the credential that signs.
-        resource: Path below the account, such as ``Tables``.
-        query: Query parameters, not encoded.
-    """
-
-    def __init__(self, endpoint: Endpoint, resource: str, query: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: Endpoint, resource: str) -> None:
         self._endpoint = endpoint
         parts = urlsplit(endpoint.url)
         self._https = parts.scheme == "https"
         self._path = f"{parts.path}/{resource}"
-        self._query = "&".join(f"{quote(k, safe='$')}={quote(v)}" for k, v in query.items())
         # How far the request has come, for the sentence about its failure.
         self._stage = "looking up the host name"
 
     def send(self, *, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ProbeResponse:
         """Send the request once; the response may have any status.
+
+        A thread of its own sends it and is waited for: a name look-up has no time-out, and a host
+        that sends a byte a second would outlast any other.
 
         Args:
             context: Checks certificates.
@@ -72,7 +67,7 @@ class ProbeRequest:
             now_s: UTC seconds, for the date that is signed.
 
         Raises:
-            SetupError: there was no response; the sentence names host, port and reason.
+            SetupError: no response came; the sentence names host, port and reason.
         """
         results: queue.SimpleQueue[ProbeResponse | Exception] = queue.SimpleQueue()
 
@@ -91,7 +86,7 @@ class ProbeRequest:
             ) from None
         if isinstance(result, ProbeResponse):
             return result
-        # Once the request has left, whatever parsing its response raises is about the response.
+        # Once the request has left, an error of parsing is about the response.
         about = UNREADABLE if self._stage == _WAITING else (http.client.HTTPException, UnicodeError)
         if not isinstance(result, (OSError, *about)):
             raise result
@@ -103,16 +98,15 @@ class ProbeRequest:
         headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
         if signature := credential.authorization("GET", "", date, self._path):
             headers["Authorization"] = signature
-        query = "&".join(filter(None, (self._query, credential.query)))
-
+        query = "&".join(filter(None, ("$top=1", credential.query)))
         host, port = self._endpoint.hostname, self._endpoint.port
         socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         self._stage = "connecting"
-        connection: http.client.HTTPConnection
-        if self._https:
-            connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+        connection = (
+            http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+            if self._https
+            else http.client.HTTPConnection(host, port, timeout=timeout_s)
+        )
         try:
             connection.connect()
             self._stage = _WAITING
@@ -132,7 +126,7 @@ class ProbeRequest:
         return f"{self._endpoint.hostname} port {self._endpoint.port}"
 
     def _sentence(self, error: Exception) -> str:
-        """Why there was no response. Shows texts of the socket layer alone: they hold no secret."""
+        """Why no response came. Only texts of the socket layer are shown: they hold no secret."""
         where = self._where
         if isinstance(error, (socket.gaierror, UnicodeError)) and self._stage != _WAITING:
             return (
@@ -160,7 +154,7 @@ class ProbeRequest:
 
 
 class _BoundedResponse(http.client.HTTPResponse):
-    """A response of limited size: ``http.client`` limits the length of lines, not their number."""
+    """A response of limited size; ``http.client`` limits the length of lines, not their number."""
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
@@ -187,10 +181,6 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-MAX_CLOCK_SKEW_S = 15 * 60.0
-"""The service refuses a request whose date is further off (Authorize with Shared Key)."""
-
-
 def check(
     endpoint: Endpoint,
     *,
@@ -201,19 +191,15 @@ def check(
     """Send the endpoint one request and check the response. Costs one transaction.
 
     The request lists the tables of the account; with a SAS for one table, entities of that table.
-
-    Args:
-        endpoint: The endpoint.
-        timeout_s: Time-out for the request.
-        environ: Names trusted authorities, see `harness.endpoint.http.tls`.
-        now: UTC seconds, for the date of the request and the comparison with the service's clock.
+    ``environ`` names trusted authorities (see `harness.endpoint.http.tls`), ``now`` gives UTC
+    seconds.
 
     Raises:
         SetupError: a run against the endpoint cannot work; the sentence says why.
     """
     credential = endpoint.credential
     table = credential.table if isinstance(credential, Sas) else None
-    request = ProbeRequest(endpoint, "Tables" if table is None else f"{table}()", {"$top": "1"})
+    request = ProbeRequest(endpoint, "Tables" if table is None else f"{table}()")
     response = request.send(context=trust_context(environ), timeout_s=timeout_s, now_s=now())
     refused = None
     if not 200 <= response.status < 300:
@@ -242,13 +228,7 @@ class Refusal(NamedTuple):
 
 
 def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -> str:
-    """The sentence for a refusal.
-
-    Args:
-        endpoint: The endpoint that refused.
-        refused: The error response.
-        skew_s: The service's clock minus this machine's, where it is known.
-    """
+    """The sentence for a refusal; ``skew_s`` is the service's clock minus this machine's."""
     host, account, code = endpoint.host, endpoint.account, refused.code
     credential = endpoint.credential
     if 300 <= refused.status < 400:
@@ -302,14 +282,11 @@ def _skew_s(response: ProbeResponse, now_s: float) -> float | None:
 
 
 def _span(skew_s: float) -> str:
-    amount = abs(skew_s)
-    shown = (
-        f"{amount / 86400:.1f} days"
-        if amount >= 36 * 3600
-        else f"{amount / 3600:.1f} h"
-        if amount >= 3600
-        else f"{amount / 60:.0f} min"
-    )
+    amount_h = abs(skew_s) / 3600
+    if amount_h >= 36:
+        shown = f"{amount_h / 24:.1f} days"
+    else:
+        shown = f"{amount_h:.1f} h" if amount_h >= 1 else f"{amount_h * 60:.0f} min"
     return f"{shown} {'behind' if skew_s > 0 else 'ahead of'}"
 
 

@@ -1,7 +1,7 @@
-"""The tables of a run: named, created, checked, emptied and deleted.
+"""The tables of a run: named, created, checked, followed, emptied and deleted.
 
 A run touches only what it made. A table that exists is refused, or has to be empty. Only the run's
-own tables and entities with the run's id are deleted.
+own tables, and entities with the run's id, are deleted.
 
 A run's table is named ``stress``, UTC time, 8 hex digits, and an ending. Only workloads of several
 tables have endings: a capital letter, then letters and digits. `harness sweep` lists and deletes
@@ -13,12 +13,12 @@ and `BudgetSpent` where their budget is used up.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
+import functools
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.data.tables import TableClient, TableEntity, TableTransactionError
@@ -49,34 +49,16 @@ _RUN_TABLE = re.compile(r"stress(\d{8}T\d{6})Z[0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
 _TIME = "%Y%m%dT%H%M%S"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
-    """What `delete_run_entities` did: the entities it deleted and the requests it sent."""
-
-    entities: int
-    requests: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Leftover:
-    """A table that a run made and did not delete."""
-
-    name: str
-    made_at: dt.datetime
-
-
 def new_table_name(now_utc: dt.datetime, rng: random.Random) -> str:
     """A name that no other run has, such as ``stress20261121T004512Z1a2b3c4d``.
 
-    Args:
-        now_utc: The current time, in UTC.
-        rng: Source of the 8 digits. It must not be seeded, or two runs could get the same name.
+    ``rng`` must not be seeded, or two runs could get the same name.
     """
     return f"stress{now_utc.strftime(_TIME)}Z{rng.getrandbits(32):08x}"
 
 
 def made_at(table_name: str) -> dt.datetime | None:
-    """When the run that made a table began, in UTC; None where the name is not a run's."""
+    """When the run of a table began, in UTC; None where the name is not that of a run's table."""
     found = _RUN_TABLE.fullmatch(table_name)
     if found is None:
         return None
@@ -136,11 +118,7 @@ def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = N
 
 
 def _first_entity(client: TableClient, name: str) -> TableEntity | None:
-    """An entity of the table, or None where the table is empty.
-
-    Raises:
-        SetupError: page after page is empty, and none is the last one.
-    """
+    """An entity of the table; None where the table is empty."""
     pages = client.list_entities(results_per_page=1, select=_KEYS).by_page()
     for number, page in enumerate(pages):
         if number >= _MAX_EMPTY_PAGES:
@@ -168,17 +146,16 @@ def list_tables(endpoint: Endpoint) -> list[str]:
         return [_text(table.name) for table in client.list_tables()]
 
 
-def leftovers(endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float) -> list[Leftover]:
+def leftovers(
+    endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float
+) -> dict[str, dt.datetime]:
     """The tables of runs that began at least ``older_than_s`` seconds ago, oldest first."""
     if not 0 <= older_than_s < _MAX_AGE_S:
         raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")
     latest = now_utc - dt.timedelta(seconds=older_than_s)
-    found = [
-        Leftover(name=name, made_at=made)
-        for name in list_tables(endpoint)
-        if (made := made_at(name)) is not None and made <= latest
-    ]
-    return sorted(found, key=lambda leftover: leftover.made_at)
+    made = {name: made_at(name) for name in list_tables(endpoint)}
+    old = [(at, name) for name, at in made.items() if at is not None and at <= latest]
+    return {name: at for at, name in sorted(old)}
 
 
 def delete_run_entities(
@@ -187,27 +164,18 @@ def delete_run_entities(
     run_id: str,
     on_progress: Callable[[int], None],
     budget: Budget | None = None,
-) -> Deleted:
-    """Delete the entities that a run wrote, and no others.
+) -> None:
+    """Delete the entities whose `RUN_PROPERTY` is ``run_id``, and no others.
 
-    Args:
-        endpoint: The endpoint.
-        name: Name of the table.
-        run_id: Value of `RUN_PROPERTY` in the entities.
-        on_progress: Called with the number of entities deleted so far.
-        budget: The requests that may be sent.
+    Calls ``on_progress`` with the number of entities deleted so far.
     """
-    budget = Budget() if budget is None else budget
-    before, deleted = budget.spent, 0
+    deleted = 0
     with (
         explained(endpoint, f"the entities of the run cannot be deleted from {name}"),
         table_client(endpoint, name, budget) as client,
     ):
-
-        def delete(keys: list[_Key]) -> int:
-            return _delete(client, keys)
-
         pool = Pool(CONNECTIONS)
+        delete = functools.partial(_delete, client)
         try:
             for page in _pages(client, run_id):
                 for count in pool.imap_unordered(delete, _transactions(page)):
@@ -215,7 +183,6 @@ def delete_run_entities(
                     on_progress(deleted)
         finally:
             pool.kill()
-    return Deleted(entities=deleted, requests=budget.spent - before)
 
 
 def _require_name(name: str) -> None:
@@ -226,7 +193,6 @@ def _require_name(name: str) -> None:
 
 
 def _pages(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
-    """Keys of the entities that a run wrote, in key order, by pages."""
     written = client.query_entities(
         f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
     )
@@ -235,11 +201,6 @@ def _pages(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
 
 
 def _text(value: object) -> str:
-    """A name or key in a response.
-
-    Raises:
-        TypeError: the value is not a string.
-    """
     if not isinstance(value, str):
         raise TypeError(f"a name or key that is not a string: {type(value).__name__}")
     return value
@@ -271,9 +232,7 @@ def _delete(client: TableClient, keys: list[_Key]) -> int:
 
 
 MOST_ROWS = 500_000
-"""Tables with more rows are not compared: that would take longer than the run."""
-
-_OWN_KEY = ("PartitionKey", "RowKey")
+"""The comparison of larger tables would take longer than the run."""
 
 
 def follow(
@@ -283,7 +242,10 @@ def follow(
     budget: Budget | None = None,
     most_rows: int = MOST_ROWS,
 ) -> PointersPart:
-    """List an index table and the table that it points to, and compare them.
+    """Compare an index table with the table that its rows point to.
+
+    The service has no transactions over several partitions. An application that writes an entity
+    and its index rows one after the other leaves some of them alone when it is interrupted.
 
     Args:
         endpoint: The endpoint.
@@ -291,16 +253,12 @@ def follow(
         pointers: Which rows point to which.
         budget: The requests that may be sent.
         most_rows: Tables with more rows are not compared.
-
-    Raises:
-        SetupError: the service refuses or does not respond, or there are too many rows.
-        BudgetSpent: the budget is used up.
     """
-    there = set(_keys(endpoint, table + pointers.to, _OWN_KEY, budget, most_rows))
+    there = set(_listed(endpoint, table + pointers.to, _KEYS, budget, most_rows))
     named: set[_Key] = set()
     rows = dangling = 0
-    properties = (pointers.partition, pointers.row)
-    for key in _keys(endpoint, table + pointers.table, properties, budget, most_rows):
+    properties = [pointers.partition, pointers.row]
+    for key in _listed(endpoint, table + pointers.table, properties, budget, most_rows):
         rows += 1
         named.add(key)
         dangling += key not in there
@@ -313,28 +271,23 @@ def follow(
     )
 
 
-def _keys(
+def _listed(
     endpoint: Endpoint,
     name: str,
-    properties: Sequence[str],
+    properties: list[str],
     budget: Budget | None,
     most_rows: int,
 ) -> Iterator[_Key]:
+    """The two properties of every entity of a table."""
     with (
         explained(endpoint, f"the table {name} cannot be listed"),
         table_client(endpoint, name, budget) as client,
     ):
-        for number, key in enumerate(_listed(client, properties)):
+        for number, entity in enumerate(client.list_entities(select=properties)):
             if number >= most_rows:
                 raise SetupError(f"the table {name} has more than {most_rows:,} rows")
-            yield key
-
-
-def _listed(client: TableClient, properties: Sequence[str]) -> Iterator[_Key]:
-    for entity in client.list_entities(select=list(properties)):
-        partition, row = (entity.get(name, "") for name in properties)
-        # A value that is not a string is not a key, and points to nothing.
-        yield (
-            partition if isinstance(partition, str) else "",
-            row if isinstance(row, str) else "",
-        )
+            # A value that is not a string is not a key, and points to nothing.
+            partition, row = (
+                key if isinstance(key := entity.get(wanted), str) else "" for wanted in properties
+            )
+            yield partition, row

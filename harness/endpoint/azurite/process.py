@@ -102,7 +102,7 @@ def _wait_until_ready(process: AzuriteProcess) -> bool:
     unchecked.verify_mode = ssl.CERT_NONE
     deadline = time.monotonic() + _READY_WITHIN_S
     while process.running and time.monotonic() < deadline:
-        request = ProbeRequest(process.endpoint, "Tables", {"$top": "1"})
+        request = ProbeRequest(process.endpoint, "Tables")
         try:
             response = request.send(context=unchecked, timeout_s=2.0, now_s=time.time())
         except SetupError:
