@@ -1,10 +1,7 @@
-"""Sends one request and reads one response, without retries, over a limited pool.
+"""One request and its response, without retries, over a limited pool of connections.
 
-geventhttpclient connects, does TLS and brings the C parser. Its ``HTTPClient.request`` is not
-used: it repeats an idempotent request on a broken connection, and that attempt is not counted.
-
-A connection goes back to the pool only after a whole response. Whatever else ends an exchange, a
-killed greenlet included, closes the connection and frees its place.
+Of geventhttpclient only the C parser is used: its client repeats an idempotent request on a broken
+connection, and that attempt would not be counted.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from time import monotonic
 from gevent import GreenletExit
 
 from harness.endpoint.http.exchange import Clock, Exchange, RequestFault, ResponseFault
-from harness.endpoint.http.pool import Connection, LimitedPool, open_pool
+from harness.endpoint.http.pool import Connection, LimitedPool
 from harness.endpoint.http.reader import (
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,
@@ -38,11 +35,11 @@ _LONGEST_READ_TIMEOUTS = 4
 class Channel:
     """Sends messages to one origin and reads their responses. Safe among greenlets of one thread.
 
-    Attributes:
-        url: The origin; its path is ignored.
+    A connection goes back to the pool only after a whole response. Whatever else ends an exchange,
+    a killed greenlet included, closes the connection and frees its place.
 
     Args:
-        url: See above.
+        url: The origin; its path is ignored.
         connections: The most connections at once; further requests wait.
         connect_timeout_s: Time-out for each address of the host, TLS handshake included.
         read_timeout_s: Time-out for each wait for more of a response. A whole response may take
@@ -68,7 +65,7 @@ class Channel:
         self._budget = budget
         self._refuses = False
         self._clock = clock
-        self._pool: LimitedPool = open_pool(
+        self._pool = LimitedPool(
             url,
             connections=connections,
             connect_timeout_s=connect_timeout_s,
@@ -119,11 +116,6 @@ class Channel:
             pool.drop(connection)
 
     def _connect(self) -> Connection:
-        """An idle connection, or a new one.
-
-        Raises:
-            RequestFault: no connection can be opened.
-        """
         try:
             return self._pool.connection()
         except TimeoutError as error:
@@ -167,7 +159,10 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
             if not data:
                 # The connection ended between an interim response and the final one.
                 raise ConnectionResetError("closed before the response was whole")
-            _require_bounds(reader, exchange.bytes_received)
+            if reader.head_bytes > MAX_HEAD_BYTES:
+                raise _too_large("the head of the response", MAX_HEAD_BYTES)
+            if exchange.bytes_received > MAX_RESPONSE_BYTES:
+                raise _too_large("the response", MAX_RESPONSE_BYTES)
             if monotonic() > until_s:
                 raise TimeoutError("the response has begun, but does not end")
             data = connection.more(_BLOCK_BYTES)
@@ -184,18 +179,5 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
     return reader.should_keep_alive() and not reader.surplus
 
 
-def _require_bounds(reader: Reader, received: int) -> None:
-    """Check that an unfinished response is not too large already.
-
-    Raises:
-        ResponseFault: the response is too large.
-    """
-    if reader.head_bytes > MAX_HEAD_BYTES:
-        raise ResponseFault(
-            Fault.TOO_LARGE, f"the head of the response is larger than {MAX_HEAD_BYTES:,} bytes"
-        )
-    if received > MAX_RESPONSE_BYTES:
-        raise ResponseFault(
-            Fault.TOO_LARGE,
-            f"the response is larger than {MAX_RESPONSE_BYTES:,} bytes",
-        )
+def _too_large(what: str, limit: int) -> ResponseFault:
+    return ResponseFault(Fault.TOO_LARGE, f"{what} is larger than {limit:,} bytes")

@@ -1,9 +1,4 @@
-"""The connection pool: a limit on connections, and reuse of the idle ones.
-
-A place is taken before a connection is looked for, and given back when the exchange has ended,
-however it ended. An idle connection with something to read was closed by the server or is out of
-step, and is not used again.
-"""
+"""Connections, and the pool that limits and reuses them."""
 
 from __future__ import annotations
 
@@ -13,14 +8,14 @@ import select
 import socket
 import ssl
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import gevent.monkey
+import gevent.socket
 import gevent.ssl
 from gevent import get_hub, getcurrent
 from gevent.lock import BoundedSemaphore
-from geventhttpclient.connectionpool import ConnectionPool, SSLConnectionPool
 
 from harness.endpoint.http.tls import trust_context
 
@@ -28,14 +23,17 @@ from harness.endpoint.http.tls import trust_context
 _poll = gevent.monkey.get_original("select", "poll")
 
 _READ = 1
+_CHECKS_PER_TIMEOUT = 20
+"""A time-out is noticed at most a twentieth of its length late."""
+_SHORTEST_CHECK_S, _LONGEST_CHECK_S = 0.01, 1.0
 
 
 class Connection:
     """A connected socket, with or without TLS, for one greenlet at a time.
 
-    gevent's sockets try to read at once, which fails, and set up a watcher and a timer for every
-    wait. Here one watcher lasts as long as the connection, and the pool's timer checks the
-    time-outs of all connections.
+    Waits cost less than with gevent's own sockets, which try to read at once, fail, and set up a
+    watcher and a timer for every wait. Here one watcher lasts as long as the connection, and the
+    pool's timer checks the time-outs of all connections.
 
     Attributes:
         new: True before the first whole response.
@@ -77,23 +75,16 @@ class Connection:
         session: ssl.SSLSession | None = getattr(self._socket, "session", None)
         return session
 
-    def send(self, data: bytes) -> None:
-        """Send all of ``data``.
+    # These three raise OSError where the connection is broken or timed out.
 
-        Raises:
-            OSError: the connection is broken, or timed out.
-        """
+    def send(self, data: bytes) -> None:
         # Mostly all of it leaves at once; sendall would first look up the type of the socket.
         left = self._socket.send(data)
         if left < len(data):
             self._socket.sendall(memoryview(data)[left:])
 
     def first(self, size: int) -> bytes:
-        """The first bytes of a response, at most ``size``; empty at the end of the connection.
-
-        Raises:
-            OSError: the connection is broken, or timed out.
-        """
+        """The first bytes of a response, at most ``size``; empty at the end of the connection."""
         if self._has_come:
             self._watch_again()
         else:
@@ -102,11 +93,7 @@ class Connection:
         return data
 
     def more(self, size: int) -> bytes:
-        """Further bytes of a response, at most ``size``; empty at the end of the connection.
-
-        Raises:
-            OSError: the connection is broken, or timed out.
-        """
+        """Further bytes of a response, at most ``size``; empty at the end of the connection."""
         data: bytes = self._socket.recv(size)
         return data
 
@@ -164,63 +151,33 @@ class Connection:
             waiter.throw(TimeoutError("timed out"))
 
 
-_CHECKS_PER_TIMEOUT = 20
-"""A time-out is noticed at most a twentieth of its length late."""
-_SHORTEST_CHECK_S, _LONGEST_CHECK_S = 0.01, 1.0
-
-
-class _Connector(Protocol):
-    """The part of geventhttpclient's pools that is used here: opening connections."""
-
-    def _create_socket(self) -> Any: ...
-
-    def keep_tls_session(self, connection: Connection) -> None:
-        """Keep the TLS session of a connection that works, for the next connection."""
-
-
-def _set_no_delay(connection: Any) -> None:
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-class _PlainConnector(ConnectionPool):
-    def after_connect(self, sock: Any) -> None:
-        _set_no_delay(sock)
-
-    def keep_tls_session(self, connection: Connection) -> None:
-        pass
-
-
-class _TlsConnector(SSLConnectionPool):
-    """Resumes the TLS session of an earlier connection, which saves most of the handshake."""
-
-    _session: ssl.SSLSession | None = None
-
-    def _connect_socket(self, sock: Any, address: Any) -> Any:
-        sock.connect(address)
-        return self.ssl_context.wrap_socket(
-            sock, server_hostname=self._request_host, session=self._session
-        )
-
-    def after_connect(self, sock: Any) -> None:
-        _set_no_delay(sock)
-
-    def keep_tls_session(self, connection: Connection) -> None:
-        # TLS 1.3 sends the session after the handshake: with the first response.
-        self._session = connection.tls_session
-
-
 class LimitedPool:
-    """At most ``limit`` connections; the newest idle one is used first.
+    """At most so many connections to the origin of ``url``; the newest idle one is used first.
 
-    geventhttpclient's own pool is not used for this: it calls ``select``, which fails above 1,024
+    A place is taken before a connection is looked for, and given back when the exchange has ended,
+    however it ended. An idle connection with something to read was closed by the server or is out
+    of step, and is not used again.
+
+    geventhttpclient's own pool is not used: it calls ``select``, which fails above 1,024
     descriptors, and leaves waiters hanging when it is closed.
+
+    Raises:
+        SetupError: an environment variable names certificates that cannot be loaded.
     """
 
-    def __init__(self, connector: _Connector, limit: int, read_timeout_s: float) -> None:
-        self._connector = connector
-        self._places = BoundedSemaphore(limit)
-        self._limit = limit
+    def __init__(
+        self, url: str, *, connections: int, connect_timeout_s: float, read_timeout_s: float
+    ) -> None:
+        parts = urlsplit(url)
+        tls = parts.scheme == "https"
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if tls else 80)
+        self._tls = trust_context(os.environ, gevent.ssl) if tls else None
+        self._tls_session: ssl.SSLSession | None = None
+        self._connect_timeout_s = connect_timeout_s
         self._read_timeout_s = read_timeout_s
+        self._places = BoundedSemaphore(connections)
+        self._limit = connections
         self._open: set[Connection] = set()
         self._idle: list[Connection] = []
         self._checks: Any = None
@@ -247,7 +204,7 @@ class LimitedPool:
             if candidate.usable():
                 return candidate
             self._end(candidate)
-        made = Connection(self._connector._create_socket(), self._read_timeout_s)
+        made = Connection(self._socket(), self._read_timeout_s)
         self._open.add(made)
         if self._checks is None:
             every_s = self._read_timeout_s / _CHECKS_PER_TIMEOUT
@@ -261,7 +218,8 @@ class LimitedPool:
         """Keep a connection after a whole response, and free its place."""
         if connection.new:
             connection.new = False
-            self._connector.keep_tls_session(connection)
+            # TLS 1.3 sends the session after the handshake: with the first response.
+            self._tls_session = connection.tls_session
         if self._closed:
             self._end(connection)
         else:
@@ -284,6 +242,35 @@ class LimitedPool:
             self._end(self._idle.pop())
         self._stop_checks()
 
+    def _socket(self) -> Any:
+        """A socket to the first address of the host that accepts a connection."""
+        first: OSError | None = None
+        addresses = gevent.socket.getaddrinfo(
+            self._host, self._port, 0, socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )
+        for family, kind, protocol, _, address in addresses:
+            try:
+                return self._connected(gevent.socket.socket(family, kind, protocol), address)
+            except OSError as error:
+                first = first or error
+        raise first or OSError(f"{self._host} has no address")
+
+    def _connected(self, made: Any, address: Any) -> Any:
+        try:
+            made.settimeout(self._connect_timeout_s)
+            made.connect(address)
+            if self._tls is not None:
+                # Resuming an earlier session saves most of the handshake.
+                made = self._tls.wrap_socket(
+                    made, server_hostname=self._host, session=self._tls_session
+                )
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made.settimeout(self._read_timeout_s)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
     def _end(self, connection: Connection) -> None:
         self._open.discard(connection)
         try:
@@ -301,30 +288,3 @@ class LimitedPool:
         if self._checks is not None and not self._open:
             self._checks.close()
             self._checks = None
-
-
-def open_pool(
-    url: str, *, connections: int, connect_timeout_s: float, read_timeout_s: float
-) -> LimitedPool:
-    """A pool for the origin of ``url``, without connections yet.
-
-    Raises:
-        SetupError: an environment variable names certificates that cannot be loaded.
-    """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    tls = parts.scheme == "https"
-    port = parts.port or (443 if tls else 80)
-    timeouts: dict[str, Any] = {
-        "connection_timeout": connect_timeout_s,
-        "network_timeout": read_timeout_s,
-    }
-    connector: _Connector
-    if tls:
-        context = trust_context(os.environ, gevent.ssl)
-        connector = _TlsConnector(
-            host, port, host, port, ssl_context_factory=lambda cafile: context, **timeouts
-        )
-    else:
-        connector = _PlainConnector(host, port, host, port, **timeouts)
-    return LimitedPool(connector, connections, read_timeout_s)

@@ -1,8 +1,4 @@
-"""Which certificate authorities are trusted: those the environment names, else the machine's.
-
-OpenSSL reads `SSL_CERT_FILE`, and `requests` reads `REQUESTS_CA_BUNDLE`. Both are honoured. Where
-one of them is set, no other authority is trusted.
-"""
+"""Trusted certificate authorities: those that the environment names, else the machine's."""
 
 from __future__ import annotations
 
@@ -14,14 +10,15 @@ from types import ModuleType
 from harness.model.errors import SetupError
 
 CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+"""The variables of OpenSSL and ``requests``. Where one is set, no other authority is trusted."""
 
 
 def trust_context(environ: Mapping[str, str], library: ModuleType = ssl) -> ssl.SSLContext:
     """A context that checks the certificate and the host name.
 
     Args:
-        environ: The environment. A variable may name a file of certificates or a folder.
-        library: Module that makes the context: the standard library's, or ``gevent.ssl``.
+        environ: The environment; a variable may name a file of certificates or a folder.
+        library: Module that makes the context: ``ssl`` or ``gevent.ssl``.
 
     Raises:
         SetupError: a variable names something that cannot be loaded as certificates.
