@@ -142,7 +142,7 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         data = connection.first(_FIRST_BYTES)
         if is_bare_success(data):
             exchange.bytes_received = len(data)
-            exchange.status, exchange.reason = 204, "No Content"
+            exchange.status = 204
             return True
         if read_at_once(data, exchange):
             return True
@@ -174,7 +174,7 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         if not data:
             raise ResponseFault(Fault.RESET, "closed before the response was whole") from error
         raise ResponseFault(Fault.BAD_ANSWER, f"the response is not HTTP: {error}") from error
-    exchange.status, exchange.reason = reader.get_code(), reader.reason
+    exchange.status = reader.get_code()
     exchange.headers, exchange.body = reader.headers(), reader.body()
     return reader.should_keep_alive() and not reader.surplus
 

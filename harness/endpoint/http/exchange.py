@@ -23,8 +23,7 @@ UNREADABLE = (
     http.client.HTTPException,
     email.errors.MessageError,
 )
-"""What parsing a response can raise. A response may hold anything, and parsers, those of
-libraries above all, do not check everything that they take apart."""
+"""What parsing a response can raise: it may hold anything, and parsers do not check everything."""
 
 
 class RequestFault(ServiceRequestError):
@@ -44,13 +43,7 @@ class ResponseFault(ServiceResponseError):
 
 
 class PartRefused(Exception):
-    """The service refused one part of a transaction, and so executed none.
-
-    Attributes:
-        status: Status of the part.
-        headers: Headers of the part's response.
-        body: Body of the part's response.
-    """
+    """The service refused one part of a transaction with this response, and executed none."""
 
     def __init__(self, status: int, headers: ResponseHeaders, body: bytes) -> None:
         super().__init__(f"a part was refused with {status}")
@@ -100,7 +93,6 @@ class Exchange:
             place in the pool is the generator's time, connecting is the service's.
         done_s: When the response was whole, or the fault was seen.
         status: HTTP status; 0 where no whole response came.
-        reason: Reason phrase behind the status.
         head: Head of the response as it came; ``headers`` are parsed from it when asked for.
         body: Body of the response.
         bytes_sent: Bytes of head and body, without TLS.
@@ -111,7 +103,6 @@ class Exchange:
     sent_s: float | None = None
     done_s: float = 0.0
     status: int = 0
-    reason: str = ""
     head: bytes = b""
     body: bytes = b""
     bytes_sent: int = 0

@@ -1,7 +1,7 @@
 """Parsing of one HTTP response, by geventhttpclient's C parser.
 
-By far the most responses come whole, with a length, over a connection that stays open. These are
-parsed without the C parser, with the same result.
+Most responses come whole, with a length, over a connection that stays open. These are parsed
+without the C parser, with the same result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.endpoint.http.exchange import Exchange, ResponseHeaders
 __all__ = ["HTTPParseError", "Reader", "is_bare_success", "read_at_once"]
 
 _PLAIN_HEAD = re.compile(
-    rb"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n"
+    rb"HTTP/1\.1 ([2-5][0-9][0-9]) [ -~]*\r\n"
     rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[ -~]*+\r\n)*+\r\n"
 )
 _LENGTH = b"\r\ncontent-length: "
@@ -23,12 +23,10 @@ _MOST_DIGITS = 9
 _NO_BODY = (204, 304)
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Limit for the heads of a response, interim responses and trailers included. Twice the limit of
-servers."""
+"""Interim responses and trailers included. Servers allow half of it."""
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-"""Limit for a response as it comes. A page or transaction of Azure holds at most 4 MiB, which is at
-most 16 MiB of JSON (a character of two bytes can take six). Azurite limits pages by the number of
-entities alone, so there is twice as much room."""
+"""Azure's pages and transactions hold at most 4 MiB, which is 16 MiB of JSON at most (a character
+of two bytes can take six). Azurite limits only the number of entities in a page."""
 _STATUS_LINE_BYTES = 19
 
 
@@ -44,10 +42,8 @@ def is_bare_success(data: bytes) -> bool:
 def read_at_once(data: bytes, exchange: Exchange) -> bool:
     """Parse ``data`` into ``exchange`` if it is one whole plain response.
 
-    A plain response has a length and leaves the connection open. `Reader` parses the others.
-
-    Returns:
-        False where ``data`` is anything else; ``exchange`` is unchanged then.
+    A plain response has a length and leaves the connection open. For anything else, this returns
+    False and leaves ``exchange`` unchanged.
     """
     plain = _PLAIN_HEAD.match(data)
     if plain is None:
@@ -68,7 +64,7 @@ def read_at_once(data: bytes, exchange: Exchange) -> bool:
         or head.find(b"\r\ncontent-length", at) >= 0
     ):
         return False
-    exchange.status, exchange.reason = status, plain[2].decode("ascii")
+    exchange.status = status
     exchange.head, exchange.body = data[:end], data[end:]
     exchange.bytes_received = len(data)
     return True
@@ -83,7 +79,6 @@ class Reader(HTTPResponseParser):
         head_bytes: Approximate size of the heads so far.
         whole: True once the final response, not an interim 1xx, was read to its end.
         surplus: True where more data followed the response.
-        reason: The reason phrase.
     """
 
     __slots__ = (
@@ -93,7 +88,6 @@ class Reader(HTTPResponseParser):
         "_pairs",
         "_value",
         "head_bytes",
-        "reason",
         "surplus",
         "whole",
     )
@@ -103,7 +97,6 @@ class Reader(HTTPResponseParser):
         self.head_bytes = 0
         self.whole = False
         self.surplus = False
-        self.reason = ""
         self._pairs: list[tuple[str, str]] = []
         self._name = self._value = ""
         self._in_value = False
@@ -127,7 +120,6 @@ class Reader(HTTPResponseParser):
         self.head_bytes += _STATUS_LINE_BYTES
 
     def _on_status(self, reason: str) -> None:
-        self.reason += reason
         self.head_bytes += len(reason)
 
     def _on_header_field(self, piece: str) -> None:
@@ -161,6 +153,5 @@ class Reader(HTTPResponseParser):
             self.whole = True
         else:
             # An interim response; the final one follows.
-            self.reason = ""
             self._pairs.clear()
             self._body.clear()

@@ -64,11 +64,6 @@ def write_request(kind: Kind, etag: str | None, *, cosmos: bool) -> tuple[str, d
     return "PUT", {"Accept": JSON, **condition}
 
 
-def write_content_type(kind: Kind) -> str:
-    """The Content-Type of a single write that carries an entity."""
-    return JSON_PLAIN if kind is Kind.INSERT else JSON
-
-
 def filter_of(query: Operation) -> str:
     """The OData filter of a query; empty for the whole table."""
     terms = []

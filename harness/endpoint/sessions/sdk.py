@@ -1,16 +1,9 @@
-"""The tuned SDK session: azure-data-tables without its retries, the harness's retries around it.
-
-One call of the SDK is one attempt and one request. A retry is a new call, signed anew.
-
-`TableClient` offers no way to write an entity that is serialized already, and its own
-serialization takes a third of the time of a write. So single inserts, upserts and updates are
-azure-core requests over the same pipeline. On the wire they equal those of `TableClient`, which a
-test compares.
-"""
+"""The tuned SDK session: azure-data-tables without its retries and policies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -22,22 +15,22 @@ from azure.data.tables import TableClient
 
 from harness.endpoint.credential import Credential, ServiceDate
 from harness.endpoint.http.channel import USER_AGENT, Channel
-from harness.endpoint.http.exchange import Exchange, ResponseFault
+from harness.endpoint.http.exchange import Exchange
 from harness.endpoint.protocol.edm import EntityWriter
 from harness.endpoint.protocol.multipart import part_responses
 from harness.endpoint.protocol.odata import (
+    JSON,
+    JSON_PLAIN,
     VERSION_HEADERS,
     Token,
     row_address,
-    write_content_type,
     write_request,
 )
 from harness.endpoint.protocol.responses import document_of, require_written
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions.sdk_shapes import call, read_page
+from harness.endpoint.sessions.sdk_shapes import Clients, call, read_page
 from harness.model.operation import PART_KINDS, Kind, Operation
-from harness.model.outcome import Fault
 from harness.model.target import EndpointKind
 
 _USER_AGENT = f"User-Agent: {USER_AGENT}\r\n"
@@ -51,7 +44,7 @@ class SdkResponse(HttpResponse):
         self.request = cast(Any, request)
         self.headers = exchange.headers
         self.status_code = exchange.status
-        self.reason = exchange.reason
+        self.reason = ""
         self.content = exchange.body
 
     @property
@@ -79,11 +72,7 @@ class SdkResponse(HttpResponse):
 
 
 class GeventTransport(HttpTransport[HttpRequest, SdkResponse]):
-    """Sends the SDK's requests over a channel.
-
-    Args:
-        channel: The connection pool; every request has to go to its origin.
-    """
+    """Sends the SDK's requests over a channel, to whose origin they have to go."""
 
     def __init__(self, channel: Channel) -> None:
         parts = urlsplit(channel.url)
@@ -95,7 +84,6 @@ class GeventTransport(HttpTransport[HttpRequest, SdkResponse]):
         """Do nothing: connections are opened when they are needed."""
 
     def close(self) -> None:
-        """Close the idle connections; those in use close when their exchange ends."""
         self._channel.close()
 
     def __exit__(self, *details: object) -> None:
@@ -104,15 +92,12 @@ class GeventTransport(HttpTransport[HttpRequest, SdkResponse]):
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
         """Send ``request`` once and read its response whole.
 
-        Args:
-            request: The request; its URL has to lie at the transport's origin.
-            options: The call's `Exchange` as ``exchange``; it is filled in, also where this
-                raises. Other options of the pipeline are ignored.
+        The option ``exchange`` is filled in, also where this raises. Other options are ignored.
 
         Raises:
             RequestFault: the request did not leave.
             ResponseFault: the request may have been executed, but no whole response came.
-            ValueError: the URL leads elsewhere.
+            ValueError: the URL leads to another origin.
         """
         exchange: Exchange = options["exchange"]
         self._channel.send(self._message(request), exchange)
@@ -141,19 +126,13 @@ class GeventTransport(HttpTransport[HttpRequest, SdkResponse]):
 class LeanPipeline(Pipeline[HttpRequest, SdkResponse]):
     """Dates, names and signs each request, sends it, and decodes the JSON of successes.
 
-    Every call has to bring its `Exchange` as the option ``exchange``.
+    The SDK's own thirteen policies cost as much as building the request. What they do and this
+    pipeline does not: retry, log, trace, redirect. Every call has to bring its `Exchange` as the
+    option ``exchange``.
 
-    azure-core takes a pipeline as the public keyword ``pipeline`` and calls its ``run``. This
-    ``run`` replaces the whole of the base class's, and so also the thread pool in which azure-core
-    prepares the parts of each transaction. Under load a greenlet waits hundreds of milliseconds
-    for those threads before anything is sent: time of the generator that no latency shows.
-
-    Args:
-        transport: Sends the requests.
-        credential: Signs the requests.
-
-    Raises:
-        ValueError: the account key is not base64.
+    ``run`` replaces that of azure-core, and with it the thread pool that prepares the parts of each
+    transaction. Under load a greenlet waits hundreds of milliseconds for those threads before
+    anything is sent: time of the generator that no latency shows.
     """
 
     def __init__(self, transport: GeventTransport, credential: Credential) -> None:
@@ -210,67 +189,54 @@ ENTITY_WRITES = PART_KINDS - {Kind.DELETE}
 
 
 class SdkSession(RetryingSession):
-    """Sends operations through azure-data-tables over a pool of gevent connections."""
+    """Sends operations through azure-data-tables over a pool of gevent connections.
+
+    One call of the SDK is one attempt and one request. A retry is a new call, signed anew.
+
+    `TableClient` offers no way to write an entity that is serialized already, and its own
+    serialization takes a third of the time of a write. So single inserts, upserts and updates are
+    requests of azure-core over the same pipeline. On the wire they equal those of `TableClient`,
+    which a test compares.
+    """
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
-        self._endpoint = options.endpoint
+        endpoint = options.endpoint
+        self._url = endpoint.url
         self._table = options.table
-        self._cosmos = options.endpoint.kind is EndpointKind.COSMOS
-        transport = GeventTransport(self._channel)
-        self._pipeline = LeanPipeline(transport, options.endpoint.credential)
+        self._cosmos = endpoint.kind is EndpointKind.COSMOS
+        self._pipeline = LeanPipeline(GeventTransport(self._channel), endpoint.credential)
         self._entities = EntityWriter()
-        self._clients: dict[str, TableClient] = {}
-
-    def _client_of(self, operation: Operation) -> TableClient:
-        client = self._clients.get(operation.table)
-        if client is None:
-            client = self._clients[operation.table] = TableClient(
-                self._endpoint.url,
-                self._table + operation.table,
-                credential=self._endpoint.credential.for_sdk(),
-                pipeline=self._pipeline,
-            )
-        return client
+        client = partial(
+            TableClient,
+            endpoint.url,
+            credential=endpoint.credential.for_sdk(),
+            pipeline=self._pipeline,
+        )
+        self._clients = Clients(client, options.table)
 
     def _send(self, operation: Operation, exchange: Exchange) -> object:
-        if operation.kind in ENTITY_WRITES:
-            self._write(operation, exchange)
-            return None
-        client = self._client_of(operation)
-        value = call(client, operation, {"exchange": exchange}, lean=True)
-        if operation.kind is Kind.TRANSACTION:
-            if value != len(operation.parts):
-                raise ResponseFault(
-                    Fault.BAD_ANSWER, f"{len(operation.parts)} parts, but {value} responses"
-                )
-            return None
-        return cast(object, value)
-
-    def _write(self, operation: Operation, exchange: Exchange) -> None:
+        if operation.kind not in ENTITY_WRITES:
+            client = self._clients[operation.table]
+            return cast(object, call(client, operation, {"exchange": exchange}, lean=True))
         request = write_request_of(
-            self._endpoint.url, self._table, operation, self._entities, cosmos=self._cosmos
+            self._url, self._table, operation, self._entities, cosmos=self._cosmos
         )
         self._pipeline.run(request, exchange=exchange)
         require_written(operation, exchange)
+        return None
 
     def _page(
         self, query: Operation, exchange: Exchange, token: Token | None, found: int
     ) -> tuple[list[dict[str, Any]], Token | None]:
-        return read_page(self._client_of(query), query, token, found, {"exchange": exchange})
+        client = self._clients[query.table]
+        return read_page(client, query, {"exchange": exchange}, token, found)
 
 
 def write_request_of(
     url: str, table: str, operation: Operation, entities: EntityWriter, *, cosmos: bool
 ) -> HttpRequest:
     """The request that `TableClient` would send for one of `ENTITY_WRITES`, but for the signature.
-
-    Args:
-        url: Address of the account.
-        table: Name of the first table.
-        operation: The write.
-        entities: Writes the body.
-        cosmos: Whether the endpoint is Cosmos DB.
 
     Raises:
         TypeError: a value has no EDM type, or does not fit into Edm.Int32.
@@ -280,7 +246,7 @@ def write_request_of(
     if kind is not Kind.INSERT:
         address = row_address(address, operation.partition_key, operation.row_key)
     method, headers = write_request(kind, operation.etag, cosmos=cosmos)
-    content_type = write_content_type(kind)
+    content_type = JSON_PLAIN if kind is Kind.INSERT else JSON
     return HttpRequest(
         method,
         address,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -37,7 +37,7 @@ from harness.endpoint.http.tls import trust_context
 from harness.endpoint.paging import drain
 from harness.endpoint.protocol.odata import Token
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions.sdk_shapes import call, read_page
+from harness.endpoint.sessions.sdk_shapes import Clients, call, read_page
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault, Outcome, Result, classify
 from harness.workload.budget import BudgetSpent
@@ -46,7 +46,7 @@ REQUEST_ID = "x-ms-client-request-id"
 
 
 class SdkDefaultTransport(RequestsTransport):  # type: ignore[misc]
-    """The SDK's own transport with the harness's authorities.
+    """The SDK's own transport (``requests``) with the harness's authorities.
 
     Args:
         on_fault: Called with the client request id and the error where no whole response came.
@@ -66,11 +66,6 @@ class SdkDefaultTransport(RequestsTransport):  # type: ignore[misc]
         super().__init__(**options)
 
     def send(self, request: Any, **options: Any) -> Any:
-        """Send ``request`` as the base class does.
-
-        Raises:
-            AzureError: no whole response came.
-        """
         try:
             return super().send(request, **options)
         except AzureError as error:
@@ -114,7 +109,12 @@ class ResponseTooLarge(requests.RequestException):
 
 
 def limit_body(response: requests.Response, **_options: Any) -> None:
-    """A hook of ``requests``: reading a body that is too large raises `ResponseTooLarge`."""
+    """A hook that makes the reading of a body that is too large raise `ResponseTooLarge`.
+
+    ``requests`` calls it before it reads the body. Heads are read by then: `http.client` limits the
+    length of their lines, but not the number of interim responses and trailers. A response that
+    comes byte by byte cannot be ended either.
+    """
     stream = response.raw.stream
 
     def read(*args: Any, **options: Any) -> Iterator[bytes]:
@@ -207,10 +207,8 @@ class SdkDefaultSession:
         self._pace = options.pace
         self._abandoned = False
         self._calls: dict[str, _Call] = {}
-        self._table = options.table
-        self._clients: dict[str, TableClient] = {}
         https = urlsplit(options.endpoint.url).scheme == "https"
-        self._new_client = partial(
+        client = partial(
             TableClient,
             options.endpoint.url,
             credential=options.endpoint.credential.for_sdk(),
@@ -225,6 +223,7 @@ class SdkDefaultSession:
             raw_request_hook=self._on_request,
             raw_response_hook=self._on_response,
         )
+        self._clients = Clients(client, options.table)
 
     @property
     def connections_in_use(self) -> int:
@@ -234,40 +233,25 @@ class SdkDefaultSession:
         for client in self._clients.values():
             client.close()
 
-    def _client_of(self, operation: Operation) -> TableClient:
-        client = self._clients.get(operation.table)
-        if client is None:
-            client = self._clients[operation.table] = self._new_client(
-                self._table + operation.table
-            )
-        return client
-
     def execute(
         self, operation: Operation, due_s: float | None = None, *, keep: bool = True
     ) -> Result:
         attempts = OperationAttempts(operation, self._on_attempt)
         if operation.kind is Kind.QUERY:
-            client = self._client_of(operation)
 
             def page(token: Token | None, found: int) -> tuple[Outcome, object]:
-                return self._call(
-                    attempts, lambda options: read_page(client, operation, token, found, options)
-                )
+                return self._call(attempts, partial(read_page, token=token, found=found))
 
             outcome, found, returned, whole = drain(attempts, page, self._pace, keep=keep)
             return attempts.result(outcome, found, due_s, returned, whole=whole)
-        outcome, value = self._call(attempts, lambda options: self._send(operation, options))
+        outcome, value = self._call(attempts, partial(call, lean=False))
         return attempts.result(outcome, value, due_s)
 
     def abandon(self) -> None:
         self._abandoned = True
 
-    def _send(self, operation: Operation, options: Mapping[str, Any]) -> object:
-        value = call(self._client_of(operation), operation, options, lean=False)
-        return None if operation.kind is Kind.TRANSACTION else cast(object, value)
-
     def _call(
-        self, attempts: OperationAttempts, function: Callable[[Mapping[str, Any]], object]
+        self, attempts: OperationAttempts, function: Callable[[TableClient, Operation, Any], object]
     ) -> tuple[Outcome, object]:
         """Call the SDK once, and add the attempts that it made.
 
@@ -276,13 +260,15 @@ class SdkDefaultSession:
         """
         if self._budget.exhausted:
             raise BudgetSpent("the budget of billable transactions is used up")
+        operation = attempts.operation
         request_id = f"{self._run_id}-{next(self._numbers):x}"
         first = len(attempts.attempts)
         watched = self._calls[request_id] = _Call(attempts)
         begun_s = self._clock()
         value, error = None, None
         try:
-            value = function({"request_id": request_id, "hooks": {"response": limit_body}})
+            options = {"request_id": request_id, "hooks": {"response": limit_body}}
+            value = function(self._clients[operation.table], operation, options)
         except Exception as raised:
             # Nothing is hidden: an error of this client becomes Outcome.DEFECT, with its text.
             error = raised
@@ -290,7 +276,7 @@ class SdkDefaultSession:
             del self._calls[request_id]
         watched.end(error, begun_s, self._clock())
         made = attempts.attempts
-        outcome = classify(attempts.operation, made[-1], made[first:-1])
+        outcome = classify(operation, made[-1], made[first:-1])
         return outcome, value if outcome is Outcome.SUCCESS else None
 
     def _on_request(self, request: PipelineRequest[Any]) -> None:
@@ -330,9 +316,9 @@ class SdkDefaultSession:
 
 
 def _as_fault(error: Exception | None) -> Exception | None:
-    """What was raised after the SDK's transport had a request, as an error with a fault.
+    """An error after the SDK's transport had a request, with its fault.
 
-    Such an error is about the connection or the response, not a defect of this client.
+    It is about the connection or the response, not a defect of this client.
     """
     fault = None
     if isinstance(getattr(error, "inner_exception", error), ResponseTooLarge):

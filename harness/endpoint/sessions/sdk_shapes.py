@@ -8,12 +8,41 @@ from typing import Any, cast
 from azure.core import MatchConditions
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableEntity, UpdateMode
 
+from harness.endpoint.http.exchange import ResponseFault
 from harness.endpoint.protocol.edm import is_etag
 from harness.endpoint.protocol.odata import Token, filter_of, page_size
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import Kind, Operation
+from harness.model.outcome import Fault
 
+_WRITES: dict[Kind, tuple[str, dict[str, Any]]] = {
+    Kind.INSERT: ("create", {}),
+    Kind.UPSERT_MERGE: ("upsert", {"mode": UpdateMode.MERGE}),
+    Kind.UPSERT_REPLACE: ("upsert", {"mode": UpdateMode.REPLACE}),
+    Kind.UPDATE_MERGE: ("update", {"mode": UpdateMode.MERGE}),
+    Kind.UPDATE_REPLACE: ("update", {"mode": UpdateMode.REPLACE}),
+    Kind.DELETE: ("delete", {}),
+}
+"""The SDK's name of each single write, and its options."""
 _NO_ECHO = {"response_preference": "return-no-content"}
+_NOT_PLAIN = frozenset((EntityProperty, list, dict))
+
+
+class Clients(dict[str, TableClient]):
+    """The SDK's clients of a workload's tables, by the endings of their names.
+
+    Args:
+        made: Makes the client of a table.
+        table: Name of the first table.
+    """
+
+    def __init__(self, made: Callable[[str], TableClient], table: str) -> None:
+        self._made = made
+        self._table = table
+
+    def __missing__(self, ending: str) -> TableClient:
+        client = self[ending] = self._made(self._table + ending)
+        return client
 
 
 def entity_of(operation: Operation) -> dict[str, Any]:
@@ -22,9 +51,8 @@ def entity_of(operation: Operation) -> dict[str, Any]:
         "PartitionKey": operation.partition_key,
         "RowKey": operation.row_key,
     }
-    if operation.properties:
-        for name, value in operation.properties.items():
-            entity[name] = EntityProperty(value, EdmType.INT64) if type(value) is Int64 else value
+    for name, value in (operation.properties or {}).items():
+        entity[name] = EntityProperty(value, EdmType.INT64) if type(value) is Int64 else value
     return entity
 
 
@@ -45,19 +73,10 @@ def value_of(entity: TableEntity) -> dict[str, Any]:
     return value
 
 
-_NOT_PLAIN = frozenset((EntityProperty, list, dict))
-
-
 def _python_value(stored: object) -> Any:
     if not isinstance(stored, EntityProperty):
         raise TypeError(f"invalid value of a property: {type(stored).__name__}")
     return Int64(stored.value) if stored.edm_type == EdmType.INT64 else stored.value
-
-
-def _condition(operation: Operation) -> dict[str, Any]:
-    if operation.etag in (None, "*"):
-        return {"match_condition": MatchConditions.Unconditionally}
-    return {"etag": operation.etag, "match_condition": MatchConditions.IfNotModified}
 
 
 def call(client: TableClient, operation: Operation, options: Mapping[str, Any], lean: bool) -> Any:
@@ -67,96 +86,72 @@ def call(client: TableClient, operation: Operation, options: Mapping[str, Any], 
         client: The SDK's client of the table.
         operation: The operation.
         options: Keywords for the SDK's pipeline.
-        lean: Ask for no echo of the entities that a transaction inserts. False is what an
-            application gets that just calls the SDK.
+        lean: Whether a transaction asks for no echo of the entities that it inserts, and checks
+            the number of responses. An application that just calls the SDK does neither.
 
     Returns:
-        The entity that a point query read; None for a write; for a transaction the number of
-        responses to its parts.
+        The entity that a point query read, else None.
     """
-    return _CALLS[operation.kind](client, operation, options, lean)
+    if operation.kind is Kind.POINT_QUERY:
+        select = list(operation.select) or None
+        key = operation.partition_key, operation.row_key
+        return value_of(client.get_entity(*key, select=select, **options))
+    if operation.kind is Kind.TRANSACTION:
+        parts = [_write(part, lean) for part in operation.parts]
+        responses = client.submit_transaction(parts, **options)
+        if lean and len(responses) != len(parts):
+            raise ResponseFault(
+                Fault.BAD_ANSWER, f"{len(parts)} parts, but {len(responses)} responses"
+            )
+        return None
+    name, entity, own = _write(operation, lean=False)
+    getattr(client, f"{name}_entity")(entity, **own, **options)
+    return None
 
 
-def _point_query(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> Any:
-    select = list(op.select) or None
-    return value_of(client.get_entity(op.partition_key, op.row_key, select=select, **options))
-
-
-def _insert(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
-    client.create_entity(entity_of(op), **options)
-
-
-def _upsert(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
-    client.upsert_entity(entity_of(op), _MODES[op.kind], **options)
-
-
-def _update(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
-    client.update_entity(entity_of(op), _MODES[op.kind], **_condition(op), **options)
-
-
-def _delete(client: TableClient, op: Operation, options: Mapping[str, Any], _: bool) -> None:
-    client.delete_entity(op.partition_key, op.row_key, **_condition(op), **options)
-
-
-def _transaction(client: TableClient, op: Operation, options: Mapping[str, Any], lean: bool) -> int:
-    return len(client.submit_transaction([_part(part, lean) for part in op.parts], **options))
-
-
-def _part(part: Operation, lean: bool) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    if part.kind is Kind.INSERT:
-        return "create", entity_of(part), _NO_ECHO if lean else {}
-    if part.kind is Kind.DELETE:
-        return "delete", entity_of(part), _condition(part)
-    if part.kind in (Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE):
-        return "upsert", entity_of(part), {"mode": _MODES[part.kind]}
-    return "update", entity_of(part), {"mode": _MODES[part.kind], **_condition(part)}
-
-
-_MODES = {
-    Kind.UPSERT_MERGE: UpdateMode.MERGE,
-    Kind.UPSERT_REPLACE: UpdateMode.REPLACE,
-    Kind.UPDATE_MERGE: UpdateMode.MERGE,
-    Kind.UPDATE_REPLACE: UpdateMode.REPLACE,
-}
-
-_CALLS: dict[Kind, Callable[[TableClient, Operation, Mapping[str, Any], bool], Any]] = {
-    Kind.POINT_QUERY: _point_query,
-    Kind.INSERT: _insert,
-    Kind.UPSERT_MERGE: _upsert,
-    Kind.UPSERT_REPLACE: _upsert,
-    Kind.UPDATE_MERGE: _update,
-    Kind.UPDATE_REPLACE: _update,
-    Kind.DELETE: _delete,
-    Kind.TRANSACTION: _transaction,
-}
+def _write(operation: Operation, lean: bool) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A single write as the SDK's transactions take it: its name, the entity and its options."""
+    name, options = _WRITES[operation.kind]
+    if name == "create" and lean:
+        options = _NO_ECHO
+    elif name in ("update", "delete"):
+        if operation.etag in (None, "*"):
+            options = {**options, "match_condition": MatchConditions.Unconditionally}
+        else:
+            condition = MatchConditions.IfNotModified
+            options = {**options, "etag": operation.etag, "match_condition": condition}
+    return name, entity_of(operation), options
 
 
 def read_page(
     client: TableClient,
-    operation: Operation,
+    query: Operation,
+    options: Mapping[str, Any],
     token: Token | None,
     found: int,
-    options: Mapping[str, Any],
 ) -> tuple[list[dict[str, Any]], Token | None]:
     """Read one page of a query.
 
     Args:
         client: The SDK's client of the table.
-        operation: The query.
+        query: The query.
+        options: Keywords for the SDK's pipeline.
         token: Where the page begins; None is the first page.
         found: Entities that earlier pages returned.
-        options: Keywords for the SDK's pipeline.
 
     Returns:
         The entities, and where the next page begins; None after the last page.
     """
-    size = page_size(operation, found)
-    select = list(operation.select) or None
-    wanted = filter_of(operation)
-    if wanted:
-        listing = client.query_entities(wanted, results_per_page=size, select=select, **options)
-    else:
-        listing = client.list_entities(results_per_page=size, select=select, **options)
+    shape: dict[str, Any] = {
+        "results_per_page": page_size(query, found),
+        "select": list(query.select) or None,
+    }
+    wanted = filter_of(query)
+    listing = (
+        client.query_entities(wanted, **shape, **options)
+        if wanted
+        else client.list_entities(**shape, **options)
+    )
     pages = listing.by_page(cast("str | None", token))
     entities = [value_of(entity) for entity in next(pages)]
     return entities, cast("Token | None", cast(Any, pages).continuation_token)
