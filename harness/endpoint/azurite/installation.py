@@ -1,8 +1,7 @@
-"""Installation of Azurite, at one pinned version.
+"""Installation of Azurite, at one pinned version, from the committed lock file.
 
-Azurite is installed from the committed lock file into the Python environment, so that one folder
-holds everything that a run needs. A folder with the final name is always complete: an install works
-in a folder beside it and renames that at the end.
+It goes into the Python environment, so that one folder holds everything that a run needs. A folder
+with the final name is always complete: an install renames its own folder at the end.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NPM_READS = (
     *("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TMPDIR", "TEMP", "TMP", "LANG", "LC_*"),
     *("NPM_*", "NODE_*", "*_PROXY", "SSL_CERT_*"),
 )
-"""Variables with npm's settings, registry and proxy."""
+"""Variables with npm's settings and proxy."""
 
 
 def installed() -> Path | None:
@@ -50,13 +49,9 @@ def node() -> Path:
 
 
 def install(on_line: Callable[[str], None]) -> Path:
-    """Install Azurite, unless it is installed already.
+    """Install Azurite, unless it is installed already, and return the script to start.
 
-    Args:
-        on_line: Called with each line of progress.
-
-    Returns:
-        The script to start.
+    Calls ``on_line`` with each line of progress.
 
     Raises:
         SetupError: npm failed; the message ends with its last lines.

@@ -1,4 +1,4 @@
-"""Azurite as a child process. A guard inside ends it when its standard input closes."""
+"""Azurite as a child process, in which a guard ends it when its standard input closes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,7 @@ _PORT_TRIES = 5
 
 
 class AzuriteProcess(ChildProcess):
-    """An Azurite on loopback that keeps its data in memory.
-
-    Attributes:
-        endpoint: Its endpoint, with the development account.
-
-    Args:
-        entry: The script of Azurite's table server.
-        port: The port to listen on.
-        cert: Certificate in PEM, for https.
-        key: Private key of the certificate.
-        log: File for the output.
-    """
+    """An Azurite on loopback that keeps its data in memory."""
 
     def __init__(
         self, entry: Path, port: int, cert: Path | None, key: Path | None, log: IO[bytes]
@@ -59,7 +48,7 @@ def start_azurite(
         port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
         key: Private key of the certificate.
-        log_path: File for the output; None keeps the output only for the message of a failed start.
+        log_path: File for the output; None keeps it only for the message of a failed start.
 
     Raises:
         SetupError: Azurite is not installed, or did not start within 20 s.
@@ -108,7 +97,7 @@ def _wait_until_ready(process: AzuriteProcess) -> bool:
         except SetupError:
             time.sleep(0.05)
             continue
-        # Another server on the same port would respond too; ours would then have ended.
+        # Another server on the same port would respond too; Azurite would then have ended.
         if response.status == 200 and process.running:
             return True
         time.sleep(0.05)

@@ -42,6 +42,11 @@ class ResponseFault(ServiceResponseError):
         self.fault = fault
 
 
+def bad_answer(message: str) -> ResponseFault:
+    """The fault of a response that the table service does not give."""
+    return ResponseFault(Fault.BAD_ANSWER, message)
+
+
 class PartRefused(Exception):
     """The service refused one part of a transaction with this response, and executed none."""
 

@@ -1,9 +1,8 @@
-"""Entities and their EDM types: written as the service's JSON, and read from it.
+"""Entities and their EDM types, written as the service's JSON and read from it.
 
-The JSON and the values are those of azure-data-tables. The values that were read are those of a
-plain dict: ``PartitionKey`` and ``RowKey``, the properties as Python values (`Int64` for
-Edm.Int64), ``Timestamp``, and the ETag under ``odata.etag``. These are the names on the wire; no
-property of an entity can have them.
+The JSON and the values are those of azure-data-tables. An entity that was read holds
+``PartitionKey``, ``RowKey``, the properties as Python values (`Int64` for Edm.Int64),
+``Timestamp``, and the ETag under ``odata.etag``. No property can have these names.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ _MAX_TEMPLATE_CHARACTERS = 65_536
 _NO_VALUE = object()
 
 _TYPE = "@odata.type"
+_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def edm_json(value: EdmValue) -> tuple[str, Any]:
@@ -57,7 +57,9 @@ def edm_json(value: EdmValue) -> tuple[str, Any]:
     if isinstance(value, bytes):
         return "Edm.Binary", base64.b64encode(value).decode()
     if isinstance(value, dt.datetime):
-        return "Edm.DateTime", _utc(value)
+        # A time that was read goes back unchanged: the service is ten times as precise as Python.
+        unchanged = getattr(value, "tables_service_value", None)
+        return "Edm.DateTime", unchanged or value.astimezone(dt.UTC).strftime(_TIME)
     if isinstance(value, uuid.UUID):
         return "Edm.Guid", str(value)
     raise TypeError(f"no Edm type for {type(value).__name__}")
@@ -66,23 +68,15 @@ def edm_json(value: EdmValue) -> tuple[str, Any]:
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def _utc(moment: dt.datetime) -> str:
-    # A time that was read goes back unchanged: the service is ten times as precise as Python.
-    unchanged: str | None = getattr(moment, "tables_service_value", None)
-    if unchanged:
-        return unchanged
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 def is_etag(etag: object) -> bool:
-    """Whether this can be sent back as a header. None stands for no ETag, and is never sent."""
+    """Whether ``etag`` can be sent back as a header, or is None."""
     return etag is None or (type(etag) is str and etag.isascii() and etag.isprintable())
 
 
 class EntityWriter:
     """Writes entities as JSON.
 
-    Entities of one size differ in few properties. So the text of the last entity with the same
+    Entities of one size differ in few properties. The text of the last entity with the same
     property names is kept, and used again for every value that is the same object.
     """
 
@@ -130,14 +124,7 @@ class EntityWriter:
 
 
 class _Template:
-    """The last entity with these property names.
-
-    Attributes:
-        values: The values of its properties.
-        texts: The JSON of each property.
-        heads: The JSON before the value of each property.
-        places: The indexes of all properties.
-    """
+    """The last entity with these property names; ``heads`` are its texts without the values."""
 
     __slots__ = ("heads", "places", "texts", "values")
 
@@ -158,21 +145,13 @@ _IMMUTABLE = frozenset((str, bool, int, Int64, float, bytes, dt.datetime, uuid.U
 
 
 class ServiceDateTime(dt.datetime):
-    """A time as the service gave it.
-
-    Attributes:
-        tables_service_value: The text of the service, which is ten times as precise as Python.
-    """
+    """A time with the text of the service, under the SDK's name for it."""
 
     tables_service_value: str
 
 
 class ReadEntity(Mapping[str, Any]):
-    """An entity that was read. Its values are decoded when the first of them is asked for.
-
-    Args:
-        document: The entity as the service's JSON.
-    """
+    """An entity that was read, decoded when its first value is asked for."""
 
     __slots__ = ("_document", "_values")
 

@@ -1,8 +1,4 @@
-"""Transactions as multipart messages: the parts of the request, and their responses.
-
-Between two boundaries there is a small header, an empty line, and a request or response as it would
-be sent alone.
-"""
+"""Transactions as multipart messages: the parts of the request, and their responses."""
 
 from __future__ import annotations
 
@@ -10,10 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.endpoint.http.exchange import PartRefused, ResponseFault, ResponseHeaders
+from harness.endpoint.http.exchange import PartRefused, ResponseFault, ResponseHeaders, bad_answer
 from harness.endpoint.http.reader import MAX_HEAD_BYTES
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
-from harness.model.outcome import Fault
 
 _BOUNDARY = re.compile(rb"boundary=(?:\"([^\"\r\n]{1,70})\"|([^\s;\"]{1,70}))", re.IGNORECASE)
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])\b")
@@ -22,11 +17,9 @@ _MOST_BOUNDARIES = 2 * MAX_TRANSACTION_OPERATIONS
 
 
 def message_of(boundary: str, parts: Sequence[str]) -> bytes:
-    """The body of a transaction.
+    """The body of a transaction of these requests.
 
-    Args:
-        boundary: End of both boundaries, ``batch_`` and ``changeset_``; occurs in no part.
-        parts: The whole requests.
+    ``boundary`` is the end of both boundaries, ``batch_`` and ``changeset_``; no part contains it.
     """
     begin = (
         f"--changeset_{boundary}\r\nContent-Type: application/http\r\n"
@@ -43,12 +36,7 @@ def message_of(boundary: str, parts: Sequence[str]) -> bytes:
 
 
 def require_success(content_type: str, body: bytes, count: int) -> None:
-    """Check that all ``count`` parts of a transaction were executed.
-
-    Args:
-        content_type: Content-Type of the whole response.
-        body: Body of the whole response.
-        count: Number of parts in the request.
+    """Check that all ``count`` parts of a transaction were executed, by the whole response.
 
     Raises:
         PartRefused: the service refused a part, and so executed none.
@@ -59,7 +47,7 @@ def require_success(content_type: str, body: bytes, count: int) -> None:
     if refused is not None:
         raise refused
     if len(responses) != count:
-        raise ResponseFault(Fault.BAD_ANSWER, f"{count} parts, but {len(responses)} responses")
+        raise bad_answer(f"{count} parts, but {len(responses)} responses")
 
 
 def refused_part(content_type: str, body: bytes) -> PartRefused | None:
@@ -93,7 +81,13 @@ def part_responses(content_type: str, body: bytes) -> list[PartResponse]:
     Raises:
         ResponseFault: the body is not the response to a transaction.
     """
-    return [_part_response(message) for message in _messages(content_type, body)]
+    found: list[PartResponse] = []
+    for head, content in _parts(content_type.encode("latin-1"), body):
+        if b"multipart/mixed" in head.lower():
+            found += [_part_response(inner) for _, inner in _parts(head, content)]
+        else:
+            found.append(_part_response(content))
+    return found
 
 
 def _part_response(message: bytes) -> PartResponse:
@@ -104,16 +98,6 @@ def _part_response(message: bytes) -> PartResponse:
     if len(head) > MAX_HEAD_BYTES:
         raise _unreadable("the head of a part is too large")
     return PartResponse(int(status[1]), head, content)
-
-
-def _messages(content_type: str, body: bytes) -> list[bytes]:
-    found: list[bytes] = []
-    for head, content in _parts(content_type.encode("latin-1"), body):
-        if b"multipart/mixed" in head.lower():
-            found += [inner for _, inner in _parts(head, content)]
-        else:
-            found.append(content)
-    return found
 
 
 def _parts(head: bytes, body: bytes) -> list[tuple[bytes, bytes]]:
@@ -137,4 +121,4 @@ def _parts(head: bytes, body: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _unreadable(why: str) -> ResponseFault:
-    return ResponseFault(Fault.BAD_ANSWER, f"the response to a transaction cannot be read: {why}")
+    return bad_answer(f"the response to a transaction cannot be read: {why}")

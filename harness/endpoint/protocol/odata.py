@@ -1,8 +1,4 @@
-"""The OData side of the protocol: addresses, filters, page sizes, verbs and headers of writes.
-
-Every session and the probe take these from here, so that all of them ask for the same thing.
-Keys are percent-encoded in addresses, and quotation marks inside a key are doubled.
-"""
+"""The OData side of the protocol, the same for all sessions: addresses, filters, verbs, headers."""
 
 from __future__ import annotations
 
@@ -31,13 +27,7 @@ _needs_no_encoding = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
 
 
 def row_address(table: str, partition_key: str, row_key: str) -> str:
-    """The address of one entity: ``table`` with the key behind it.
-
-    Args:
-        table: Path or URL of the table.
-        partition_key: PartitionKey of the entity.
-        row_key: RowKey of the entity.
-    """
+    """The address of one entity: ``table`` (a path or URL) with the key behind it."""
     # Most keys are plain, and one match over both keys costs half of two.
     if not _needs_no_encoding(partition_key + row_key):
         partition_key, row_key = _in_address(partition_key), _in_address(row_key)
@@ -84,12 +74,7 @@ def filter_of(query: Operation) -> str:
 
 
 def page_size(query: Operation, found: int) -> int | None:
-    """How many entities to ask for in the next page; None asks for as many as the service gives.
-
-    Args:
-        query: The query.
-        found: Entities that earlier pages returned.
-    """
+    """Entities to ask for after ``found`` ones; None asks for as many as the service gives."""
     return None if query.top is None else min(query.top - found, MAX_PAGE_ENTITIES)
 
 
@@ -102,7 +87,7 @@ def _in_address(key: str) -> str:
 
 
 def _if_match(etag: str | None) -> str:
-    """An ETag as the header has it: in quotation marks, unless it has some or stands for any."""
+    """An ETag for the header: in quotation marks, unless it has some or stands for any."""
     if etag in (None, "", "*"):
         return "*"
     quoted = any(etag.startswith(mark) and etag.endswith(mark) for mark in ('"', "'"))

@@ -1,7 +1,4 @@
-"""Requests of the Table protocol as bytes, the same as those of azure-data-tables.
-
-What is the same in every request of a kind is put together once.
-"""
+"""Requests of the Table protocol as bytes, the same as those of azure-data-tables."""
 
 from __future__ import annotations
 
@@ -40,12 +37,10 @@ _MINIMAL = _lines({"Accept": JSON_MINIMAL})
 class RequestWriter:
     """Writes and signs the requests to one account.
 
-    Args:
-        endpoint: The account, and the credential that signs.
-        table: Name of the first table; an operation on another table appends its ending.
-
-    Raises:
-        ValueError: the account key is not base64.
+    What is the same in every request of a kind is put together once. A request id identifies the
+    request in the logs of the service. An operation on another table than the first, ``table``,
+    appends its ending. A value that has no EDM type, or does not fit into Edm.Int32, raises
+    TypeError.
     """
 
     def __init__(self, endpoint: Endpoint, table: str) -> None:
@@ -62,15 +57,7 @@ class RequestWriter:
         self._writes = {kind: self._head_of(kind, None) for kind in PART_KINDS}
 
     def single(self, operation: Operation, request_id: str) -> bytes:
-        """The request of a point query or of a single write.
-
-        Args:
-            operation: The operation.
-            request_id: Identifies the request in the logs of the service.
-
-        Raises:
-            TypeError: a value has no EDM type, or does not fit into Edm.Int32.
-        """
+        """The request of a point query or of a single write."""
         kind = operation.kind
         if kind is _POINT_QUERY:
             asked = f"$select={_selected(operation)}" if operation.select else ""
@@ -85,14 +72,7 @@ class RequestWriter:
         return self._message(method, self._row(operation), "", JSON, headers, request_id, body)
 
     def page(self, query: Operation, token: Token | None, found: int, request_id: str) -> bytes:
-        """The request of one page of a query.
-
-        Args:
-            query: The query.
-            token: Where the page begins; None is the first page.
-            found: Entities that earlier pages returned.
-            request_id: Identifies the request in the logs of the service.
-        """
+        """The request of the page of a query that begins at ``token``, after ``found`` entities."""
         terms = []
         size = page_size(query, found)
         if size is not None:
@@ -108,15 +88,7 @@ class RequestWriter:
         return self._message("GET", path, "&".join(terms), "", _MINIMAL, request_id)
 
     def transaction(self, operation: Operation, request_id: str) -> bytes:
-        """The request of a transaction.
-
-        Args:
-            operation: The transaction.
-            request_id: Identifies the request in the logs of the service; part of its boundaries.
-
-        Raises:
-            TypeError: a value has no EDM type, or does not fit into Edm.Int32.
-        """
+        """The request of a transaction; ``request_id`` is part of its boundaries."""
         date = self._date.now()
         dates = f"x-ms-date: {date}\r\nDate: {date}\r\n\r\n"
         body = message_of(request_id, [self._part(part, dates) for part in operation.parts])

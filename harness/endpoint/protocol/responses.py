@@ -1,4 +1,4 @@
-"""Successful responses: whether they fit the operation, and the entities in them."""
+"""Responses: whether a success fits the operation, the entities in it, and what an error says."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from typing import Any
 
 import orjson
 
-from harness.endpoint.http.exchange import UNREADABLE, Exchange, ResponseFault
+from harness.endpoint.http.exchange import UNREADABLE, Exchange, ResponseFault, bad_answer
 from harness.endpoint.protocol.edm import ReadEntity, is_etag
 from harness.endpoint.protocol.multipart import require_success
 from harness.endpoint.protocol.odata import MAX_PAGE_ENTITIES, Token
 from harness.model.entity import ETAG
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault
+
+_WRITTEN = {Kind.TRANSACTION: (202,), Kind.INSERT: (201, 204)}
+"""The status of a successful write where it is not 204."""
+
+_MESSAGE_CHARACTERS = 200
+_LONGEST_NUMBER = 15
+_ERROR_BYTES = 16 * 1024
+"""How much of an error is read. Errors of the service are much shorter."""
+_CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""A code becomes a name in counts and metrics, so text that does not look like one is dropped."""
+_CODE_ELEMENT = re.compile(r"<(?:\w+:)?code(?:\s[^<>]*)?>\s*([^<\s][^<]*)<", re.IGNORECASE)
+_MESSAGE_ELEMENT = re.compile(r"<(?:\w+:)?message(?:\s[^<>]*)?>([^<]*)<", re.IGNORECASE)
 
 
 def require_written(operation: Operation, exchange: Exchange) -> None:
@@ -25,15 +37,10 @@ def require_written(operation: Operation, exchange: Exchange) -> None:
         PartRefused: the service refused one operation of the transaction.
         ResponseFault: the response is a success of something else.
     """
-    if operation.kind is Kind.TRANSACTION:
-        _require(exchange, 202)
-        if exchange.status == 202:
-            content_type = exchange.headers.get("content-type", "")
-            require_success(content_type, exchange.body, len(operation.parts))
-    elif operation.kind is Kind.INSERT:
-        _require(exchange, 201, 204)
-    else:
-        _require(exchange, 204)
+    _require(exchange, *_WRITTEN.get(operation.kind, (204,)))
+    if operation.kind is Kind.TRANSACTION and exchange.status == 202:
+        content_type = exchange.headers.get("content-type", "")
+        require_success(content_type, exchange.body, len(operation.parts))
 
 
 def read_entity(exchange: Exchange) -> ReadEntity | None:
@@ -47,7 +54,7 @@ def read_entity(exchange: Exchange) -> ReadEntity | None:
         return None
     document = document_of(exchange.body)
     if type(document.get("value")) is list or not is_etag(document.get(ETAG)):
-        raise ResponseFault(Fault.BAD_ANSWER, "the response is not an entity")
+        raise bad_answer("the response is not an entity")
     return ReadEntity(document)
 
 
@@ -62,7 +69,7 @@ def read_page(exchange: Exchange) -> tuple[list[ReadEntity], Token | None]:
         return [], None
     listed = document_of(exchange.body).get("value")
     if type(listed) is not list:
-        raise ResponseFault(Fault.BAD_ANSWER, "the response is not a list of entities")
+        raise bad_answer("the response is not a list of entities")
     token = {
         name: key
         for name in ("PartitionKey", "RowKey")
@@ -75,15 +82,14 @@ def document_of(body: bytes) -> dict[str, Any]:
     """The JSON object in a successful response.
 
     Raises:
-        ResponseFault: the body is not a JSON object, or its list holds something else than
-            entities, or more entities than a page can have.
+        ResponseFault: the body is not a JSON object, or its list is not a page of entities.
     """
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ResponseFault(Fault.BAD_ANSWER, f"the response is not JSON: {error}") from error
+        raise bad_answer(f"the response is not JSON: {error}") from error
     if type(document) is not dict:
-        raise ResponseFault(Fault.BAD_ANSWER, "the response is not a JSON object")
+        raise bad_answer("the response is not a JSON object")
     listed = document.get("value")
     if type(listed) is list:
         if len(listed) > MAX_PAGE_ENTITIES:
@@ -92,34 +98,21 @@ def document_of(body: bytes) -> dict[str, Any]:
                 f"{len(listed):,} entities; a page has at most {MAX_PAGE_ENTITIES:,}",
             )
         if not all(type(entity) is dict for entity in listed):
-            raise ResponseFault(Fault.BAD_ANSWER, "the response is not a list of entities")
+            raise bad_answer("the response is not a list of entities")
     return document
 
 
 def _require(exchange: Exchange, *expected: int) -> None:
     # An unexpected success comes from something that is not the table service.
     if exchange.status < 300 and exchange.status not in expected:
-        raise ResponseFault(
-            Fault.BAD_ANSWER, f"{exchange.status} is not a response to this request"
-        )
-
-
-_MESSAGE_CHARACTERS = 200
-_LONGEST_NUMBER = 15
-_ERROR_BYTES = 16 * 1024
-"""How much of an error is read. Errors of the service are much shorter."""
-_CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-"""A code becomes a name in counts and metrics, so text that does not look like one is dropped."""
-_CODE_ELEMENT = re.compile(r"<(?:\w+:)?code(?:\s[^<>]*)?>\s*([^<\s][^<]*)<", re.IGNORECASE)
-_MESSAGE_ELEMENT = re.compile(r"<(?:\w+:)?message(?:\s[^<>]*)?>([^<]*)<", re.IGNORECASE)
+        raise bad_answer(f"{exchange.status} is not a response to this request")
 
 
 def read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
-    """The service's error code and message; each is empty where the response holds none.
+    """The service's error code and message, each empty where the response holds none.
 
-    Args:
-        headers: Headers of the response; their names are found in any case.
-        body: Body of the response.
+    The table service responds in JSON; front ends and gateways before it respond in XML. Nothing
+    that a response can hold raises an error. Names of headers are found in any case.
     """
     code = headers.get("x-ms-error-code") or ""
     message = ""
@@ -136,17 +129,16 @@ def read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
 
 
 def shorten(message: str) -> str:
-    """The first line of a message, at most 200 characters.
+    """The first line of a message, at most 200 characters; unprintable ones become question marks.
 
-    The service repeats the request id and the time in further lines; attempts record both.
-    Characters that cannot be printed, and may not be encodable, become question marks.
+    Further lines of the service repeat the request id and the time, which attempts record.
     """
     line = message.strip().partition("\n")[0].strip()[:_MESSAGE_CHARACTERS]
     return line if line.isprintable() else "".join(c if c.isprintable() else "?" for c in line)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """How long the service asks to wait, in seconds; 0 where it does not say."""
+    """The wait that the service asks for, in seconds; 0 for none."""
     for name, unit_s in (("x-ms-retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name) or ""
         if value.isascii() and value.isdigit() and len(value) <= _LONGEST_NUMBER:

@@ -8,12 +8,11 @@ from typing import Any, cast
 from azure.core import MatchConditions
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableEntity, UpdateMode
 
-from harness.endpoint.http.exchange import ResponseFault
+from harness.endpoint.http.exchange import bad_answer
 from harness.endpoint.protocol.edm import is_etag
 from harness.endpoint.protocol.odata import Token, filter_of, page_size
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Fault
 
 _WRITES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.INSERT: ("create", {}),
@@ -100,9 +99,7 @@ def call(client: TableClient, operation: Operation, options: Mapping[str, Any], 
         parts = [_write(part, lean) for part in operation.parts]
         responses = client.submit_transaction(parts, **options)
         if lean and len(responses) != len(parts):
-            raise ResponseFault(
-                Fault.BAD_ANSWER, f"{len(parts)} parts, but {len(responses)} responses"
-            )
+            raise bad_answer(f"{len(parts)} parts, but {len(responses)} responses")
         return None
     name, entity, own = _write(operation, lean=False)
     getattr(client, f"{name}_entity")(entity, **own, **options)
