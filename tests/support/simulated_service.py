@@ -12,7 +12,7 @@ import random
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from harness.endpoint.read_back import applied, in_order_of_evidence
+from harness.endpoint.retrying import applied, in_order_of_evidence
 from harness.measure.audit.audit import AuditTally, LookUp, WriteVerdict, look_ups, verdicts
 from harness.measure.audit.journal import Journal, JournaledWrite, RowKey
 from harness.model.entity import ETAG

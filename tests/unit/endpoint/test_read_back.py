@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.read_back import applied, in_order_of_evidence
+from harness.endpoint.retrying import applied, in_order_of_evidence
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import PART_KINDS, Kind, Operation
 
