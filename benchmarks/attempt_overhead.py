@@ -73,7 +73,12 @@ def compare(url: str) -> int:
         )
     )
     channel = Channel(
-        url=endpoint.url, connections=1, connect_timeout_s=5.0, read_timeout_s=10.0, clock=clock
+        url=endpoint.url,
+        connections=1,
+        connect_timeout_s=5.0,
+        read_timeout_s=10.0,
+        clock=clock,
+        budget=Budget(),
     )
     transport = GeventTransport(channel)
     operation = Operation(

@@ -79,7 +79,7 @@ class AzuriteStart:
 def _end_by_signal() -> None:
     """Turn every signal that ends the process into a KeyboardInterrupt."""
     # A shell that starts the process in the background makes it ignore SIGINT.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _interrupt)
 
 

@@ -26,7 +26,7 @@ from harness.workload.budget import Budget, BudgetSpent
 
 USER_AGENT = "azure-table-stress-harness"
 _FIRST_BYTES = 8192
-"""Most responses are smaller. A much larger buffer would cost a system call every time."""
+"""Most responses are smaller; a much larger buffer would cost a system call every time."""
 _BLOCK_BYTES = 65536
 _LONGEST_READ_TIMEOUTS = 4
 """The most read time-outs that a response in small pieces, each in time, may take in all."""
@@ -45,7 +45,7 @@ class Channel:
         read_timeout_s: Time-out for each wait for more of a response. A whole response may take
             four times as long.
         clock: Gives the times of the exchanges.
-        budget: One request is taken from it for each that leaves.
+        budget: Each request that leaves is taken from it.
 
     Raises:
         SetupError: an environment variable names certificates that cannot be loaded.
@@ -78,11 +78,11 @@ class Channel:
         return self._pool.in_use
 
     def close(self) -> None:
-        """Close the idle connections; those in use close when their exchange ends."""
+        """Close the idle connections now, and the others when their exchange ends."""
         self._pool.close()
 
     def refuse(self) -> None:
-        """Send no further request, also none that waits for a connection now."""
+        """Send no further request, not even one that waits for a connection now."""
         self._refuses = True
 
     def send(self, message: bytes, exchange: Exchange) -> None:

@@ -1,8 +1,7 @@
 """The baseline session: azure-data-tables unchanged, with its attempts counted from outside.
 
-The SDK uses its own transport (``requests``), policies and retries, as in an application that just
-calls it. The client's two raw hooks show the start and the response of each attempt; the transport
-shows each fault. `SdkDefaultSession` lists what they cannot show.
+The client's two raw hooks show the start and the response of each attempt; the transport shows each
+fault. `SdkDefaultSession` lists what they cannot show.
 """
 
 from __future__ import annotations
@@ -148,13 +147,11 @@ class _Call:
         self.exchange = exchange
 
     def fail(self, now_s: float, error: Exception | None = None) -> None:
-        """Add the attempt, which was refused or has no response because of ``error``.
-
-        Whether the SDK will make another attempt is unknown, so this one is reported at once.
-        """
+        """Add the attempt, which was refused or has no response because of ``error``."""
         assert self.exchange is not None
         self.exchange.done_s = now_s
         self._add(error)
+        # Whether the SDK will make another attempt is unknown.
         self._attempts.report()
 
     def end(self, error: Exception | None, begun_s: float, now_s: float) -> None:
@@ -176,18 +173,16 @@ class _Call:
 
 
 class SdkDefaultSession:
-    """Sends operations through azure-data-tables unchanged, with two exceptions.
+    """Sends operations through azure-data-tables as an application does that just calls it.
 
-    Redirects are not followed, and the trusted authorities are those of every session.
-
-    The options ``retry``, ``rng``, ``connections`` and ``sleep`` are ignored: the SDK has its own
-    retry rules and waits, and its pool has no limit. The time-outs are passed on to the SDK.
+    Two things differ: redirects are not followed, and the trusted authorities are those of every
+    session. The options ``retry``, ``rng``, ``connections`` and ``sleep`` are ignored: the SDK has
+    its own transport (``requests``), retry rules and waits, and its pool has no limit.
 
     What the figures of this session contain:
 
-    - Every attempt is counted. An attempt with a response has its status, code and identifiers.
-    - The latency of an attempt begins when the SDK hands it to its transport. So it includes the
-      time to connect, and the wait for one of the SDK's threads.
+    - The latency of an attempt begins when the SDK hands it to its transport. It includes the time
+      to connect, and the wait for one of the SDK's threads.
     - Retries of one call have the same client request id.
     - Every attempt is taken from the budget, which cannot stop the SDK's own retries.
     - Bytes are those of bodies only; the SDK does not show heads.
@@ -199,12 +194,10 @@ class SdkDefaultSession:
     """
 
     def __init__(self, options: SessionOptions) -> None:
-        self._run_id = options.run_id
+        self._options = options
         self._budget = options.budget
         self._clock = options.clock
         self._numbers = itertools.count()
-        self._on_attempt = options.on_attempt
-        self._pace = options.pace
         self._abandoned = False
         self._calls: dict[str, _Call] = {}
         https = urlsplit(options.endpoint.url).scheme == "https"
@@ -236,13 +229,13 @@ class SdkDefaultSession:
     def execute(
         self, operation: Operation, due_s: float | None = None, *, keep: bool = True
     ) -> Result:
-        attempts = OperationAttempts(operation, self._on_attempt)
+        attempts = OperationAttempts(operation, self._options.on_attempt)
         if operation.kind is Kind.QUERY:
 
             def page(token: Token | None, found: int) -> tuple[Outcome, object]:
                 return self._call(attempts, partial(read_page, token=token, found=found))
 
-            outcome, found, returned, whole = drain(attempts, page, self._pace, keep=keep)
+            outcome, found, returned, whole = drain(attempts, page, self._options.pace, keep=keep)
             return attempts.result(outcome, found, due_s, returned, whole=whole)
         outcome, value = self._call(attempts, partial(call, lean=False))
         return attempts.result(outcome, value, due_s)
@@ -261,7 +254,7 @@ class SdkDefaultSession:
         if self._budget.exhausted:
             raise BudgetSpent("the budget of billable transactions is used up")
         operation = attempts.operation
-        request_id = f"{self._run_id}-{next(self._numbers):x}"
+        request_id = f"{self._options.run_id}-{next(self._numbers):x}"
         first = len(attempts.attempts)
         watched = self._calls[request_id] = _Call(attempts)
         begun_s = self._clock()
