@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import (
     HistogramMetricFamily,
-    InfoMetricFamily,
     Metric,
     SummaryMetricFamily,
 )
@@ -109,8 +108,8 @@ class RunState(Collector):
         if exposed is None:
             return
         run, families = exposed.run_id, Families(exposed.run_id)
-        yield _info(run, "aztables_run", "The current or last run.", exposed.info)
-        yield from _course(run, families, exposed.course)
+        yield families.info("aztables_run", "The current or last run.", exposed.info)
+        yield from _course(families, exposed.course)
         yield from _load(families, exposed.load)
         yield from _counts(families, exposed.snapshot)
         yield _durations(run, exposed.snapshot)
@@ -133,12 +132,7 @@ class RunState(Collector):
         )
 
 
-def _info(run: str, name: str, text: str, labels: Mapping[str, str]) -> Metric:
-    shown = {label: showable(value) for label, value in labels.items()}
-    return InfoMetricFamily(name, text, value={"run": run, **shown})
-
-
-def _course(run: str, families: Families, course: RunCourse) -> Iterator[Metric]:
+def _course(families: Families, course: RunCourse) -> Iterator[Metric]:
     """The phases, the times and the verdict of a run."""
     yield families.gauge(
         "aztables_run_phase",
@@ -155,47 +149,30 @@ def _course(run: str, families: Families, course: RunCourse) -> Iterator[Metric]
     ):
         yield families.value(f"aztables_{name}_timestamp_seconds", f"{text}, Unix time.", moment_s)
     if course.verdict is not None:
-        text = "The result of the run, once it has ended."
-        yield _info(run, "aztables_verdict", text, course.verdict)
+        yield families.info("aztables_verdict", "The result of the run.", course.verdict)
 
 
 def _load(families: Families, load: LoadState) -> Iterator[Metric]:
     """The offered rate, the backlog, and the cost."""
     limit = load.billable_limit
     left = None if limit is None else max(0, limit - load.billable_transactions)
-    yield families.value(
-        "aztables_offered_entities_per_second",
-        "Entities per second that the load requests now; absent without a requested rate.",
-        load.offered_per_s,
-    )
-    yield families.value(
-        "aztables_operations_waiting",
-        "The backlog: operations that are due and not sent; absent in a closed loop.",
-        load.waiting,
-    )
-    yield families.value(
-        "aztables_operations_in_flight", "Operations sent and not answered.", load.in_flight
-    )
-    yield families.value(
-        "aztables_billable_transactions_limit",
-        "Billable transactions that the run may make; absent without a limit.",
-        limit,
-    )
-    yield families.value(
-        "aztables_billable_transactions_left",
-        "Billable transactions that the run may still make; absent without a limit.",
-        left,
-    )
-    yield families.counter(
-        "aztables_operations_dropped",
-        "Operations that were due and dropped unsent.",
-        [((), load.dropped)],
-    )
-    yield families.counter(
-        "aztables_billable_transactions",
-        "Requests that an account is charged for: loading, retries, pages and cleaning included.",
-        [((), load.billable_transactions)],
-    )
+    for name, text, value in (
+        ("offered_entities_per_second", "Requested entities per second", load.offered_per_s),
+        ("operations_waiting", "Operations that are due and not sent", load.waiting),
+        ("operations_in_flight", "Operations that are sent and not answered", load.in_flight),
+        ("billable_transactions_limit", "Billable transactions of the run at most", limit),
+        ("billable_transactions_left", "Billable transactions that remain until the limit", left),
+    ):
+        yield families.value(f"aztables_{name}", f"{text}.", value)
+    for name, text, count in (
+        ("operations_dropped", "Operations that were due and dropped unsent.", load.dropped),
+        (
+            "billable_transactions",
+            "Requests that an account is charged for, with loading, retries, pages and cleaning.",
+            load.billable_transactions,
+        ),
+    ):
+        yield families.counter(f"aztables_{name}", text, [((), count)])
 
 
 def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:

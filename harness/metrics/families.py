@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 
 from harness.model.operation import FOLDED, WHOLE_TABLE, over_partitions
 
@@ -38,6 +43,11 @@ class Families:
     def value(self, name: str, text: str, value: float | None) -> Metric:
         """A gauge of the whole run; None gives no series."""
         return self.gauge(name, text, () if value is None else [((), value)])
+
+    def info(self, name: str, text: str, labels: Mapping[str, str]) -> Metric:
+        """Texts as labels; ``name`` is without its ``_info``."""
+        shown = {label: showable(value) for label, value in labels.items()}
+        return InfoMetricFamily(name, text, value={"run": self._run, **shown})
 
     def _filled(self, family: CounterMetricFamily | GaugeMetricFamily, rows: Rows) -> Metric:
         sums: dict[tuple[str, ...], float] = {}
