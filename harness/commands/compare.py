@@ -10,9 +10,14 @@ from typing import Any
 from harness.commands.command import read_record, record_files, terminal_page
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
-from harness.report.compare.comparison import Comparison, Subject, compare
+from harness.report.compare.comparison import (
+    Comparison,
+    Regression,
+    Subject,
+    compare,
+    parse_regression,
+)
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
-from harness.report.compare.quantities import Regression, parse_regression
 
 _MOST_WIDTH = 140
 """Columns; a comparison needs more room than other output."""

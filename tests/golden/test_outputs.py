@@ -12,9 +12,8 @@ import pytest
 
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Comparison, Subject, compare
+from harness.report.compare.comparison import Comparison, Subject, compare, parse_regression
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
-from harness.report.compare.quantities import parse_regression
 from harness.report.export.data_files import hlog, partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown

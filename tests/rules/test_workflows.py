@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.profile.profile_loader import parse, question_of, shipped_directory, shipped_names
-from harness.report.compare.quantities import parse_regression
+from harness.report.compare.comparison import parse_regression
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -18,8 +18,15 @@ from rich.text import Text
 
 from harness.measure.figures import counted, listed
 from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Comparison, Subject
-from harness.report.compare.quantities import MEASURES, Measure, Values, change_of, differ
+from harness.report.compare.comparison import (
+    MEASURES,
+    Comparison,
+    Measure,
+    Subject,
+    Values,
+    change_of,
+    differ,
+)
 from harness.report.export.markdown import code, table, text
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, grid, table_of

@@ -20,9 +20,8 @@ from harness.measure.record.findings import (
     ThrottlingPart,
 )
 from harness.measure.record.record import EstimatePart, RecordError, RunRecord
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import Subject, compare, parse_regression
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
-from harness.report.compare.quantities import parse_regression
 from harness.report.export.data_files import partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown

@@ -16,21 +16,25 @@ from rich.cells import cell_len
 
 from harness.measure.figures import listed
 from harness.measure.record.record import LatencyPart, RunRecord
-from harness.report.compare.comparison import Comparison, Subject, compare, findings, warnings
+from harness.report.compare.comparison import (
+    MEASURES,
+    Comparison,
+    Measure,
+    Subject,
+    Values,
+    change_of,
+    compare,
+    differ,
+    findings,
+    parse_regression,
+    values_of,
+    warnings,
+)
 from harness.report.compare.outputs import (
     changed,
     comparison_json,
     comparison_markdown,
     side_by_side,
-)
-from harness.report.compare.quantities import (
-    MEASURES,
-    Measure,
-    Values,
-    change_of,
-    differ,
-    parse_regression,
-    values_of,
 )
 from harness.report.terminal.page import Page
 
