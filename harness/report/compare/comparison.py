@@ -1,6 +1,6 @@
-"""The comparison of runs: which is better in what, and why runs may not be comparable.
+"""The comparison of runs: which is better in what, regressions, and why runs may not compare.
 
-The first run is the reference.
+The first run is the reference. A difference counts only where it exceeds the spread of repeats.
 """
 
 from __future__ import annotations
