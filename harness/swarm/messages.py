@@ -1,19 +1,20 @@
-"""The messages between master and workers: their names, their fields and their encoding.
+"""The messages between master and workers, which Locust carries.
 
-Locust carries the messages. Between processes a message travels as a dictionary of plain values;
-in a local run, where master and worker share a process, the receiver gets the sent object itself.
-Every message but `Hello` belongs to one run, which `RunMessage.run_id` names.
+Between processes a message travels as a dictionary of plain values. In a local run, where master
+and worker share a process, the receiver gets the sent object itself.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import LocalRunner, Runner
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
@@ -23,25 +24,38 @@ from harness.measure.counts.ledger import Delta
 MAX_CLOCK_DIFFERENCE_S = 5.0
 """Accepted difference between the clocks of a worker and the master, message delay included."""
 
-Fields = Mapping[str, Any]
+_M = TypeVar("_M", bound="SwarmMessage")
+_codec: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+_Delta = Annotated[Delta, PlainValidator(Delta.decode), PlainSerializer(Delta.encode)]
+_LookUp = Annotated[LookUp, PlainValidator(LookUp.from_message), PlainSerializer(LookUp.to_message)]
+_Written = Annotated[
+    Written, PlainValidator(Written.from_message), PlainSerializer(Written.to_message)
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RunMessage:
-    """Base of all messages about one run. `NAME` is the message type that Locust sees."""
+class SwarmMessage:
+    """Base of all messages. ``NAME`` is the message type that Locust sees."""
 
     NAME: ClassVar[str]
 
-    run_id: str
-
     def encode(self) -> dict[str, Any]:
         """The fields in types that Locust can serialize."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields: dict[str, Any] = _codec(type(self)).dump_python(self)
+        return fields
 
     @classmethod
-    def decode(cls, fields: Fields) -> Self:
+    def decode(cls, fields: Mapping[str, Any]) -> Self:
         """Restore the message from the result of `encode`."""
-        return cls(**fields)
+        message: Self = _codec(cls).validate_python(fields)
+        return message
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunMessage(SwarmMessage):
+    """Base of the messages about one run."""
+
+    run_id: str
 
 
 # From the master to a worker.
@@ -52,8 +66,7 @@ class Share(RunMessage):
     """The part of the load that one worker sends. Sent again whenever it changes.
 
     Attributes:
-        rank: Number of the worker, from 0 to ``count`` - 1.
-        count: Number of workers that send load.
+        rank: Number of the worker among the ``count`` workers that send load, from 0.
         budget: Most billable transactions of this worker; None is unlimited.
         epoch_s: When the schedule begins, UTC seconds.
         from_s: Second of the schedule from which rank and count apply, the same for all workers.
@@ -75,14 +88,7 @@ class Share(RunMessage):
     sent_s: float
 
     def clock_problem(self, now_s: float) -> str | None:
-        """Return why a worker with this clock cannot take part, or None if it can.
-
-        The master merges the workers' counts second by second, and workers start and stop by
-        their clocks.
-
-        Args:
-            now_s: When the message arrived by the clock of the worker, UTC seconds.
-        """
+        """Why a worker whose clock was at ``now_s`` on arrival cannot take part; None if it can."""
         ahead_s = now_s - self.sent_s
         if abs(ahead_s) <= MAX_CLOCK_DIFFERENCE_S:
             return None
@@ -91,15 +97,6 @@ class Share(RunMessage):
             f"its clock is {abs(ahead_s):,.0f} s {direction} the master's, and counts are merged "
             "second by second; synchronize the clocks of both machines (NTP)"
         )
-
-    @classmethod
-    def decode(cls, fields: Fields) -> Self:
-        """Restore the message from the result of `encode`."""
-        pairs = {
-            name: None if fields[name] is None else tuple(fields[name])
-            for name in ("hold", "window")
-        }
-        return cls(**{**fields, **pairs})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,28 +116,13 @@ class RunStop(RunMessage):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest(RunMessage):
-    """The worker reads back rows that it wrote.
-
-    Attributes:
-        rank: Number of the worker among those that read.
-        count: Number of workers that read.
-        plan: The rows to read.
-    """
+    """The worker reads back the rows of ``plan``, as number ``rank`` of ``count`` workers."""
 
     NAME = "aztables-audit-request"
 
     rank: int
     count: int
-    plan: LookUp
-
-    def encode(self) -> dict[str, Any]:
-        """The fields in types that Locust can serialize."""
-        return {**RunMessage.encode(self), "plan": self.plan.to_message()}
-
-    @classmethod
-    def decode(cls, fields: Fields) -> Self:
-        """Restore the message from the result of `encode`."""
-        return cls(**{**fields, "plan": LookUp.from_message(fields["plan"])})
+    plan: Annotated[LookUp, PlainSerializer(LookUp.to_message), PlainValidator(LookUp.from_message)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,20 +135,11 @@ class AuditStop(RunMessage):
 # From a worker to the master.
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Hello:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Hello(SwarmMessage):
     """The worker is ready to take messages; it may have missed earlier ones."""
 
-    NAME: ClassVar[str] = "aztables-hello"
-
-    def encode(self) -> dict[str, Any]:
-        """The message has no fields."""
-        return {}
-
-    @classmethod
-    def decode(cls, fields: Fields) -> Self:
-        """Restore the message."""
-        return cls()
+    NAME = "aztables-hello"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,54 +195,18 @@ class WorkerState:
     defects: int = 0
     billable_transactions: int = 0
     exhausted: bool = False
-    written: Written | None = None
+    written: _Written | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport(RunMessage):
-    """What a worker counted since its last report. Sent every second.
-
-    Attributes:
-        delta: The new counts.
-        samples: The new samples of CPU use.
-        state: The state of the worker.
-    """
+    """What a worker counted since its last report, and its state. Sent every second."""
 
     NAME = "aztables-report"
 
-    delta: Delta
+    delta: _Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState
-
-    def encode(self) -> dict[str, Any]:
-        """The fields in types that Locust can serialize."""
-        written = self.state.written
-        state = {
-            field.name: getattr(self.state, field.name) for field in dataclasses.fields(self.state)
-        }
-        return {
-            "run_id": self.run_id,
-            "delta": self.delta.encode(),
-            "samples": [dataclasses.asdict(sample) for sample in self.samples],
-            "state": {**state, "written": None if written is None else written.to_message()},
-        }
-
-    @classmethod
-    def decode(cls, fields: Fields) -> Self:
-        """Restore the message from the result of `encode`."""
-        state = fields["state"]
-        written = state["written"]
-        return cls(
-            run_id=fields["run_id"],
-            delta=Delta.decode(fields["delta"]),
-            samples=tuple(CpuSample(**sample) for sample in fields["samples"]),
-            state=WorkerState(
-                **{
-                    **state,
-                    "written": None if written is None else Written.from_message(written),
-                }
-            ),
-        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +214,6 @@ class AuditResult(RunMessage):
     """What the worker found so far while it reads back rows. Sent every second.
 
     Attributes:
-        tally: Counts of what was found.
         done: True in the last message.
         cut_short: Why rows are left unread; empty if none are.
         billable_transactions: Requests of the worker in the whole run.
@@ -290,42 +226,18 @@ class AuditResult(RunMessage):
     cut_short: str
     billable_transactions: int
 
-    def encode(self) -> dict[str, Any]:
-        """The fields in types that Locust can serialize."""
-        return {**RunMessage.encode(self), "tally": self.tally.to_message()}
 
-    @classmethod
-    def decode(cls, fields: Fields) -> Self:
-        """Restore the message from the result of `encode`."""
-        return cls(**{**fields, "tally": AuditTally.from_message(fields["tally"])})
-
-
-_M = TypeVar("_M", bound=RunMessage | Hello)
-
-
-def send(runner: Runner, message: RunMessage | Hello, worker: str | None = None) -> None:
-    """Send a message to the master or, from the master, to ``worker``.
-
-    Args:
-        runner: Locust's runner of this process.
-        message: The message.
-        worker: Id of the receiving worker.
-    """
+def send(runner: Runner, message: SwarmMessage, worker: str | None = None) -> None:
+    """Send a message to the master or, from the master, to the worker with the id ``worker``."""
     local = isinstance(runner, LocalRunner)
     runner.send_message(message.NAME, message if local else message.encode(), worker)
 
 
 def on(runner: Runner, kind: type[_M], handle: Callable[[_M, str], None]) -> None:
-    """Call ``handle`` with every message of one kind and the id of its sender.
-
-    Args:
-        runner: Locust's runner of this process.
-        kind: Class of the messages.
-        handle: Takes the message and the id of the worker.
-    """
+    """Call ``handle`` with every message of class ``kind`` and the id of its sender."""
 
     def on_message(environment: Environment, msg: Message) -> None:
-        local = isinstance(msg.data, kind)
-        handle(msg.data if local else cast(_M, kind.decode(msg.data)), msg.node_id)
+        data = msg.data
+        handle(data if isinstance(data, kind) else kind.decode(data), msg.node_id)
 
     runner.register_message(kind.NAME, on_message)

@@ -19,9 +19,9 @@ from harness.swarm.messages import (
     AuditResult,
     AuditStop,
     Hello,
-    RunMessage,
     RunStop,
     Share,
+    SwarmMessage,
     WorkerRefusal,
     WorkerReport,
     WorkerState,
@@ -43,7 +43,7 @@ SHARE = Share(
 )
 PLAN = LookUp(below=PLACES, rows=1, wrote=b"12345678", deleted=b"", strangers=False)
 WRITTEN = Written(below=PLACES, places=b"12345678", deleted=b"", given_up=2)
-MESSAGES: tuple[RunMessage | Hello, ...] = (
+MESSAGES: tuple[SwarmMessage, ...] = (
     SHARE,
     dataclasses.replace(SHARE, hold=(12.5, 60.0), window=(1_790_000_000.0, 1_790_000_030.0)),
     RunStop(run_id="r", at_s=1_790_000_000.5, grace_s=10.0),
@@ -69,7 +69,7 @@ def sent(content: Any) -> Any:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
-def test_a_message_arrives_as_it_was_sent(message: RunMessage | Hello) -> None:
+def test_a_message_arrives_as_it_was_sent(message: SwarmMessage) -> None:
     """Every field, also where it is None, a pair or an object of its own."""
     assert type(message).decode(sent(message.encode())) == message
 
