@@ -40,7 +40,7 @@ from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
 from harness.swarm.master.results import record_of
 from harness.swarm.plan import new_plan
-from harness.swarm.web.pages import Rows, Showing, Updates
+from harness.swarm.web.pages import Showing
 
 PARTITIONS = 10_000
 SECONDS = 1200
@@ -109,7 +109,7 @@ def run_of(keys: list[str]) -> MasterRun:
         endpoint=endpoint,
         embedded=True,
     )
-    run = MasterRun(plan, endpoint, float(BEGIN_S))
+    run = MasterRun(plan, endpoint, lambda: float(BEGIN_S + SECONDS))
     run.phase = Phase.MEASURING
     run.epoch_s = run.origin_s = float(BEGIN_S)
     run.window = (BEGIN_S, BEGIN_S + 2 * SECONDS)
@@ -155,19 +155,18 @@ def cost(run: MasterRun) -> Cost:
     conductor = SimpleNamespace(
         run=run,
         record=None,
-        clock=lambda: float(BEGIN_S + SECONDS),
         record_so_far=lambda now_s: record_of(run, now_s, pointers=(), over=False),
     )
     times: list[tuple[float, float, float]] = []
     for _ in range(TURNS):
         # New each time: nothing is left over from the turn before.
-        showing = Showing(cast(Conductor, conductor))
+        showing = Showing(cast(Conductor, conductor), "nowhere")
         marks = [time.process_time()]
         record = showing.now().record
         marks.append(time.process_time())
-        page = Updates(showing, Path("nowhere")).now()
+        page = showing.now().data
         marks.append(time.process_time())
-        tab = orjson.dumps(Rows(showing).now())
+        tab = orjson.dumps(showing.now().rows)
         marks.append(time.process_time())
         times.append((marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]))
     assert record is not None

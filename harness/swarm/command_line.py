@@ -1,4 +1,4 @@
-"""Locust's command line: the options of the harness, and the checks before anything starts.
+"""What the command line and the start form of the web UI ask for.
 
 Once the options are parsed, and before Locust forks workers or opens a port, the process joins its
 swarm and checks every port.
@@ -31,148 +31,6 @@ from harness.swarm.worker.users import TableUser
 REDACT_SECRET = "STRESS_REDACT_SECRET"
 """Environment variable with a secret that gives the same aliases in every run."""
 _SECRET_BYTES = 32
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FormValues:
-    """The values of the start form; None takes the profile's.
-
-    Attributes:
-        profile: Name of a shipped profile. Empty, or equal to ``--profile``, it is the profile of
-            the command line, which may be a file.
-        run_time_s: Length of the measured window, or of a whole search.
-        users: Number of users.
-        spawn_rate_per_s: Users started per second.
-    """
-
-    profile: str
-    run_time_s: int | None
-    users: int | None
-    spawn_rate_per_s: float | None
-
-
-class RunOptions:
-    """Turns the command line, and the values of the start form, into a profile.
-
-    Args:
-        environment: Locust's.
-
-    Attributes:
-        started_with: Name or file of the profile of the command line.
-    """
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._options = environment.parsed_options
-        self.started_with = self._options.profile or DEFAULT_PROFILE
-
-    def profile_of_command_line(self) -> NamedProfile:
-        """Return the profile of the command line; fill missing options of Locust in from it.
-
-        Raises:
-            SetupError: the profile does not exist or is invalid, or its user class is missing.
-        """
-        options = self._options
-        if options.class_picker:
-            raise SetupError("--class-picker is not supported: the profile names the user class")
-        run_time_s = None if options.run_time is None else int(options.run_time)
-        named = self._resolve(self.started_with, run_time_s, options.num_users, options.spawn_rate)
-        load = named.profile.load
-        if options.num_users is None:
-            options.num_users = load.users
-        if options.spawn_rate is None:
-            options.spawn_rate = load.spawn_rate_per_s
-        options.profile = self.started_with
-        if options.headless or options.autostart:
-            # Locust's timer would include loading and settling.
-            options.run_time = None
-            options.only_summary = True
-        return named
-
-    def profile_of_form(self, values: FormValues) -> NamedProfile:
-        """Return the profile that the start form asks for.
-
-        Raises:
-            SetupError: the profile does not exist or is invalid, or its user class is missing.
-        """
-        return self._resolve(
-            values.profile or self.started_with,
-            values.run_time_s,
-            values.users,
-            values.spawn_rate_per_s,
-        )
-
-    def _resolve(
-        self, name: str, run_time_s: int | None, users: int | None, rate_per_s: float | None
-    ) -> NamedProfile:
-        overrides = list(self._options.overrides)
-        if users is not None:
-            overrides.append(f"load.users={users}")
-        if rate_per_s is not None:
-            overrides.append(f"load.spawn_rate_per_s={float(rate_per_s)}")
-        named = resolve(
-            name,
-            overrides,
-            run_time_s=run_time_s,
-            directory=shipped_directory(),
-            paths=name == self.started_with,
-        )
-        self._choose_user_class(named)
-        return named
-
-    def _choose_user_class(self, named: NamedProfile) -> None:
-        """Run one user class only: that of the command line, else that of the profile."""
-        environment = self._environment
-        available = {
-            cls.__name__: cls
-            for cls in (environment.available_user_classes or {}).values()
-            if issubclass(cls, TableUser)
-        }
-        wanted = named.profile.user_class
-        if self._options.user_classes:
-            return
-        if wanted in available:
-            environment.user_classes = [available[wanted]]
-        elif len(available) == 1:
-            environment.user_classes = list(available.values())
-        else:
-            existing = ", ".join(sorted(available)) or "none"
-            raise SetupError(
-                f"profile {named.name} needs the user class {wanted}; the locustfile has {existing}"
-            )
-
-
-def aliases_of(options: argparse.Namespace) -> Aliases | None:
-    """Return the aliases that ``--redact-keys`` asks for; None if keys are shown."""
-    if not options.redact_keys:
-        return None
-    secret = os.environ.get(REDACT_SECRET)
-    return Aliases(secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES))
-
-
-def add_options(parser: LocustArgumentParser) -> None:
-    """Set the harness's defaults and add its options; the web form can set none of them."""
-    # Listeners stay on this machine unless told otherwise, users are rebalanced when workers come
-    # and go, and Locust's log does not bury what the harness prints.
-    parser.set_defaults(
-        web_host="127.0.0.1",
-        master_bind_host="127.0.0.1",
-        enable_rebalancing=True,
-        loglevel="WARNING",
-    )
-    for action in parser._actions:
-        if action.type is timespan:
-            action.type = _timespan
-    add_run_options(parser, locust=True, title="Table stress harness: {}")
-
-
-def _timespan(text: str) -> int:
-    """Locust's `timespan`, with an error in place of an OverflowError for a million years."""
-    try:
-        seconds: int = timespan(text)
-    except OverflowError:
-        raise argparse.ArgumentTypeError(f"{echoed(text)} is too long a time") from None
-    return seconds
 
 
 class CommandLine:
@@ -215,6 +73,31 @@ class CommandLine:
             sys.exit(BAD_SETUP)
 
 
+def add_options(parser: LocustArgumentParser) -> None:
+    """Set the harness's defaults and add its options; the web form can set none of them."""
+    # Listeners stay on this machine unless told otherwise, users are rebalanced when workers come
+    # and go, and Locust's log does not bury what the harness prints.
+    parser.set_defaults(
+        web_host="127.0.0.1",
+        master_bind_host="127.0.0.1",
+        enable_rebalancing=True,
+        loglevel="WARNING",
+    )
+    for action in parser._actions:
+        if action.type is timespan:
+            action.type = _timespan
+    add_run_options(parser, locust=True, title="Table stress harness: {}")
+
+
+def _timespan(text: str) -> int:
+    """Locust's `timespan`, with an error in place of an OverflowError for a million years."""
+    try:
+        seconds: int = timespan(text)
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{echoed(text)} is too long a time") from None
+    return seconds
+
+
 def check_ports(options: argparse.Namespace) -> None:
     """Check that every port in the options is free.
 
@@ -238,12 +121,10 @@ def check_ports(options: argparse.Namespace) -> None:
 
 def _listeners(options: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
     """Name, address and port of every listener, and the option that sets the port."""
-    if options.processes:
+    if options.processes or options.master:
+        also = " and --master-port" if options.processes else ""
         where = options.master_bind_host, options.master_bind_port
-        yield "the master", *where, "--master-bind-port and --master-port"
-    elif options.master:
-        where = options.master_bind_host, options.master_bind_port
-        yield "the master", *where, "--master-bind-port"
+        yield "the master", *where, f"--master-bind-port{also}"
     if options.headful or not options.headless:
         yield "the web UI", options.web_host, options.web_port, "--web-port"
     if options.metrics_port:
@@ -251,9 +132,9 @@ def _listeners(options: argparse.Namespace) -> Iterator[tuple[str, str, int, str
 
 
 def _listen(host: str, port: int) -> Any:
-    """Return a listening socket.
+    """Return a listening socket that gevent has not patched.
 
-    It is an unpatched one: gevent's socket would start an event loop before Locust forks.
+    gevent's socket would start an event loop before Locust forks.
     """
     address = None if host in ("", "*") else host
     [(family, kind, _, _, place), *_] = get_original("socket", "getaddrinfo")(
@@ -268,3 +149,112 @@ def _listen(host: str, port: int) -> Any:
         listener.close()
         raise
     return listener
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """The run that the command line or the start form asks for; None takes the profile's value.
+
+    Attributes:
+        profile: Name of a profile. A file is accepted only where ``--profile`` names it. In the
+            form, empty is the profile of the command line.
+        run_time_s: Length of the measured window, or of a whole search.
+    """
+
+    profile: str
+    run_time_s: int | None
+    users: int | None
+    spawn_rate_per_s: float | None
+
+
+class RunOptions:
+    """Turns the command line, and the values of the start form, into a profile.
+
+    Attributes:
+        started_with: Name or file of the profile of the command line.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._options = environment.parsed_options
+        self.started_with = self._options.profile or DEFAULT_PROFILE
+
+    def profile_of_command_line(self) -> NamedProfile:
+        """Return the profile of the command line; fill missing options of Locust in from it.
+
+        Raises:
+            SetupError: the profile does not exist or is invalid, or its user class is missing.
+        """
+        options = self._options
+        if options.class_picker:
+            raise SetupError("--class-picker is not supported: the profile names the user class")
+        named = self.profile_of(
+            RunRequest(
+                profile=self.started_with,
+                run_time_s=None if options.run_time is None else int(options.run_time),
+                users=options.num_users,
+                spawn_rate_per_s=options.spawn_rate,
+            )
+        )
+        load = named.profile.load
+        if options.num_users is None:
+            options.num_users = load.users
+        if options.spawn_rate is None:
+            options.spawn_rate = load.spawn_rate_per_s
+        options.profile = self.started_with
+        if options.headless or options.autostart:
+            # Locust's timer would include loading and settling.
+            options.run_time = None
+            options.only_summary = True
+        return named
+
+    def profile_of(self, request: RunRequest) -> NamedProfile:
+        """Return the profile with the requested values, and choose its user class.
+
+        Raises:
+            SetupError: the profile does not exist or is invalid, or its user class is missing.
+        """
+        name = request.profile or self.started_with
+        overrides = list(self._options.overrides)
+        if request.users is not None:
+            overrides.append(f"load.users={request.users}")
+        if request.spawn_rate_per_s is not None:
+            overrides.append(f"load.spawn_rate_per_s={float(request.spawn_rate_per_s)}")
+        named = resolve(
+            name,
+            overrides,
+            run_time_s=request.run_time_s,
+            directory=shipped_directory(),
+            paths=name == self.started_with,
+        )
+        self._choose_user_class(named)
+        return named
+
+    def _choose_user_class(self, named: NamedProfile) -> None:
+        """Run one user class only: that of the command line, else that of the profile."""
+        environment = self._environment
+        if self._options.user_classes:
+            return
+        available = {
+            cls.__name__: cls
+            for cls in (environment.available_user_classes or {}).values()
+            if issubclass(cls, TableUser)
+        }
+        wanted = named.profile.user_class
+        if wanted in available:
+            environment.user_classes = [available[wanted]]
+        elif len(available) == 1:
+            environment.user_classes = list(available.values())
+        else:
+            existing = ", ".join(sorted(available)) or "none"
+            raise SetupError(
+                f"profile {named.name} needs the user class {wanted}; the locustfile has {existing}"
+            )
+
+
+def aliases_of(options: argparse.Namespace) -> Aliases | None:
+    """Return the aliases that ``--redact-keys`` asks for; None if keys are shown."""
+    if not options.redact_keys:
+        return None
+    secret = os.environ.get(REDACT_SECRET)
+    return Aliases(secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -60,12 +61,12 @@ def _on_init(command_line: CommandLine, environment: Environment, **_: Any) -> N
 def _wire_worker(environment: Environment, *, forked: bool) -> None:
     """Connect a process that only sends load."""
     worker = attach(environment)
-    # Ctrl-C in a terminal reaches every process of the group; only the master ends the run.
+    # Ctrl-C in a terminal, and the loss of the terminal, reach every process of the group; only
+    # the master ends the run.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not forked:
-        _end_without_terminal()
+        _on_hangup(lambda: os.kill(os.getpid(), signal.SIGTERM))
     elif startup.SIGHUP is not None:
-        # The loss of the terminal reaches every process too.
         signal.signal(startup.SIGHUP, signal.SIG_IGN)
     runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_TIMEOUT_S
 
@@ -94,7 +95,7 @@ def _wire_master(environment: Environment) -> None:
     hosts = own_hosts(options.web_host, options.web_allowed_host)
     process = MasterProcess(environment)
     if not isinstance(environment.runner, MasterRunner):
-        process.set_local_worker(attach(environment))
+        process.worker = attach(environment)
     elif options.headless or options.autostart:
         process.wait_for_workers()
     events.test_start.add_listener(process.on_test_start)
@@ -103,7 +104,7 @@ def _wire_master(environment: Environment) -> None:
     events.quitting.add_listener(process.on_quitting)
     events.quit.add_listener(process.on_quit)
     gevent.signal_handler(signal.SIGINT, process.on_interrupt)
-    _end_without_terminal()
+    _on_hangup(process.on_hangup)
     if environment.web_ui is not None:
         stand_before(environment.web_ui, hosts)
         _wire_web_ui(environment, environment.web_ui, process)
@@ -113,20 +114,11 @@ def _wire_web_ui(environment: Environment, web_ui: WebUI, process: MasterProcess
     options, conductor = environment.parsed_options, process.conductor
     consent = Consent(process.run_options.started_with, process.profile, process.endpoint)
     web_ui.template_args["all_profiles"] = shipped_names(shipped_directory())
-    wrap_start(
-        environment,
-        web_ui,
-        running=lambda: (
-            conductor.run.plan.profile_name if conductor.run and conductor.busy else None
-        ),
-        unready=lambda: conductor.unready,
-        consent=consent,
-        prepare=process.prepare_from_form,
-    )
+    wrap_start(environment, web_ui, conductor, consent, process.prepare_from_form)
     wrap_stop(web_ui, conductor.stop_preparing)
     base_path = options.web_base_path or ""
-    showing = Showing(conductor)
-    add_pages(web_ui, showing, out=options.out, base_path=base_path)
+    showing = Showing(conductor, options.out)
+    add_pages(web_ui, showing, base_path=base_path)
     add_tab(web_ui, showing)
     scheme = "https" if options.tls_cert else "http"
     url = f"{scheme}://{options.web_host}:{options.web_port}{base_path.rstrip('/')}"
@@ -143,7 +135,7 @@ def _announce(web_ui: WebUI, console: Console, text: str) -> None:
     console.say(text)
 
 
-def _end_without_terminal() -> None:
-    """Let the loss of the terminal end the process as SIGTERM does, unless `nohup` started it."""
+def _on_hangup(end: Callable[[], None]) -> None:
+    """Let the loss of the terminal call ``end``, unless `nohup` started the process."""
     if startup.SIGHUP is not None and signal.getsignal(startup.SIGHUP) != signal.SIG_IGN:
-        gevent.signal_handler(startup.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
+        gevent.signal_handler(startup.SIGHUP, end)

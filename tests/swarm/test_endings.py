@@ -49,7 +49,7 @@ SAMPLES = {
     "SIGTERM while measuring": ("SIGTERM", 0),
     "two Ctrl-C": ("Ctrl-C", 3),
     "Ctrl-C while lingering": ("run time", 0),
-    "SIGHUP with two workers": ("SIGTERM", 0),
+    "SIGHUP with two workers": ("SIGHUP", 0),
     "SIGTERM to every worker": ("the loss of every worker", 3),
 }
 

@@ -9,7 +9,6 @@ import gevent
 import gevent.event
 from locust.env import Environment
 
-from harness.endpoint.http.exchange import Clock
 from harness.measure.audit.audit import AuditTally, LookUp, audit_part, look_ups
 from harness.measure.audit.journal import PLACES
 from harness.profile.build.pace import loading_pacer_of
@@ -54,16 +53,12 @@ class MasterAudit:
         environment: Locust's.
         run: The run.
         messages: Shows the progress.
-        clock: UTC seconds.
     """
 
-    def __init__(
-        self, environment: Environment, run: MasterRun, messages: ConsoleMessages, clock: Clock
-    ) -> None:
+    def __init__(self, environment: Environment, run: MasterRun, messages: ConsoleMessages) -> None:
         self._environment = environment
         self._run = run
         self._messages = messages
-        self._clock = clock
         self._readers: dict[str, _AuditReader] = {}
         self._hurried = False
 
@@ -87,7 +82,7 @@ class MasterAudit:
         total = sum(plan.rows for plan in plans.values())
         all_rows = sum(part.estimate for part in written.values())
         exact = all(part.below == PLACES for part in written.values())
-        began_s = self._clock()
+        began_s = self._run.clock()
         self._messages.audit_begins(total, all_rows, exact=exact)
         cut_short = _INTERRUPTED
         if not hurry.is_set():
@@ -100,12 +95,12 @@ class MasterAudit:
             given_up=sum(part.given_up for part in written.values()),
             cut_short=cut_short if total else "",
         )
-        self._messages.audit_ends(run.audit, self._clock() - began_s)
+        self._messages.audit_ends(run.audit, self._run.clock() - began_s)
 
     def _request(self, plans: Mapping[str, LookUp]) -> str:
         """Send every connected worker its rows; return why rows are left out, or nothing."""
         there = [worker for worker in live_workers(self._environment) if worker in plans]
-        now_s = self._clock()
+        now_s = self._run.clock()
         for rank, worker in enumerate(there):
             self._readers[worker] = _AuditReader(heard_s=now_s)
             request = AuditRequest(
@@ -119,7 +114,7 @@ class MasterAudit:
         within_s = self._within_s(total)
         progress_at_s = began_s + _PROGRESS_EVERY_S
         while not self._all_done():
-            now_s = self._clock()
+            now_s = self._run.clock()
             if hurry.is_set() or self._hurried:
                 self._take_last_results()
                 return _INTERRUPTED
@@ -136,7 +131,7 @@ class MasterAudit:
         return next(filter(None, reasons), "")
 
     def _all_done(self) -> bool:
-        now_s = self._clock()
+        now_s = self._run.clock()
         for worker, reader in self._readers.items():
             reader.update(self._run.audit_results.get(worker), now_s)
         return all(reader.done for reader in self._readers.values())
@@ -145,8 +140,8 @@ class MasterAudit:
         """Stop the workers that still read, and wait for their results, which include the cost."""
         for worker in self._readers:
             send(self._environment.runner, AuditStop(run_id=self._run.plan.run_id), worker)
-        deadline_s = self._clock() + _LAST_RESULTS_WITHIN_S
-        while not self._all_done() and self._clock() < deadline_s:
+        deadline_s = self._run.clock() + _LAST_RESULTS_WITHIN_S
+        while not self._all_done() and self._run.clock() < deadline_s:
             gevent.sleep(_POLL_S)
 
     def _within_s(self, rows: int) -> float:

@@ -21,7 +21,7 @@ import gevent
 import gevent.event
 from gevent import GreenletExit
 from locust.env import Environment
-from locust.runners import STATE_SPAWNING, Runner
+from locust.runners import STATE_SPAWNING
 
 from harness import startup
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
@@ -62,7 +62,6 @@ class Conductor:
     """Leads the runs of one Locust process, one at a time.
 
     Args:
-        environment: Locust's.
         endpoint: The stressed endpoint, the same for all runs.
         embedded: True if the endpoint is the embedded Azurite.
         gateway: The embedded gateway before it, if there is one.
@@ -70,7 +69,6 @@ class Conductor:
         leave: Called when a headless run is over, to end the process.
 
     Attributes:
-        clock: UTC seconds, steady during a run.
         run: The current or last run; None before the first.
         record: The record of the last run; None until it is judged.
     """
@@ -87,7 +85,6 @@ class Conductor:
     ) -> None:
         self.environment = environment
         self.endpoint = endpoint
-        self.clock = monotonic_utc()
         self.run: MasterRun | None = None
         self.record: RunRecord | None = None
         self._embedded = embedded
@@ -98,6 +95,12 @@ class Conductor:
         self._loading_over = gevent.event.Event()
         self._hurry = gevent.event.Event()
         self._finished = gevent.event.Event()
+        runner = environment.runner
+        on(runner, WorkerReport, self._on_report)
+        on(runner, AuditResult, self._on_audit_result)
+        on(runner, WorkerRefusal, self._on_refusal)
+        on(runner, AccountThrottled, self._on_account_throttled)
+        on(runner, WorkloadFailure, self._on_workload_failure)
 
     # What others ask about the current run.
 
@@ -111,12 +114,10 @@ class Conductor:
         """Why users cannot be started or changed now, or None if they can."""
         if self._housekeeping.busy and not self.busy:
             return "an earlier start is still checking the endpoint; wait a moment"
-        return None if self.run is None else self.run.phase.unready
-
-    @property
-    def sharing(self) -> Sharing:
-        """How the load of the current run is divided."""
-        return self._sharing
+        phase = None if self.run is None else self.run.phase
+        if phase is Phase.LOADING:
+            return "the table is being loaded; wait for the first users, or stop the run"
+        return "the last run is ending; wait a moment" if phase is Phase.ENDING else None
 
     @property
     def workers(self) -> int:
@@ -153,23 +154,22 @@ class Conductor:
             embedded=self._embedded,
         )
         # A new clock for each run: the clock of the machine may have been set since the last one.
-        self.clock = monotonic_utc()
         aliases = aliases_of(options)
-        run = MasterRun(plan, self.endpoint, self.clock(), aliases)
+        run = MasterRun(plan, self.endpoint, monotonic_utc(), aliases)
         run.take_observed(observed)
         rehearsal = None
         if self._gateway is not None:
             rehearsal = Rehearsal(self._gateway, plan.table, plan.tables, aliases or str)
         messages = ConsoleMessages(run, self._console, rehearsal)
-        tables = RunTables(run, messages, self.clock, self._housekeeping)
+        tables = RunTables(run, messages, self._housekeeping)
         tables.check()
         # Last, so that a refused run leaves no folder.
         check_folder(options.out)
         self.run = run
         self._messages = messages
         self._tables = tables
-        self._sharing = Sharing(self.environment, run, self.clock)
-        self._audit = MasterAudit(self.environment, run, messages, self.clock)
+        self._sharing = Sharing(self.environment, run)
+        self._audit = MasterAudit(self.environment, run, messages)
 
     def stop_preparing(self) -> None:
         """Stop the requests of a run that is being prepared."""
@@ -209,12 +209,12 @@ class Conductor:
         except LoadingFailed as error:
             run.problem = str(error)
             self._console.error(run.problem)
-            gevent.spawn(self.finish_and_leave, run, Ending(Cause.LOADING))
+            gevent.spawn(self._finish_and_leave, run, Ending(Cause.LOADING))
             raise GreenletExit from None
         except SetupError as error:
             if run.phase is Phase.LOADING:
                 run.phase = Phase.ENDING
-                gevent.spawn(self.give_up, run, str(error))
+                gevent.spawn(self._give_up, run, str(error))
             raise GreenletExit from None
         except HousekeepingEnded:
             raise GreenletExit from None
@@ -225,7 +225,7 @@ class Conductor:
         """Send the plan to the workers and divide the budget; then Locust starts the users."""
         options = self.environment.parsed_options
         vars(options)[OPTION] = run.plan.to_options()
-        run.epoch_s = self.clock()
+        run.epoch_s = run.clock()
         if not staged(run.plan.profile):
             run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
@@ -249,7 +249,7 @@ class Conductor:
         run.users = max(run.users, user_count)
         if run.phase is Phase.RAMPING and run.window is None:
             load = run.plan.profile.load
-            start = math.ceil(self.clock() + load.settle_s + _WINDOW_NOTICE_S)
+            start = math.ceil(run.clock() + load.settle_s + _WINDOW_NOTICE_S)
             run.window = (start, start + window_s(run.plan.profile))
             if run.origin_s is None:
                 # Stages begin when all users are there.
@@ -263,13 +263,11 @@ class Conductor:
         # An exception must end the load too.
         ending: Ending | None = Ending(Cause.HARNESS)
         try:
-            ending = LoadMonitor(
-                self.environment, run, self._sharing, self._messages, self.clock
-            ).follow()
+            ending = LoadMonitor(self.environment, run, self._sharing, self._messages).follow()
         finally:
             self.environment.stop_timeout = 0.0
             if ending is not None:
-                self.finish_and_leave(run, ending)
+                self._finish_and_leave(run, ending)
 
     # 4. End.
 
@@ -292,7 +290,7 @@ class Conductor:
             self._housekeeping.end()
         run.phase = Phase.ENDING
         run.ending = ending
-        stopped_s = self.clock()
+        stopped_s = run.clock()
         # Holds if an exception prevents the judgement or the record.
         self.environment.process_exit_code = _EXIT_HARNESS_FAILED
         try:
@@ -329,7 +327,7 @@ class Conductor:
         if not options.headless:
             self._messages.result()
 
-    def finish_and_leave(self, run: MasterRun, ending: Ending) -> None:
+    def _finish_and_leave(self, run: MasterRun, ending: Ending) -> None:
         """End ``run`` if it still goes on, then the process or Locust's users."""
         if run is not self.run or run.phase in (Phase.ENDING, Phase.DONE):
             return
@@ -338,7 +336,7 @@ class Conductor:
         finally:
             self._end_users()
 
-    def give_up(self, run: MasterRun, reason: str, exit_code: int = startup.BAD_SETUP) -> None:
+    def _give_up(self, run: MasterRun, reason: str, exit_code: int = startup.BAD_SETUP) -> None:
         """End a run that could not begin: show the reason, delete what was created."""
         run.problem = reason
         self._console.error(reason)
@@ -355,7 +353,7 @@ class Conductor:
         if run is not None and run.phase < Phase.ENDING:
             run.phase = Phase.ENDING
             reason = f"the harness failed: {error!r}"
-            gevent.spawn(self.give_up, run, reason, _EXIT_HARNESS_FAILED)
+            gevent.spawn(self._give_up, run, reason, _EXIT_HARNESS_FAILED)
 
     def _end_users(self) -> None:
         """End the process if it was started for one run, else only Locust's users."""
@@ -367,6 +365,45 @@ class Conductor:
         if options.autostart and options.autoquit != -1:
             gevent.sleep(options.autoquit)
             self._leave()
+
+    # Messages of the workers.
+
+    def _run_of(self, message: RunMessage, before: Phase) -> MasterRun | None:
+        """The run that a message belongs to, or None if it reached the phase ``before``."""
+        run = self.run
+        if run is None or message.run_id != run.plan.run_id or run.phase >= before:
+            return None
+        return run
+
+    def _on_report(self, report: WorkerReport, worker: str) -> None:
+        if (run := self._run_of(report, before=Phase.DONE)) is not None:
+            run.take_report(worker, report)
+
+    def _on_audit_result(self, result: AuditResult, worker: str) -> None:
+        run = self._run_of(result, before=Phase.DONE)
+        if run is not None and worker in run.reports:
+            run.take_audit_result(worker, result)
+
+    def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
+        if (run := self._run_of(refusal, before=Phase.ENDING)) is None:
+            return
+        sentence = f"a worker refuses to take part: {refusal.reason}"
+        if self._sharing.exclude(worker):
+            # The worker came late: the others go on without it.
+            self._console.error(sentence)
+            return
+        run.phase = Phase.ENDING
+        gevent.spawn(self._give_up, run, sentence)
+
+    def _on_workload_failure(self, failure: WorkloadFailure, _: str) -> None:
+        if (run := self._run_of(failure, before=Phase.ENDING)) is not None:
+            self._console.error(failure.reason)
+            gevent.spawn(self._finish_and_leave, run, Ending(Cause.WORKLOAD))
+
+    def _on_account_throttled(self, message: AccountThrottled, _: str) -> None:
+        run = self._run_of(message, before=Phase.ENDING)
+        if run is not None and run.stops_on_account_throttling:
+            gevent.spawn(self._finish_and_leave, run, Ending(Cause.ACCOUNT_THROTTLED))
 
     # The end of the process.
 
@@ -389,59 +426,3 @@ class Conductor:
             self._messages.result()
             self.run.ledger.close()
             self.run = None
-
-
-class MessageHandlers:
-    """Handles the messages of the workers in every run.
-
-    Args:
-        runner: Locust's runner.
-        conductor: Leads the runs.
-        console: Shows a refusal of a worker.
-    """
-
-    def __init__(self, runner: Runner, conductor: Conductor, console: Console) -> None:
-        self._conductor = conductor
-        self._console = console
-        on(runner, WorkerReport, self._on_report)
-        on(runner, AuditResult, self._on_audit_result)
-        on(runner, WorkerRefusal, self._on_refusal)
-        on(runner, AccountThrottled, self._on_account_throttled)
-        on(runner, WorkloadFailure, self._on_workload_failure)
-
-    def _run_of(self, message: RunMessage, before: Phase) -> MasterRun | None:
-        """The run that a message belongs to, or None if it reached the phase ``before``."""
-        run = self._conductor.run
-        if run is None or message.run_id != run.plan.run_id or run.phase >= before:
-            return None
-        return run
-
-    def _on_report(self, report: WorkerReport, worker: str) -> None:
-        if (run := self._run_of(report, before=Phase.DONE)) is not None:
-            run.take_report(worker, report)
-
-    def _on_audit_result(self, result: AuditResult, worker: str) -> None:
-        run = self._run_of(result, before=Phase.DONE)
-        if run is not None and worker in run.reports:
-            run.take_audit_result(worker, result)
-
-    def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
-        if (run := self._run_of(refusal, before=Phase.ENDING)) is None:
-            return
-        sentence = f"a worker refuses to take part: {refusal.reason}"
-        if self._conductor.sharing.exclude(worker):
-            # The worker came late: the others go on without it.
-            self._console.error(sentence)
-            return
-        run.phase = Phase.ENDING
-        gevent.spawn(self._conductor.give_up, run, sentence)
-
-    def _on_workload_failure(self, failure: WorkloadFailure, worker: str) -> None:
-        if (run := self._run_of(failure, before=Phase.ENDING)) is not None:
-            self._console.error(failure.reason)
-            gevent.spawn(self._conductor.finish_and_leave, run, Ending(Cause.WORKLOAD))
-
-    def _on_account_throttled(self, message: AccountThrottled, worker: str) -> None:
-        run = self._run_of(message, before=Phase.ENDING)
-        if run is not None and run.stops_on_account_throttling:
-            gevent.spawn(self._conductor.finish_and_leave, run, Ending(Cause.ACCOUNT_THROTTLED))

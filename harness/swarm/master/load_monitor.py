@@ -9,7 +9,6 @@ from typing import Self
 import gevent
 from locust.env import Environment
 
-from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import SearchPart, StepPart
 from harness.measure.record.record import LatencyPart
@@ -213,7 +212,6 @@ class LoadMonitor:
         run: The run.
         sharing: Divides the load among the workers.
         messages: Shows the progress.
-        clock: UTC seconds.
     """
 
     def __init__(
@@ -222,13 +220,11 @@ class LoadMonitor:
         run: MasterRun,
         sharing: Sharing,
         messages: ConsoleMessages,
-        clock: Clock,
     ) -> None:
         self._environment = environment
         self._run = run
         self._sharing = sharing
         self._messages = messages
-        self._clock = clock
         profile = run.plan.profile
         bounds = search_bounds(profile)
         self._search = None if bounds is None else RateSearch(run, sharing, messages, bounds)
@@ -248,7 +244,7 @@ class LoadMonitor:
             gevent.sleep(_POLL_S)
             if run.phase not in (Phase.RAMPING, Phase.MEASURING):
                 return None
-            now_s = self._clock()
+            now_s = self._run.clock()
             self._sharing.follow(now_s)
             run.note_offered(now_s)
             if run.window is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import datetime as dt
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from locust.runners import MasterRunner
 
 from harness import __version__, startup
 from harness.endpoint.admin.probe import check
-from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import (
     Endpoint,
     behind_gateway,
@@ -29,140 +30,26 @@ from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
+from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
 from harness.profile.profile_loader import NamedProfile
-from harness.swarm.command_line import FormValues, RunOptions
-from harness.swarm.master.conductor import Conductor, MessageHandlers
+from harness.swarm.command_line import RunOptions, RunRequest
+from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import Console
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, on
 from harness.swarm.worker.worker import Worker
 
-
-class Children:
-    """The embedded servers.
-
-    Attributes:
-        gateway: The gateway before Azurite; None without one.
-    """
-
-    def __init__(self) -> None:
-        self._azurite: AzuriteProcess | None = None
-        self.gateway: GatewayProcess | None = None
-
-    @property
-    def started(self) -> bool:
-        """True if Azurite was started."""
-        return self._azurite is not None
-
-    def start(self, throttling: str | None) -> Endpoint:
-        """Start the servers, and return the endpoint of a run.
-
-        Args:
-            throttling: Name or file of the gateway's limits; None starts no gateway.
-
-        Raises:
-            SetupError: a server does not start, or the limits are invalid.
-        """
-        limits = None if throttling is None else limits_path(throttling)
-        if limits is not None:
-            # Checks the limits before anything is started.
-            load_limits(limits)
-        atexit.register(self.stop)
-        self._azurite = start_azurite()
-        if limits is None:
-            return self._azurite.endpoint
-        self.gateway = start_gateway(
-            upstream=f"http://{self._azurite.endpoint.host}", limits=limits
-        )
-        return behind_gateway(emulator_endpoint(self.gateway.url))
-
-    def stop(self) -> None:
-        """Stop the servers, the gateway first. A second call does nothing."""
-        if self.gateway is not None:
-            self.gateway.stop()
-            self.gateway = None
-        if self._azurite is not None:
-            self._azurite.stop()
-            self._azurite = None
-
-
-_PHASES = tuple(phase.name.lower() for phase in Phase)
-
-
-def exposed(conductor: Conductor) -> Exposed | None:
-    """Return the current or last run; None before the first."""
-    run = conductor.run
-    if run is None:
-        return None
-    plan = run.plan
-    record = conductor.record
-    # Only the rates of key ranges are exposed, and these need no window.
-    snapshot = run.redacted(run.ledger.snapshot(start=0, end=0, latencies=False))
-    return Exposed(
-        run_id=plan.run_id,
-        snapshot=snapshot,
-        # Reports come every second, so the counts of the last second are incomplete.
-        counted_until_s=int(conductor.clock()) - 1,
-        course=_course(run, record if record and record.run_id == plan.run_id else None),
-        load=LoadState(
-            offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
-            waiting=run.waiting if scheduled(plan.profile) else None,
-            in_flight=run.in_flight,
-            dropped=snapshot.counts.dropped,
-            billable_transactions=run.billable_transactions,
-            billable_limit=plan.profile.limits.billable_transactions,
-        ),
-        targets=targets_for(run.endpoint.kind),
-        users=conductor.environment.runner.user_count,
-        workers=conductor.workers,
-        cpu_percent={
-            worker: sample.cpu_percent for worker, sample in run.generator.latest().items()
-        },
-        info={
-            "profile": plan.profile_name,
-            "endpoint": str(run.endpoint.kind),
-            "described": run.endpoint.kind.described,
-            "host": run.endpoint.host,
-            "table": plan.table,
-            "session": plan.session,
-            "version": __version__,
-        },
-    )
-
-
-def _course(run: MasterRun, record: RunRecord | None) -> RunCourse:
-    phase = run.phase.name.lower()
-    if record is None:
-        return RunCourse(phases=_PHASES, phase=phase, started_s=run.started_s, window=run.window)
-    start = record.window_start
-    verdict = record.verdict
-    return RunCourse(
-        phases=_PHASES,
-        phase=phase,
-        started_s=run.started_s,
-        ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
-        window=None if run.window is None else (start, start + record.measured_s),
-        verdict={
-            "verdict": verdict.result,
-            "limited_by": verdict.limited_by or "",
-            "sentence": verdict.sentence,
-        },
-    )
-
-
 _SEVEREST_FIRST = (2, 4, 3, 1, 0)
 """Exit codes of repeated runs, the one that counts first."""
+_PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
 class MasterProcess:
     """The process that leads the runs.
-
-    Args:
-        environment: Locust's.
 
     Attributes:
         console: Shows steps and progress.
@@ -170,6 +57,7 @@ class MasterProcess:
         profile: The profile of the command line.
         endpoint: The stressed endpoint.
         conductor: Leads the runs.
+        worker: The worker side of this process; None if it sends no load.
 
     Raises:
         SetupError: the run is not possible; nothing was sent and nothing is left behind.
@@ -180,9 +68,11 @@ class MasterProcess:
         self._options = environment.parsed_options
         self._main = gevent.getcurrent()
         self.console = Console()
-        self._children = Children()
+        self.worker: Worker | None = None
+        self._servers: list[ChildProcess] = []
+        self._gateway: GatewayProcess | None = None
         self._metrics: MetricsServer | None = None
-        self._worker: Worker | None = None
+        self._signal = Cause.SIGTERM
         self._interrupts = 0
         self._leaving = False
         self._exit_codes: list[int] = []
@@ -198,12 +88,11 @@ class MasterProcess:
             self.conductor = self._started = Conductor(
                 environment,
                 self.endpoint,
-                embedded=self._children.started,
-                gateway=self._children.gateway,
+                embedded=bool(self._servers),
+                gateway=self._gateway,
                 console=self.console,
                 leave=self._after_run,
             )
-            MessageHandlers(environment.runner, self.conductor, self.console)
             self._start_metrics()
             self._check_repeat()
             if self._options.headless or self._options.autostart:
@@ -211,7 +100,7 @@ class MasterProcess:
             else:
                 check(self.endpoint)
         except SetupError:
-            self._stop_children()
+            self._close()
             raise
 
     # Starting.
@@ -222,10 +111,10 @@ class MasterProcess:
             self._started.share_out()
 
     def _choose_endpoint(self) -> Endpoint:
-        host, throttling = self._environment.host, self._options.throttling
+        host = self._environment.host
         if not host:
-            return self._children.start(throttling)
-        if throttling is not None:
+            return self._start_servers()
+        if self._options.throttling is not None:
             raise SetupError(
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
                 "--upstream` before your endpoint and name the gateway with -H"
@@ -235,6 +124,25 @@ class MasterProcess:
         if problem is not None:
             raise SetupError(problem)
         return endpoint
+
+    def _start_servers(self) -> Endpoint:
+        """Start Azurite and, with ``--throttling``, the gateway; return the endpoint of the runs.
+
+        Both run in sessions of their own, end with the harness, and are stopped last.
+        """
+        throttling = self._options.throttling
+        limits = None if throttling is None else limits_path(throttling)
+        if limits is not None:
+            # Checks the limits before anything is started.
+            load_limits(limits)
+        atexit.register(self._stop_servers)
+        azurite = start_azurite()
+        self._servers.append(azurite)
+        if limits is None:
+            return azurite.endpoint
+        self._gateway = start_gateway(upstream=f"http://{azurite.endpoint.host}", limits=limits)
+        self._servers.append(self._gateway)
+        return behind_gateway(emulator_endpoint(self._gateway.url))
 
     def _start_metrics(self) -> None:
         options = self._options
@@ -255,13 +163,13 @@ class MasterProcess:
         name = f"repeat-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}"
         options.out = str(Path(options.out) / name)
 
-    def prepare_from_form(self, values: FormValues) -> None:
+    def prepare_from_form(self, request: RunRequest) -> None:
         """Prepare the run that the start form asks for.
 
         Raises:
             SetupError: the run is not possible.
         """
-        self._prepare(self.run_options.profile_of_form(values))
+        self._prepare(self.run_options.profile_of(request))
 
     def _prepare(self, named: NamedProfile) -> None:
         self.conductor.prepare(named, session=self._options.session, table=self._options.table)
@@ -286,20 +194,16 @@ class MasterProcess:
             sentence = f"{there} of {wanted} workers came within {wait_s} s"
             self._leave_unbegun(sentence, startup.BAD_SETUP)
 
-    # Locust's events.
-
-    def set_local_worker(self, worker: Worker) -> None:
-        """Make this process send load too: a local run."""
-        self._worker = worker
+    # Locust's events, and signals.
 
     def on_test_start(self, **_: object) -> None:
         """Load the table, then let Locust start the users."""
-        if self._worker is not None:
-            self._worker.end()
+        if self.worker is not None:
+            self.worker.end()
         try:
             self.conductor.start()
-            if self._worker is not None and self.conductor.run is not None:
-                self._worker.start(self.conductor.run.plan)
+            if self.worker is not None and self.conductor.run is not None:
+                self.worker.start(self.conductor.run.plan)
             self.conductor.share_out()
         except Exception as error:
             # Locust would log it and start the users all the same.
@@ -319,18 +223,23 @@ class MasterProcess:
             gevent.spawn(self._leave)
 
     def on_quitting(self, **_: object) -> None:
-        """The process ends: after a run, or by SIGTERM."""
-        self.conductor.finish(Ending(Cause.SIGTERM))
+        """The process ends: after a run, or by SIGTERM or SIGHUP."""
+        self.conductor.finish(Ending(self._signal))
         self._leaving = True
         if self._options.headless and self._environment.process_exit_code is None:
-            self.console.error("ended by SIGTERM before the run began")
+            self.console.error(f"ended by {self._signal.value} before the run began")
             self._environment.process_exit_code = startup.INTERRUPTED
 
     def on_quit(self, **_: object) -> None:
         """The runner has ended."""
-        if self._worker is not None:
-            self._worker.end()
-        self._stop_children()
+        if self.worker is not None:
+            self.worker.end()
+        self._close()
+
+    def on_hangup(self) -> None:
+        """The terminal is lost: end as by SIGTERM."""
+        self._signal = Cause.SIGHUP
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def on_interrupt(self) -> None:
         """Ctrl-C ends the run and then the process; a second Ctrl-C waits for nothing."""
@@ -339,8 +248,7 @@ class MasterProcess:
         conductor.stop_preparing()
         if self._interrupts > 1 or self._leaving:
             conductor.hurry()
-            return
-        if conductor.busy:
+        elif conductor.busy:
             try:
                 conductor.finish(Ending(Cause.CTRL_C))
             finally:
@@ -402,7 +310,7 @@ class MasterProcess:
         """End a process that waits for workers: Locust's main loop has no other way out."""
         self._leaving = True
         self.console.error(sentence)
-        self._stop_children()
+        self._close()
         end_workers(self._environment)
         gevent.kill(self._main, SystemExit(exit_code))
 
@@ -422,14 +330,19 @@ class MasterProcess:
             )
             conductor.linger(options.metrics_linger)
 
-    def _stop_children(self) -> None:
+    def _close(self) -> None:
         """Close the last run and the metrics page, and stop the embedded servers."""
         if self._started is not None:
             self._started.close()
         if self._metrics is not None:
             self._metrics.close()
             self._metrics = None
-        self._children.stop()
+        self._stop_servers()
+
+    def _stop_servers(self) -> None:
+        while self._servers:
+            # The gateway stands before Azurite, and was started last.
+            self._servers.pop().stop()
 
 
 def end_workers(environment: Environment) -> None:
@@ -442,3 +355,64 @@ def end_workers(environment: Environment) -> None:
             # Locust takes a running child for an ended one when the process exits.
             for worker in psutil.Process().children():
                 worker.terminate()
+
+
+def exposed(conductor: Conductor) -> Exposed | None:
+    """Return the current or last run for the metrics page; None before the first."""
+    run = conductor.run
+    if run is None:
+        return None
+    plan = run.plan
+    record = conductor.record
+    # Only the rates of key ranges are exposed, and these need no window.
+    snapshot = run.redacted(run.ledger.snapshot(start=0, end=0, latencies=False))
+    return Exposed(
+        run_id=plan.run_id,
+        snapshot=snapshot,
+        # Reports come every second, so the counts of the last second are incomplete.
+        counted_until_s=int(run.clock()) - 1,
+        course=_course(run, record if record and record.run_id == plan.run_id else None),
+        load=LoadState(
+            offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
+            waiting=run.waiting if scheduled(plan.profile) else None,
+            in_flight=run.in_flight,
+            dropped=snapshot.counts.dropped,
+            billable_transactions=run.billable_transactions,
+            billable_limit=plan.profile.limits.billable_transactions,
+        ),
+        targets=targets_for(run.endpoint.kind),
+        users=conductor.environment.runner.user_count,
+        workers=conductor.workers,
+        cpu_percent={
+            worker: sample.cpu_percent for worker, sample in run.generator.latest().items()
+        },
+        info={
+            "profile": plan.profile_name,
+            "endpoint": str(run.endpoint.kind),
+            "described": run.endpoint.kind.described,
+            "host": run.endpoint.host,
+            "table": plan.table,
+            "session": plan.session,
+            "version": __version__,
+        },
+    )
+
+
+def _course(run: MasterRun, record: RunRecord | None) -> RunCourse:
+    phase = run.phase.name.lower()
+    if record is None:
+        return RunCourse(phases=_PHASES, phase=phase, started_s=run.started_s, window=run.window)
+    start = record.window_start
+    verdict = record.verdict
+    return RunCourse(
+        phases=_PHASES,
+        phase=phase,
+        started_s=run.started_s,
+        ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
+        window=None if run.window is None else (start, start + record.measured_s),
+        verdict={
+            "verdict": verdict.result,
+            "limited_by": verdict.limited_by or "",
+            "sentence": verdict.sentence,
+        },
+    )

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
@@ -39,13 +40,6 @@ class Phase(enum.IntEnum):
     ENDING = 4
     DONE = 5
 
-    @property
-    def unready(self) -> str | None:
-        """Why users cannot be started or changed now, or None if they can."""
-        if self is Phase.LOADING:
-            return "the table is being loaded; wait for the first users, or stop the run"
-        return "the last run is ending; wait a moment" if self is Phase.ENDING else None
-
 
 class Cause(enum.Enum):
     """What ended a run, as records and pages name it."""
@@ -58,6 +52,7 @@ class Cause(enum.Enum):
     STOP = "Stop"
     CTRL_C = "Ctrl-C"
     SIGTERM = "SIGTERM"
+    SIGHUP = "SIGHUP"
     LOADING = "a failed loading"
     WORKERS_LOST = "the loss of every worker"
     WORKLOAD = "a mistake in the workload"
@@ -128,7 +123,7 @@ class MasterRun:
     Args:
         plan: The plan of the run.
         endpoint: The stressed endpoint.
-        started_s: When the run was prepared, UTC seconds.
+        clock: UTC seconds, steady during the run.
         aliases: Replace the PartitionKeys in every output; None shows the keys.
 
     Attributes:
@@ -152,12 +147,13 @@ class MasterRun:
         self,
         plan: RunPlan,
         endpoint: Endpoint,
-        started_s: float,
+        clock: Clock,
         aliases: Aliases | None = None,
     ) -> None:
         self.plan = plan
         self.endpoint = endpoint
-        self.started_s = started_s
+        self.clock = clock
+        self.started_s = clock()
         self.aliases = aliases
         self.phase = Phase.PREPARED
         self.ledger = Ledger("master")

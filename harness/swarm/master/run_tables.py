@@ -67,7 +67,6 @@ def load_table(
         total: Entities to load.
         concurrency: Operations in flight at the same time.
         pacer: Limits the rate, so that loading does not flood the account either.
-        clock: UTC seconds.
         loaded: Counts, also of an aborted loading.
         on_progress: Called twice a second with loaded entities, entities to load, seconds since
             the beginning, and seconds since the last response.
@@ -167,7 +166,6 @@ class RunTables:
     Args:
         run: The run, whose budget pays for every request.
         messages: Shows steps and progress.
-        clock: UTC seconds.
         housekeeping: Executes every step that waits for the endpoint.
 
     Attributes:
@@ -175,11 +173,10 @@ class RunTables:
     """
 
     def __init__(
-        self, run: MasterRun, messages: ConsoleMessages, clock: Clock, housekeeping: Housekeeping
+        self, run: MasterRun, messages: ConsoleMessages, housekeeping: Housekeeping
     ) -> None:
         self._run = run
         self._messages = messages
-        self._clock = clock
         self._housekeeping = housekeeping
         self.cleaning = False
         self._to_delete: list[str] = []
@@ -262,7 +259,7 @@ class RunTables:
         total = self._source.loaded_entities
         self._messages.table_is_loaded(total)
         options = dataclasses.replace(
-            plan.session_options(0, run.endpoint, run.budget, self._clock),
+            plan.session_options(0, run.endpoint, run.budget, run.clock),
             retry=LOADING_RETRY,
             rng=random.Random(f"{profile.seed}/loading"),
             connections=profile.loading.concurrency,
@@ -277,7 +274,7 @@ class RunTables:
                 total=total,
                 concurrency=profile.loading.concurrency,
                 pacer=loading_pacer_of(profile, run.endpoint.kind),
-                clock=self._clock,
+                clock=run.clock,
                 loaded=run.loaded,
                 on_progress=self._messages.loading_progress,
                 aliases=run.aliases,

@@ -7,7 +7,6 @@ import gevent.event
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness.endpoint.http.exchange import Clock
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.messages import RunStop, Share, send
 
@@ -30,16 +29,14 @@ class Sharing:
     Args:
         environment: Locust's.
         run: The run.
-        clock: UTC seconds.
 
     Attributes:
         workers: Ids of the workers that take part.
     """
 
-    def __init__(self, environment: Environment, run: MasterRun, clock: Clock) -> None:
+    def __init__(self, environment: Environment, run: MasterRun) -> None:
         self._environment = environment
         self._run = run
-        self._clock = clock
         self._budgets: dict[str, int | None] | None = None
         self._first: frozenset[str] = frozenset()
         self._excluded: set[str] = set()
@@ -102,7 +99,7 @@ class Sharing:
                 from_s=self._from_s,
                 hold=self._hold,
                 window=run.window,
-                sent_s=self._clock(),
+                sent_s=self._run.clock(),
             )
             send(self._environment.runner, share, worker)
 
@@ -122,8 +119,8 @@ class Sharing:
         run.asked = tuple(self._taking_part())
         for worker in run.asked:
             send(self._environment.runner, stop, worker)
-        deadline = self._clock() + REPORTS_WITHIN_S
-        while self._clock() < deadline and not hurry.is_set():
+        deadline = self._run.clock() + REPORTS_WITHIN_S
+        while self._run.clock() < deadline and not hurry.is_set():
             finals = {worker for worker, report in run.reports.items() if report.final}
             if finals.issuperset(run.asked):
                 return

@@ -1,7 +1,8 @@
-"""The harness's own pages in Locust's web UI, below ``/stress/``: charts, data, downloads.
+"""The harness's own pages in Locust's web UI: ``/stress/`` and the tab "Partitions".
 
 The pages are read-only and behind Locust's login if it has one. Addresses are relative, and nothing
-is loaded from other hosts.
+is loaded from other hosts. A record of a run in progress is built at most once a second, however
+many browsers ask. After the run the pages show the record of the run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import datetime as dt
 import enum
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,24 @@ FRESH_FOR_S = 1.0
 """The least time for which a record of a run in progress is shown."""
 _OF_THE_TIME = 10
 """Building records takes at most one part of so many of the time: the process may send load too."""
+PLACE = "stress"
+"""Below Locust's own page."""
+FILES = {
+    "report.html": "the report, which opens offline",
+    "run.json": "the record, from which every other file can be made again",
+    "summary.md": "the summary in Markdown",
+    "partitions.csv": "the partitions for spreadsheets",
+    "junit.xml": "the conditions as JUnit test cases",
+    "latencies.hlog": "the latencies as an HdrHistogram log",
+    "errors.jsonl": "failed attempts with their request ids",
+}
+"""Files of a run's folder that can be downloaded."""
+_OPENED = "report.html"
+"""The file that the browser opens; it saves all others."""
+_NO_GUESS = ("X-Content-Type-Options", "nosniff")
+"""A browser must not guess the content type."""
+_TAB = "partitions"
+_STATISTICS = "locust.request_stats"
 
 
 class State(enum.StrEnum):
@@ -44,19 +64,21 @@ class State(enum.StrEnum):
     ENDED = "ended"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Shown:
-    """The current or last run at one moment.
+    """The current or last run at one moment, for all browsers that ask.
 
     Attributes:
         state: The phase of the run.
         sentence: The phase in words.
+        out: Folder of all runs.
         run_id: The id of the run; None before the first run.
         record: The run so far; None before the load begins.
     """
 
     state: State
     sentence: str
+    out: Path
     run_id: str | None = None
     record: RunRecord | None = None
 
@@ -65,22 +87,45 @@ class Shown:
         """False once the run has ended."""
         return self.state is not State.ENDED
 
+    @cached_property
+    def data(self) -> bytes:
+        """The content of the page as JSON."""
+        content: dict[str, dict[str, Any]] = {"parts": {}, "charts": {}}
+        if self.record is not None:
+            content = update(self.record, live=self.live)
+            if not self.live:
+                content["parts"]["downloads"] = self._downloads(self.record.run_id)
+        return orjson.dumps(
+            {"state": self.state, "sentence": self.sentence, "run_id": self.run_id, **content}
+        )
 
-NOTHING = Shown(state=State.NONE, sentence="No run yet.")
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows of the tab: a sentence, and the figures if there are any."""
+        rows = [row_of_text(self.sentence)]
+        return rows if self.record is None else rows + rows_of(self.record, live=self.live)
+
+    def _downloads(self, run_id: str) -> str:
+        there = [name for name in FILES if (self.out / run_id / name).is_file()]
+        link = Markup('<li><a href="runs/{}/{}">{}</a> {}</li>')
+        links = Markup("").join(link.format(run_id, name, name, FILES[name]) for name in there)
+        return Markup('<ul class="downloads">{}</ul>').format(links)
 
 
 class Showing:
     """Builds what the pages show.
 
     Args:
-        conductor: The conductor of the runs.
+        conductor: Leads the runs.
+        out: Folder of all runs.
     """
 
-    def __init__(self, conductor: Conductor) -> None:
+    def __init__(self, conductor: Conductor, out: str | Path) -> None:
         self._conductor = conductor
+        self._out = Path(out).absolute()
         # Two browsers share one record, even if building one should ever switch greenlets.
         self._lock = gevent.lock.RLock()
-        self._shown = NOTHING
+        self._shown = self._show(None)
         self._of: tuple[MasterRun | None, Phase | None, RunRecord | None] = (None, None, None)
         self._fresh_until_s = 0.0
 
@@ -92,37 +137,40 @@ class Showing:
             of = (run, None if run is None else run.phase, conductor.record)
             began_s = time.monotonic()
             if of != self._of or (self._shown.live and began_s >= self._fresh_until_s):
-                self._shown = NOTHING if run is None else self._show(run)
+                self._shown = self._show(run)
                 self._of = of
                 took_s = time.monotonic() - began_s
                 self._fresh_until_s = began_s + max(FRESH_FOR_S, took_s * _OF_THE_TIME)
             return self._shown
 
-    def _show(self, run: MasterRun) -> Shown:
+    def _show(self, run: MasterRun | None) -> Shown:
+        if run is None:
+            return Shown(state=State.NONE, sentence="No run yet.", out=self._out)
         conductor = self._conductor
-        now_s = conductor.clock()
+        now_s = run.clock()
         record: RunRecord | None = None
         match run.phase:
             case Phase.PREPARED | Phase.LOADING:
-                state, sentence = State.PREPARING, preparing(run)
+                state, sentence = State.PREPARING, _preparing(run)
             case Phase.DONE:
                 record = conductor.record
-                state, sentence = State.ENDED, ended(record, run.problem)
+                state, sentence = State.ENDED, _ended(record, run.problem)
             case _:
-                state, sentence = State.RUNNING, running(run, now_s)
+                state, sentence = State.RUNNING, _running(run, now_s)
                 if run.epoch_s:
                     record = conductor.record_so_far(now_s)
-        return Shown(state=state, sentence=sentence, run_id=run.plan.run_id, record=record)
+        return Shown(
+            state=state, sentence=sentence, out=self._out, run_id=run.plan.run_id, record=record
+        )
 
 
-def preparing(run: MasterRun) -> str:
-    """The sentence of a run before its load."""
+def _preparing(run: MasterRun) -> str:
     loaded = f"{counted(run.loaded.entities, 'entity', 'entities')} loaded"
     return f"{run.plan.profile_name}: creating and loading the table, {loaded}."
 
 
-def running(run: MasterRun, now_s: float) -> str:
-    """The sentence of a run that sends load at ``now_s``, UTC, or is ending."""
+def _running(run: MasterRun, now_s: float) -> str:
+    """The sentence of a run that sends load or is ending."""
     if run.phase is Phase.ENDING:
         words = "judging the results" if run.epoch_s else "cleaning up"
         return f"{run.plan.profile_name}: ending after {run.ended_by or 'a failure'}, {words}."
@@ -136,54 +184,24 @@ def running(run: MasterRun, now_s: float) -> str:
     return f"{run.plan.profile_name}: running, {under_load}, {measured}."
 
 
-def ended(record: RunRecord | None, problem: str = "") -> str:
-    """The sentence of a run that has ended.
-
-    Args:
-        record: Its record; None for a run without load.
-        problem: Why the run failed; empty where it did not.
-    """
-    if record is None:
-        why = f": {problem}." if problem else "; the terminal shows the reason."
-        return f"The run ended before any load was sent{why}"
-    at = dt.datetime.fromisoformat(record.ended_at)
+def _ended(record: RunRecord | None, problem: str) -> str:
+    """The sentence of a run that has ended; without load it has no record."""
     why = f": {problem}" if problem else ""
+    if record is None:
+        return f"The run ended before any load was sent{why or '; the terminal shows the reason'}."
+    at = dt.datetime.fromisoformat(record.ended_at)
     return f"{record.profile['name']}: ended by {record.ended_by} at {at:%H:%M:%S} UTC{why}."
 
 
-PLACE = "stress"
-"""Below Locust's own page."""
-
-FILES = {
-    "report.html": "the report, which opens offline",
-    "run.json": "the record, from which every other file can be made again",
-    "summary.md": "the summary in Markdown",
-    "partitions.csv": "the partitions for spreadsheets",
-    "junit.xml": "the conditions as JUnit test cases",
-    "latencies.hlog": "the latencies as an HdrHistogram log",
-    "errors.jsonl": "failed attempts with their request ids",
-}
-"""Files of a run's folder that can be downloaded."""
-
-_SHOWN = "report.html"
-"""The file that the browser opens; it saves all others."""
-
-_NO_GUESS = ("X-Content-Type-Options", "nosniff")
-"""A browser must not guess the content type."""
-
-
-def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> None:
-    """Add the pages to Locust's web UI, before its server listens.
+def add_pages(web_ui: WebUI, showing: Showing, *, base_path: str) -> None:
+    """Add the pages below ``/stress/`` to Locust's web UI, before its server listens.
 
     Args:
         web_ui: Locust's web UI.
         showing: The run to show.
-        out: Folder of all runs.
         base_path: Prefix of Locust's own addresses; may be empty.
     """
     pages = Blueprint(PLACE, __name__, url_prefix=f"{base_path.rstrip('/')}/{PLACE}")
-    folder = Path(out).absolute()
-    updates = Updates(showing, folder)
     assets: dict[str, tuple[Callable[[], str], str]] = {
         "plotly.js": (plotly_js, "text/javascript"),
         "page.js": (page_js, "text/javascript"),
@@ -198,7 +216,7 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
         return _answer(live_page(), "text/html")
 
     def data() -> Response:
-        return _answer(updates.now(), "application/json")
+        return _answer(showing.now().data, "application/json")
 
     def asset(name: str) -> AnyResponse:
         if name not in assets:
@@ -212,14 +230,14 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
         return answer.make_conditional(request)
 
     def download(run_id: str, name: str) -> Response:
-        record = showing.now().record
+        shown = showing.now()
         # Only known values pass, so that no other path can be built.
-        if record is None or record.run_id != run_id or name not in FILES:
+        if shown.record is None or shown.record.run_id != run_id or name not in FILES:
             abort(404)
-        file = folder / record.run_id / name
+        file = shown.out / run_id / name
         if not file.is_file():
             abort(404)
-        answer = send_file(file, as_attachment=name != _SHOWN, max_age=0)
+        answer = send_file(file, as_attachment=name != _OPENED, max_age=0)
         answer.headers[_NO_GUESS[0]] = _NO_GUESS[1]
         return answer
 
@@ -236,51 +254,6 @@ def add_pages(web_ui: WebUI, showing: Showing, *, out: str, base_path: str) -> N
     web_ui.app.register_blueprint(pages)
 
 
-class Updates:
-    """The answers to the polling pages; all pages share one.
-
-    Args:
-        showing: The run to show.
-        folder: Folder of all runs.
-    """
-
-    def __init__(self, showing: Showing, folder: Path) -> None:
-        self._showing = showing
-        self._folder = folder
-        self._of: Shown | None = None
-        self._text = b""
-
-    def now(self) -> bytes:
-        """The state of the page as JSON."""
-        shown = self._showing.now()
-        if shown is not self._of:
-            self._text = self._made(shown)
-            self._of = shown
-        return self._text
-
-    def _made(self, shown: Shown) -> bytes:
-        content: dict[str, dict[str, Any]] = {"parts": {}, "charts": {}}
-        if shown.record is not None:
-            content = update(shown.record, live=shown.live)
-            if not shown.live:
-                content["parts"]["downloads"] = self._downloads(shown.record.run_id)
-        return orjson.dumps(
-            {
-                "state": shown.state,
-                "sentence": shown.sentence,
-                "run_id": shown.run_id,
-                **content,
-            }
-        )
-
-    def _downloads(self, run_id: str) -> str:
-        """Links to the files of the run."""
-        there = [name for name in FILES if (self._folder / run_id / name).is_file()]
-        link = Markup('<li><a href="runs/{}/{}">{}</a> {}</li>')
-        links = Markup("").join(link.format(run_id, name, name, FILES[name]) for name in there)
-        return Markup('<ul class="downloads">{}</ul>').format(links)
-
-
 def _answer(content: str | bytes, kind: str) -> Response:
     answer = Response(content, mimetype=kind)
     answer.cache_control.no_store = True
@@ -288,62 +261,26 @@ def _answer(content: str | bytes, kind: str) -> Response:
     return answer
 
 
-KEY = "partitions"
-TITLE = "Partitions"
-LINK = "Charts, heat map and files of the last run"
-
-_STATISTICS = "locust.request_stats"
-
-
 def add_tab(web_ui: WebUI, showing: Showing) -> None:
-    """Add the tab, and a link to the harness's page among the downloads.
+    """Add the tab "Partitions", and a link to the harness's page among the downloads.
 
-    Args:
-        web_ui: Locust's web UI.
-        showing: The run to show.
+    Locust's page reads the structure of a tab once, and its rows with the statistics that it polls
+    every two seconds during a run.
     """
+    columns = [{"key": key, "title": title} for key, title in COLUMNS.items()]
+    link = "Charts, heat map and files of the last run"
     web_ui.template_args |= {
-        "extended_tabs": [{"title": TITLE, "key": KEY}],
-        "extended_tables": [
-            {
-                "key": KEY,
-                "structure": [{"key": key, "title": title} for key, title in COLUMNS.items()],
-            }
-        ],
-        "extended_csv_files": [{"href": f"./{PLACE}/", "title": LINK}],
+        "extended_tabs": [{"title": "Partitions", "key": _TAB}],
+        "extended_tables": [{"key": _TAB, "structure": columns}],
+        "extended_csv_files": [{"href": f"./{PLACE}/", "title": link}],
     }
-    rows = Rows(showing)
 
     def with_rows(response: Response) -> Response:
         if request.endpoint != _STATISTICS or response.status_code != 200:
             return response
         # Locust caches this answer for two seconds, so a new one is returned.
         content = orjson.loads(response.get_data())
-        content["extended_stats"] = [{"key": KEY, "data": rows.now()}]
+        content["extended_stats"] = [{"key": _TAB, "data": showing.now().rows}]
         return Response(orjson.dumps(content), mimetype="application/json")
 
     web_ui.app.after_request(with_rows)
-
-
-class Rows:
-    """The rows of the tab; all browsers share them.
-
-    Args:
-        showing: The run to show.
-    """
-
-    def __init__(self, showing: Showing) -> None:
-        self._showing = showing
-        self._of: Shown | None = None
-        self._rows: list[Row] = []
-
-    def now(self) -> list[Row]:
-        """The rows now: a sentence, and the figures if there are any."""
-        shown = self._showing.now()
-        if shown is not self._of:
-            record = shown.record
-            self._rows = [row_of_text(shown.sentence)]
-            if record is not None:
-                self._rows += rows_of(record, live=shown.live)
-            self._of = shown
-        return self._rows

@@ -33,12 +33,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class SameOrigin:
-    """WSGI middleware that refuses requests of other pages.
-
-    Args:
-        application: Locust's.
-        hosts: The accepted values of Host.
-    """
+    """WSGI middleware that refuses requests of other pages, and those to hosts not in ``hosts``."""
 
     def __init__(self, application: WSGIApplication, hosts: OwnHosts) -> None:
         self._application = application
@@ -71,7 +66,7 @@ def own_hosts(listening: str, named: Iterable[str]) -> OwnHosts:
 
     Args:
         listening: Locust's ``--web-host``.
-        named: Values of ``--web-allowed-host``, each with one or several names.
+        named: Values of ``--web-allowed-host``; each has one or several names.
 
     Raises:
         SetupError: a value is not a host name.

@@ -17,7 +17,8 @@ from harness.measure.figures import counted
 from harness.model.errors import SetupError, echoed
 from harness.profile.build.pace import window_s
 from harness.profile.profile_loader import NamedProfile
-from harness.swarm.command_line import FormValues
+from harness.swarm.command_line import RunRequest
+from harness.swarm.master.conductor import Conductor
 
 _VIEW = "locust.swarm"
 _STOP_VIEW = "locust.stop"
@@ -61,8 +62,8 @@ class Consent:
             "(limits.billable_transactions)"
         )
 
-    def problem(self, values: FormValues, *, starts: bool) -> str | None:
-        """Return why the values of a form exceed the consent, or None if they do not.
+    def problem(self, values: RunRequest, *, starts: bool) -> str | None:
+        """Why the form exceeds the consent; None if it does not.
 
         Args:
             values: The form.
@@ -102,40 +103,41 @@ class Consent:
 def wrap_start(
     environment: Environment,
     web_ui: WebUI,
-    *,
-    running: Callable[[], str | None],
-    unready: Callable[[], str | None],
+    conductor: Conductor,
     consent: Consent,
-    prepare: Callable[[FormValues], None],
+    prepare: Callable[[RunRequest], None],
 ) -> None:
-    """Check a start from the form before Locust begins it.
+    """Check a start from the form before Locust begins it; in a run it changes only the users.
 
     Args:
         environment: Locust's.
         web_ui: The page with the form.
-        running: Returns the profile of the current run, or None; with a current run the form only
-            changes the number of users.
-        unready: Returns why nothing can be started or changed now, or None.
+        conductor: Leads the runs.
         consent: Limits for an account that somebody pays for.
         prepare: Prepares a run; raises `SetupError` if the run is not possible.
     """
     start = web_ui.app.view_functions[_VIEW]
 
+    def problem_of_start(host: str | None) -> str | None:
+        run = conductor.run
+        running = run.plan.profile_name if run is not None and conductor.busy else None
+        problem = conductor.unready or _form_problem(host)
+        if problem is not None:
+            return problem
+        if running is not None and request.form.get("profile", "") not in ("", running):
+            return f"a run of {running} goes on; stop it before another one begins"
+        try:
+            values = _form_values()
+            problem = consent.problem(values, starts=running is None)
+            if problem is None and running is None:
+                prepare(values)
+        except SetupError as error:
+            return str(error)
+        return problem
+
     def checked_start() -> Response:
         host = environment.host
-        current = running()
-        problem = unready() or _form_problem(host)
-        if problem is None and current is not None:
-            problem = _other_profile(current)
-        if problem is None:
-            try:
-                values = _form_values()
-                problem = consent.problem(values, starts=current is None)
-                if problem is None and current is None:
-                    prepare(values)
-            except SetupError as error:
-                problem = str(error)
-        if problem is not None:
+        if (problem := problem_of_start(host)) is not None:
             return jsonify({"success": False, "message": problem, "host": host})
         response: Response = start()
         environment.host = host
@@ -147,7 +149,7 @@ def wrap_start(
 
 
 def wrap_stop(web_ui: WebUI, stop_preparing: Callable[[], None]) -> None:
-    """Let Stop also end a start that is still being checked and that Locust does not know.
+    """Let Stop also end a start that is still being checked, which Locust does not list as a run.
 
     Args:
         web_ui: The page with the button.
@@ -181,16 +183,9 @@ def _form_problem(host: str | None) -> str | None:
     return None
 
 
-def _other_profile(running: str) -> str | None:
-    """Why the form cannot start another profile while a run of ``running`` goes on."""
-    if request.form.get("profile", "") in ("", running):
-        return None
-    return f"a run of {running} goes on; stop it before another one begins"
-
-
-def _form_values() -> FormValues:
+def _form_values() -> RunRequest:
     form = request.form
-    return FormValues(
+    return RunRequest(
         profile=form.get("profile", ""),
         run_time_s=_run_time_s(),
         users=form.get("user_count", type=int),

@@ -13,7 +13,7 @@ import pytest
 from harness.measure.record.record import RunRecord
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import Loaded, Phase
-from harness.swarm.web.pages import FRESH_FOR_S, Rows, Showing, State, Updates
+from harness.swarm.web.pages import FRESH_FOR_S, Showing, State
 
 RECORD = RunRecord.from_json((Path(__file__).parents[2] / "golden" / "run-v1.json").read_bytes())
 
@@ -36,6 +36,10 @@ class OneRun:
         self.problem = ""
         self.takes_s = takes_s
         self.made = 0
+        self.now_s = 1_012.0
+
+    def clock(self) -> float:
+        return self.now_s
 
     def so_far(self, now_s: float) -> RunRecord:
         self.made += 1
@@ -49,36 +53,32 @@ class Leader:
     def __init__(self, run: OneRun | None) -> None:
         self.run = run
         self.record: RunRecord | None = None
-        self.now_s = 1_012.0
-
-    def clock(self) -> float:
-        return self.now_s
 
     def record_so_far(self, now_s: float) -> RunRecord:
         assert self.run is not None
         return self.run.so_far(now_s)
 
 
-def showing(leader: Leader) -> Showing:
-    return Showing(cast(Conductor, leader))
+def showing(leader: Leader, out: Path | None = None) -> Showing:
+    return Showing(cast(Conductor, leader), out or "nowhere")
 
 
-def data(of: Showing, folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = orjson.loads(Updates(of, folder).now())
+def data(of: Showing) -> dict[str, Any]:
+    content: dict[str, Any] = orjson.loads(of.now().data)
     return content
 
 
-def test_before_the_first_run_there_is_nothing(tmp_path: Path) -> None:
+def test_before_the_first_run_there_is_nothing() -> None:
     """Page and tab say so, in so many words."""
     nothing = showing(Leader(None))
-    assert data(nothing, tmp_path) == {
+    assert data(nothing) == {
         "state": "none",
         "sentence": "No run yet.",
         "run_id": None,
         "parts": {},
         "charts": {},
     }
-    assert [row["partition"] for row in Rows(nothing).now()] == ["No run yet."]
+    assert [row["partition"] for row in nothing.now().rows] == ["No run yet."]
 
 
 @pytest.mark.parametrize(
@@ -109,21 +109,21 @@ def test_before_the_window_opens_nothing_is_measured() -> None:
     assert "nothing is measured yet" in showing(Leader(run)).now().sentence
 
 
-def test_many_browsers_at_once_are_one_record(tmp_path: Path) -> None:
+def test_many_browsers_at_once_are_one_record() -> None:
     """Thirty ask while a record is being made, which gives way to them: it is made once."""
     run = OneRun(Phase.MEASURING, takes_s=0.2)
-    updates = Updates(showing(Leader(run)), tmp_path)
-    asking = [gevent.spawn(updates.now) for _ in range(30)]
+    shared = showing(Leader(run))
+    asking = [gevent.spawn(lambda: shared.now().data) for _ in range(30)]
     gevent.joinall(asking, timeout=30, raise_error=True)
     assert run.made == 1
     assert len({browser.value for browser in asking}) == 1
 
 
-def test_page_and_tab_share_a_record(tmp_path: Path) -> None:
+def test_page_and_tab_share_a_record() -> None:
     """Both are made of the same moment."""
     run = OneRun(Phase.MEASURING)
     shared = showing(Leader(run))
-    rows, content = Rows(shared).now(), data(shared, tmp_path)
+    rows, content = shared.now().rows, data(shared)
     assert run.made == 1
     assert content["sentence"] == rows[0]["partition"]
 
@@ -194,7 +194,7 @@ def test_only_files_that_are_there_are_offered(tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("run.json", "summary.md", "secret.txt"):
         (folder / name).write_text("x", encoding="utf-8")
-    links = data(showing(leader), tmp_path)["parts"]["downloads"]
+    links = data(showing(leader, tmp_path))["parts"]["downloads"]
     assert f'href="runs/{RECORD.run_id}/run.json"' in links
     assert "summary.md" in links
     assert "report.html" not in links
