@@ -12,7 +12,8 @@ from locust.env import Environment
 from harness.measure.audit.audit import AuditTally, LookUp, audit_part, look_ups
 from harness.measure.audit.journal import PLACES
 from harness.profile.build.pace import loading_pacer_of
-from harness.swarm.master.console import ConsoleMessages
+from harness.report.terminal.live import audit_begins, audit_ends, audit_goes_on
+from harness.swarm.master.console import Console
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import AuditRequest, AuditResult, AuditStop, send
@@ -34,31 +35,32 @@ class _AuditReader:
 
     heard_s: float
     result: AuditResult | None = None
-    tally: AuditTally = dataclasses.field(default_factory=AuditTally)
-    cut_short: str = ""
-    done: bool = False
+    gone: bool = False
 
     def update(self, result: AuditResult | None, now_s: float) -> None:
         if result is not None and result is not self.result:
-            self.heard_s, self.result = now_s, result
-            self.tally, self.cut_short, self.done = result.tally, result.cut_short, result.done
+            self.heard_s, self.result, self.gone = now_s, result, False
         elif now_s - self.heard_s > _SILENT_S and not self.done:
-            self.done, self.cut_short = True, "a worker is gone"
+            self.gone = True
+
+    @property
+    def done(self) -> bool:
+        return self.gone or (self.result is not None and self.result.done)
+
+    @property
+    def cut_short(self) -> str:
+        if self.gone:
+            return "a worker is gone"
+        return "" if self.result is None else self.result.cut_short
 
 
 class MasterAudit:
-    """The audit of one run.
+    """The audit of one run."""
 
-    Args:
-        environment: Locust's.
-        run: The run.
-        messages: Shows the progress.
-    """
-
-    def __init__(self, environment: Environment, run: MasterRun, messages: ConsoleMessages) -> None:
+    def __init__(self, environment: Environment, run: MasterRun, console: Console) -> None:
         self._environment = environment
         self._run = run
-        self._messages = messages
+        self._console = console
         self._readers: dict[str, _AuditReader] = {}
         self._hurried = False
 
@@ -67,11 +69,7 @@ class MasterAudit:
         self._hurried = True
 
     def hold(self, hurry: gevent.event.Event) -> None:
-        """Audit the run if its profile asks for it. Blocks until the audit is over.
-
-        Args:
-            hurry: Set when the master is to wait no longer.
-        """
+        """Audit the run if its profile asks for it, until the audit is over or ``hurry`` is set."""
         run, audit = self._run, self._run.plan.profile.audit
         if not audit.enabled or not run.epoch_s:
             return
@@ -83,19 +81,19 @@ class MasterAudit:
         all_rows = sum(part.estimate for part in written.values())
         exact = all(part.below == PLACES for part in written.values())
         began_s = self._run.clock()
-        self._messages.audit_begins(total, all_rows, exact=exact)
+        self._console.say(audit_begins(total, all_rows, exact=exact))
         cut_short = _INTERRUPTED
         if not hurry.is_set():
             missing = self._request({worker: plan for worker, plan in plans.items() if plan.rows})
             cut_short = self._wait(hurry, total, began_s) or missing
         run.audit = audit_part(
-            (reader.tally for reader in self._readers.values()),
+            self._tallies(),
             written=all_rows,
             exact=exact,
             given_up=sum(part.given_up for part in written.values()),
             cut_short=cut_short if total else "",
         )
-        self._messages.audit_ends(run.audit, self._run.clock() - began_s)
+        self._console.say(audit_ends(run.audit, run.clock() - began_s))
 
     def _request(self, plans: Mapping[str, LookUp]) -> str:
         """Send every connected worker its rows; return why rows are left out, or nothing."""
@@ -123,12 +121,16 @@ class MasterAudit:
                 return f"it took longer than {within_s:,.0f} s"
             if now_s >= progress_at_s:
                 progress_at_s += _PROGRESS_EVERY_S
-                tallies = [reader.tally for reader in self._readers.values()]
-                rows = sum(tally.rows for tally in tallies)
-                self._messages.audit_progress(rows, total, sum(tally.lost for tally in tallies))
+                tallies = self._tallies()
+                rows, lost = sum(one.rows for one in tallies), sum(one.lost for one in tallies)
+                self._console.say(audit_goes_on(rows, total, lost))
             gevent.sleep(_POLL_S)
         reasons = (reader.cut_short for reader in self._readers.values())
         return next(filter(None, reasons), "")
+
+    def _tallies(self) -> list[AuditTally]:
+        results = (reader.result for reader in self._readers.values())
+        return [result.tally for result in results if result is not None]
 
     def _all_done(self) -> bool:
         now_s = self._run.clock()

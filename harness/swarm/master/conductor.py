@@ -169,7 +169,7 @@ class Conductor:
         self._messages = messages
         self._tables = tables
         self._sharing = Sharing(self.environment, run)
-        self._audit = MasterAudit(self.environment, run, messages)
+        self._audit = MasterAudit(self.environment, run, self._console)
 
     def stop_preparing(self) -> None:
         """Stop the requests of a run that is being prepared."""

@@ -1,4 +1,8 @@
-"""The terminal that a run writes to."""
+"""What a run shows in the terminal.
+
+`Console` writes lines, progress and errors. `ConsoleMessages` has the messages of a run, in the
+order in which they appear; the summary at the end comes from `harness.report.terminal`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from harness import startup
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import counted
-from harness.measure.record.findings import AuditPart
 from harness.measure.record.record import RunRecord
 from harness.model.target import targets_for
 from harness.profile.build.pace import capped_rate, scheduled, window_s
@@ -25,9 +28,6 @@ from harness.report.sentences import scheduled_words, users_words
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
     Live,
-    audit_begins,
-    audit_ends,
-    audit_goes_on,
     live_line,
     progress_line,
     step,
@@ -40,6 +40,8 @@ from harness.swarm.master.rehearsal import Rehearsal
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.load.search import Step, TakenStep
 
+LIVE_EVERY_S = 5.0
+CTRL_C_ENDS = "Ctrl-C ends the wait"
 _PLAIN_EVERY_S = 5.0
 
 
@@ -94,14 +96,7 @@ class Console:
             self.say(line)
 
     def progress(self, done: int, total: int, elapsed_s: float, silent_s: float) -> None:
-        """Show the progress of loading.
-
-        Args:
-            done: Loaded entities.
-            total: Entities to load.
-            elapsed_s: Seconds since loading began.
-            silent_s: Seconds since the last answer.
-        """
+        """Show the progress of loading; the arguments are those of `progress_line`."""
         line = progress_line(done, total, elapsed_s, silent_s, ascii_only=self.ascii_only)
         if self._out.isatty():
             self._rewrite(line)
@@ -124,22 +119,12 @@ class Console:
             self._out.flush()
 
 
-LIVE_EVERY_S = 5.0
-CTRL_C_ENDS = "Ctrl-C ends the wait"
-
-
 class ConsoleMessages:
-    """The messages of one run.
-
-    Args:
-        run: The run.
-        console: Writes the messages.
-        rehearsal: The comparison with the counts of the embedded gateway; None without a gateway.
-    """
+    """The messages of one run. ``rehearsal`` is None without an embedded gateway."""
 
     def __init__(self, run: MasterRun, console: Console, rehearsal: Rehearsal | None) -> None:
         self._run = run
-        self._console = console
+        self.console = console
         self._rehearsal = rehearsal
         self._earlier: Snapshot | None = None
         self._latencies: dict[str, LatencyHistogram] = {}
@@ -153,7 +138,7 @@ class ConsoleMessages:
     def run_starts(self) -> None:
         """Show the violated practices and, for a remote account, the possible cost."""
         run = self._run
-        self._console.say(run.checked)
+        self.console.say(run.checked)
         if not run.plan.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.endpoint.kind)
@@ -164,46 +149,39 @@ class ConsoleMessages:
             most = "an unlimited number of billable transactions: neither rate nor cost is limited"
         else:
             most = f"up to {counted(round(loading + load), 'billable transaction')}, with retries"
-        self._console.say(f"Account {run.endpoint.account}: this run may make {most}")
+        self.console.say(f"Account {run.endpoint.account}: this run may make {most}")
         if early_end := may_end_early(run.plan.profile):
-            self._console.say(early_end)
+            self.console.say(early_end)
 
     # Step 1: the table.
 
     def table_is_created(self) -> None:
-        """Step 1 begins, or is left out for an existing table."""
         run, plan = self._run, self._run.plan
         where = f"{plan.table} at {run.endpoint.host}, {run.endpoint.kind.described}"
         if not plan.own_table:
             where = f"not needed, {where} exists and is empty"
         elif len(plan.tables) > 1:
             where = f"{len(plan.tables)} tables, {where}"
-        self._console.say(step(1, where))
+        self.console.say(step(1, where))
 
     # Step 2: the entities.
 
     def table_is_loaded(self, entities: int) -> None:
-        """Step 2 begins."""
         profile = self._run.plan.profile
         into = counted(profile.keys.partitions, "partition")
         if profile.scenario is not None:
             into = f"the tables of {profile.scenario}"
         what = counted(entities, "entity", "entities")
-        self._console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
-
-    def loading_progress(self, done: int, total: int, elapsed_s: float, silent_s: float) -> None:
-        """Show how many entities are loaded; the arguments are those of `Console.progress`."""
-        self._console.progress(done, total, elapsed_s, silent_s)
+        self.console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
 
     # Step 3: the load.
 
     def load_begins(self, users: int) -> None:
-        """Step 3 begins with ``users`` users."""
         run, profile = self._run, self._run.plan.profile
         length = f"{window_s(profile):,} s measured"
         if profile.search is not None:
             length = f"at most {window_s(profile):,} s"
-        self._console.say(
+        self.console.say(
             step(
                 3,
                 f"{users_words(profile.model_dump(), users)}, {self._rate()}, {length} after the "
@@ -248,7 +226,7 @@ class ConsoleMessages:
         )
         live = self._live(snapshot, now_s, users, workers)
         self._earlier = snapshot
-        self._console.say(live_line(live, ascii_only=self._console.ascii_only))
+        self.console.say(live_line(live, ascii_only=self.console.ascii_only))
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
         run, earlier, hottest = self._run, self._earlier, snapshot.hottest
@@ -269,9 +247,9 @@ class ConsoleMessages:
             throttled_ratio=throttled / attempts if attempts else 0.0,
             service_p99_s=self._p99_s("service"),
             response_p99_s=self._p99_s("response") if open_load else None,
-            waiting=run.waiting if open_load else None,
+            waiting=run.total.waiting if open_load else None,
             dropped=snapshot.counts.dropped,
-            in_flight=run.in_flight,
+            in_flight=run.total.in_flight,
             users=users,
             workers=workers,
             cpu_percent=max((s.cpu_percent for s in run.generator.latest().values()), default=0.0),
@@ -293,35 +271,20 @@ class ConsoleMessages:
         second = math.ceil(from_s)
         self._earlier = run.ledger.snapshot(start=second, end=second + 1, latencies=False)
         self._latencies = {name: run.ledger.overall(name) for name in ("service", "response")}
-        self._console.say(step_begins(self._search_step, step))
+        self.console.say(step_begins(self._search_step, step))
 
     def search_step_ends(self, taken: TakenStep) -> None:
-        """A step of the search is over."""
-        self._console.say(step_taken(self._search_step, taken))
+        self.console.say(step_taken(self._search_step, taken))
 
     # Step 4: the result.
 
     def load_ends(self) -> None:
-        """Step 4 begins."""
         if self._rehearsal is not None:
             self._rehearsal.end()
-        self._console.say(step(4, f"the run ended by {self._run.ended_by}"))
-
-    def audit_begins(self, rows: int, written: int, *, exact: bool) -> None:
-        """The audit begins; the arguments are those of the function of the report."""
-        self._console.say(audit_begins(rows, written, exact=exact))
-
-    def audit_progress(self, rows: int, total: int, lost: int) -> None:
-        """Show how many rows were read back."""
-        self._console.say(audit_goes_on(rows, total, lost))
-
-    def audit_ends(self, part: AuditPart, seconds: float) -> None:
-        """The audit is over."""
-        self._console.say(audit_ends(part, seconds))
+        self.console.say(step(4, f"the run ended by {self._run.ended_by}"))
 
     def index_not_followed(self, reason: str) -> None:
-        """The rows of the index tables were not all checked."""
-        self._console.say(f"The index tables were not checked completely: {reason}")
+        self.console.say(f"The index tables were not checked completely: {reason}")
 
     def left_behind(self, names: str, reason: str) -> None:
         """Tables or entities could not be deleted: name them, and the command to delete them."""
@@ -343,16 +306,11 @@ class ConsoleMessages:
                 f"\n  harness sweep -H {shlex.quote(run.endpoint.url)}{consent} --older-than-s 0 "
                 f"--delete {names}"
             )
-        self._console.say(text)
+        self.console.say(text)
 
     def take_record(self, record: RunRecord, path: Path) -> None:
-        """Keep the summary of the run for `result`.
-
-        Args:
-            record: The record.
-            path: Its file, if it could be written.
-        """
-        console = self._console
+        """Keep the summary of the run for `result`; ``path`` is the file of its record."""
+        console = self.console
         text = summary(
             record, width=console.width, colour=console.colour, ascii_only=console.ascii_only
         )
@@ -369,5 +327,5 @@ class ConsoleMessages:
     def result(self) -> None:
         """Show the summary, once."""
         if self._summary:
-            self._console.say(self._summary)
+            self.console.say(self._summary)
             self._summary = ""

@@ -374,8 +374,8 @@ def exposed(conductor: Conductor) -> Exposed | None:
         course=_course(run, record if record and record.run_id == plan.run_id else None),
         load=LoadState(
             offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
-            waiting=run.waiting if scheduled(plan.profile) else None,
-            in_flight=run.in_flight,
+            waiting=run.total.waiting if scheduled(plan.profile) else None,
+            in_flight=run.total.in_flight,
             dropped=snapshot.counts.dropped,
             billable_transactions=run.billable_transactions,
             billable_limit=plan.profile.limits.billable_transactions,

@@ -61,21 +61,12 @@ class Cause(enum.Enum):
     @property
     def regular(self) -> bool:
         """True if the profile, the service or the user ended the run; else it was cut short."""
-        return self not in (
-            Cause.LOADING,
-            Cause.WORKERS_LOST,
-            Cause.WORKLOAD,
-            Cause.HARNESS,
-        )
+        return self not in (Cause.LOADING, Cause.WORKERS_LOST, Cause.WORKLOAD, Cause.HARNESS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a run ended.
-
-    Attributes:
-        condition: The condition that cannot hold any more, if that is the cause.
-    """
+    """Why a run ended; ``condition`` is the one that cannot hold any more, if that is the cause."""
 
     cause: Cause
     condition: Condition | None = None
@@ -88,15 +79,7 @@ class Ending:
 
 @dataclasses.dataclass(slots=True)
 class Loaded:
-    """What was loaded so far.
-
-    Attributes:
-        entities: Inserted entities.
-        attempts: Requests.
-        defects: Responses that the harness does not understand.
-        seconds: Duration of loading.
-        account_throttled: Whether an attempt was throttled for the whole account.
-    """
+    """What was loaded so far; ``defects`` are responses that the harness does not understand."""
 
     entities: int = 0
     attempts: int = 0
@@ -139,7 +122,6 @@ class MasterRun:
         began_with: Workers that were there when the load began.
         asked: Workers that were asked for their last report.
         reports: The last reported state of each worker.
-        audit_results: The last audit result of each worker.
         problem: Why the run could not begin; empty if it could.
     """
 
@@ -187,14 +169,12 @@ class MasterRun:
         self.checked = opening_line(self.plan.profile_name, findings_of(observed))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
-        """Merge the report of a worker."""
         self.ledger.merge(report.delta)
         for sample in report.samples:
             self.generator.add(worker, sample)
         self.reports[worker] = report.state
 
     def take_audit_result(self, worker: str, result: AuditResult) -> None:
-        """Keep what a worker found so far in the audit."""
         self.audit_results[worker] = result
         self.reports[worker] = dataclasses.replace(
             self.reports[worker], billable_transactions=result.billable_transactions
@@ -206,43 +186,30 @@ class MasterRun:
         return self.plan.remote and self.plan.profile.limits.stop_on_account_throttling
 
     @property
+    def total(self) -> WorkerState:
+        """The last reported figures of all workers, added up."""
+        states = self.reports.values()
+        return WorkerState(
+            in_flight=sum(state.in_flight for state in states),
+            attempts_in_flight=sum(state.attempts_in_flight for state in states),
+            waiting=sum(state.waiting for state in states),
+            connections_in_use=sum(state.connections_in_use for state in states),
+            defects=sum(state.defects for state in states),
+        )
+
+    @property
     def billable_transactions(self) -> int:
         """Requests of the whole run so far, loading included."""
-        sent = sum(report.billable_transactions for report in self.reports.values())
+        sent = sum(state.billable_transactions for state in self.reports.values())
         return self.budget.spent + sent
-
-    @property
-    def in_flight(self) -> int:
-        """Operations that were sent and have no answer."""
-        return sum(report.in_flight for report in self.reports.values())
-
-    @property
-    def attempts_in_flight(self) -> int:
-        """Counted attempts of operations in flight."""
-        return sum(report.attempts_in_flight for report in self.reports.values())
-
-    @property
-    def waiting(self) -> int:
-        """Operations that are due and not sent."""
-        return sum(report.waiting for report in self.reports.values())
-
-    @property
-    def defects(self) -> int:
-        """Exceptions of the harness or of the workload."""
-        return self.loaded.defects + sum(report.defects for report in self.reports.values())
-
-    @property
-    def connections_in_use(self) -> int:
-        """Sum over the workers of the most connections in use at the same time."""
-        return sum(report.connections_in_use for report in self.reports.values())
 
     @property
     def light_latency_s(self) -> float | None:
         """Mean service latency of operations that were alone in their process."""
-        operations = sum(report.light_operations for report in self.reports.values())
+        operations = sum(state.light_operations for state in self.reports.values())
         if operations < _MIN_LIGHT_OPERATIONS:
             return None
-        return sum(report.light_s for report in self.reports.values()) / operations
+        return sum(state.light_s for state in self.reports.values()) / operations
 
     @property
     def ended_by(self) -> str:
@@ -253,7 +220,7 @@ class MasterRun:
     def all_reported(self) -> bool:
         """True if every worker that took part has sent its last report."""
         reports = self.reports
-        return all(report.final for report in reports.values()) and self.took_part == reports.keys()
+        return all(state.final for state in reports.values()) and self.took_part == reports.keys()
 
     @property
     def took_part(self) -> set[str]:

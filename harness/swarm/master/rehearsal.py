@@ -7,7 +7,6 @@ count loading, so the gateway's counts are read when the load begins and when it
 from __future__ import annotations
 
 import collections
-import dataclasses
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -26,16 +25,6 @@ Counts = collections.Counter[tuple[str, str]]
 """Number of requests by partition and status."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Both counts of one partition and one status."""
-
-    partition: str
-    status: str
-    gateway: int
-    record: int
-
-
 class Rehearsal:
     """One run through the embedded gateway.
 
@@ -50,8 +39,8 @@ class Rehearsal:
         self,
         gateway: GatewayProcess,
         table: str,
-        suffixes: Iterable[str] = ("",),
-        name: Callable[[str], str] = str,
+        suffixes: Iterable[str],
+        name: Callable[[str], str],
     ) -> None:
         self._gateway = gateway
         self._name = name
@@ -72,46 +61,33 @@ class Rehearsal:
         self._after, moves = self._read()
         self._moves = [move for move in moves if move["until_s"] > self._began_s]
 
-    def compared(self, record: RunRecord) -> list[Compared]:
-        """Both counts, by partition and status."""
-        truth, recorded = self._after - self._before, recorded_counts(record)
-        shown = {key for key, _ in recorded}
-        # Above 200 partitions, gateway and record keep different ones.
-        folded: Counts = collections.Counter()
-        for (key, status), count in truth.items():
-            folded[key if key in shown else FOLDED, status] += count
-        return [
-            Compared(
-                partition=key,
-                status=status,
-                gateway=folded[key, status],
-                record=recorded[key, status],
-            )
-            for key, status in sorted(folded.keys() | recorded.keys())
-        ]
-
     def text(self, record: RunRecord) -> str:
-        """Return the text below the summary of the run."""
+        """Return the text below the summary of the run: both counts by partition and status."""
+        described = record.endpoint.described
         if self._problem:
-            described = record.endpoint.described
             return f"{described}: its counts cannot be read: {self._problem}"
-        compared = self.compared(record)
-        wrong = sum(abs(row.gateway - row.record) for row in compared)
+        recorded = recorded_counts(record)
+        shown = {key for key, _ in recorded}
+        counted_there = Counts()
+        for (key, status), count in (self._after - self._before).items():
+            # Above 200 partitions, gateway and record keep different ones.
+            counted_there[key if key in shown else FOLDED, status] += count
+        rows = sorted(counted_there.keys() | recorded.keys())
+        wrong = sum(abs(counted_there[row] - recorded[row]) for row in rows)
         limits = self._gateway.limits
         lines = [
-            f"{record.endpoint.described}: its own counts and the record",
+            f"{described}: its own counts and the record",
             f"  held to {limits.partition.entities_per_s:,.0f} entities/s a partition, "
             f"{limits.account.entities_per_s:,.0f} the account",
             f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}",
         ]
         lines += [
-            f"  {row.partition[:24]:24} {row.status:16} {row.gateway:12,} {row.record:12,}"
-            for row in compared[:_SHOWN]
+            f"  {row[0][:24]:24} {row[1]:16} {counted_there[row]:12,} {recorded[row]:12,}"
+            for row in rows[:_SHOWN]
         ]
-        if len(compared) > _SHOWN:
-            lines.append(f"  and {counted(len(compared) - _SHOWN, 'row')} more")
-        sums = [sum(row.gateway for row in compared), sum(row.record for row in compared)]
-        lines.append(f"  {'all':41} {sums[0]:12,} {sums[1]:12,}")
+        if len(rows) > _SHOWN:
+            lines.append(f"  and {counted(len(rows) - _SHOWN, 'row')} more")
+        lines.append(f"  {'all':41} {counted_there.total():12,} {recorded.total():12,}")
         lines.append(
             "  equal to the last request" if not wrong else f"  {counted(wrong, 'request')} apart"
         )

@@ -1,4 +1,4 @@
-"""Judges a run by its counts, at its end or at any time before, and makes its record."""
+"""The result of a run: judged by its counts, at its end or before, recorded, written to files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from typing import Any
 from harness import __version__
 from harness.measure.audit.audit import lost_writes
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.findings import AuditPart, MachinePart, PointersPart
+from harness.measure.record.findings import MachinePart, PointersPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
     EndpointPart,
@@ -47,15 +46,13 @@ from harness.swarm.master.master_run import Cause, Ending, MasterRun
 from harness.workload.load.search import Limit
 
 _PACKAGES = (
-    "locust",
-    "gevent",
-    "azure-data-tables",
-    "azure-core",
-    "geventhttpclient",
-    "datasketches",
-    "hdrhistogram",
+    *("locust", "gevent", "geventhttpclient", "azure-data-tables", "azure-core"),
+    *("datasketches", "hdrhistogram"),
 )
 """Packages whose version can change the results."""
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Environment variable with the file whose content GitHub shows on the page of a job."""
+_EXIT_NO_RECORD = 3
 
 
 def record_of(
@@ -70,9 +67,13 @@ def record_of(
         over: True if the run has ended: only then missing last reports count, and conservation
             is checked.
     """
-    plan, profile = run.plan, run.plan.profile
-    counted = run.redacted(run.snapshot(now_s if over else _reported_s(now_s), latencies=True))
-    snapshot = counted if over else _reported(counted, now_s)
+    plan, profile, total = run.plan, run.plan.profile, run.total
+    # Reports come every second: the last second of a run in progress would show a drop.
+    until_s = now_s if over else int(now_s) - 1
+    counted = snapshot = run.redacted(run.snapshot(until_s, latencies=True))
+    if not over:
+        known = tuple(point for point in counted.series if point.second < until_s)
+        snapshot = dataclasses.replace(counted, series=known)
     generator = run.generator.view(snapshot.start, snapshot.end)
     targets = targets_for(run.endpoint.kind)
     stored, wire = entity_sizes(profile, plan.run_id)
@@ -84,15 +85,18 @@ def record_of(
         generator=generator,
         kind=run.endpoint.kind,
         targets=targets,
-        wanted_per_s=_wanted_per_s(run, snapshot),
+        # A search asks for several rates.
+        wanted_per_s=None
+        if profile.search is not None
+        else run.mean_offered_per_s(snapshot.start, snapshot.end),
         users=run.users,
         entity_bytes=stored,
         all_reported=all_reported,
         cut_short_by=cut_short_by,
         scheduled=scheduled(profile),
-        waiting=run.waiting,
+        waiting=total.waiting,
         connections=profile.session.connections * max(1, len(run.reports)),
-        connections_in_use=run.connections_in_use or None,
+        connections_in_use=total.connections_in_use or None,
         light_latency_s=run.light_latency_s,
         retry=profile.retry.strategy,
         searched=profile.search is not None,
@@ -101,28 +105,29 @@ def record_of(
     )
     search = run.search if over else run.search_so_far
     verdict = judge(evidence, search)
-    known = Facts(
-        lost_writes=lost_writes(run.audit),
-        held_ratio=evidence.held_ratio,
-    )
+    facts = Facts(lost_writes=lost_writes(run.audit), held_ratio=evidence.held_ratio)
     lost = None if run.ending is None else run.ending.condition
     conditions = tuple(
         result.model_copy(update={"certain": True}) if condition == lost else result
         for condition in run.conditions
-        for result in (condition.evaluate(counted, known),)
+        for result in (condition.evaluate(counted, facts),)
     )
     # Conservation can be checked only with the last report of every worker.
     invariants = (
         broken_invariants(
             snapshot,
-            waiting=run.waiting,
-            in_flight=run.in_flight,
-            attempts_in_flight=run.attempts_in_flight,
-            defects=run.defects,
+            waiting=total.waiting,
+            in_flight=total.in_flight,
+            attempts_in_flight=total.attempts_in_flight,
+            defects=run.loaded.defects + total.defects,
         )
         if over and all_reported
         else ()
     )
+    audit = run.audit
+    if audit is not None and run.aliases is not None:
+        # The examples name keys.
+        audit = audit.model_copy(update={"examples": ()})
     if run.ending == Ending(Cause.HARNESS):
         invariants = (*invariants, "the harness failed while the load went on; the log says how")
     return RunRecord(
@@ -141,8 +146,8 @@ def record_of(
             table=plan.table,
         ),
         session=plan.session,
-        started_at=iso(run.started_s),
-        ended_at=iso(now_s),
+        started_at=_iso(run.started_s),
+        ended_at=_iso(now_s),
         ended_by=run.ended_by,
         workers=len(run.reports),
         users=run.users,
@@ -163,9 +168,9 @@ def record_of(
         ),
         counts=counts_part(
             snapshot,
-            waiting=run.waiting,
-            in_flight=run.in_flight,
-            attempts_in_flight=run.attempts_in_flight,
+            waiting=total.waiting,
+            in_flight=total.in_flight,
+            attempts_in_flight=total.attempts_in_flight,
             billable_transactions=run.billable_transactions,
         ),
         generator=generator.recorded(
@@ -174,43 +179,18 @@ def record_of(
         ),
         pointers=pointers,
         search=search,
-        audit=_shown_audit(run),
+        audit=audit,
         prediction=run.prediction,
         redacted=run.aliases is not None,
-        machine=machine(),
+        machine=_machine(),
         **measured_fields(snapshot, generator, targets),
         **judged_fields(evidence, verdict, conditions),
     )
 
 
-def _reported_s(now_s: float) -> int:
-    """The second up to which the counts are complete: the last second would show a drop."""
-    return int(now_s) - 1
-
-
-def _reported(snapshot: Snapshot, now_s: float) -> Snapshot:
-    end = _reported_s(now_s)
-    known = tuple(point for point in snapshot.series if point.second < end)
-    return dataclasses.replace(snapshot, series=known)
-
-
-def _wanted_per_s(run: MasterRun, snapshot: Snapshot) -> float | None:
-    """The rate that the load asked for in the window; a search asks for several rates."""
-    if run.plan.profile.search is not None:
-        return None
-    return run.mean_offered_per_s(snapshot.start, snapshot.end)
-
-
-def _shown_audit(run: MasterRun) -> AuditPart | None:
-    """The result of the audit; without examples if keys are redacted, since these name keys."""
-    if run.audit is None or run.aliases is None:
-        return run.audit
-    return run.audit.model_copy(update={"examples": ()})
-
-
 @functools.cache
-def machine() -> MachinePart:
-    """Return the machine of the master and the versions there; workers may have others."""
+def _machine() -> MachinePart:
+    """The machine of the master and the versions there; workers may have others."""
     return MachinePart(
         cpus=os.cpu_count() or 1,
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -219,16 +199,9 @@ def machine() -> MachinePart:
     )
 
 
-def iso(utc_s: float) -> str:
-    """UTC seconds as ISO 8601, to the millisecond."""
+def _iso(utc_s: float) -> str:
     moment = dt.datetime.fromtimestamp(utc_s, tz=dt.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-"""Environment variable with the file whose content GitHub shows on the page of a job."""
-_RECORD = "run.json"
-_EXIT_NO_RECORD = 3
 
 
 def check_folder(out: str) -> None:
@@ -237,14 +210,13 @@ def check_folder(out: str) -> None:
     Raises:
         SetupError: the folder cannot be written to.
     """
-    folder = Path(out)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        Path(out).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
         raise SetupError(
-            f"the folder {out} of --out cannot be written to ({error.strerror or error})"
+            f"the folder {out} of --out cannot be written to ({_reason(error)})"
         ) from error
 
 
@@ -299,32 +271,24 @@ class RunFolder:
         out: Folder of all runs.
         run_id: Id of the run.
         complain: Takes a sentence about each file that cannot be written.
+
+    Attributes:
+        path: Path of the record.
     """
 
     def __init__(self, out: str, run_id: str, complain: Callable[[str], None]) -> None:
-        self._folder = Path(out) / run_id
+        self.path = Path(out) / run_id / "run.json"
         self._complain = complain
 
-    @property
-    def path(self) -> Path:
-        """Path of the record."""
-        return self._folder / _RECORD
-
     def write_record(self, record: RunRecord) -> str | None:
-        """Write ``run.json``; an earlier file stays until the new one is complete.
+        """Write the record, and return why that is not possible, or None.
 
-        Returns:
-            Why the file cannot be written, or None.
+        An earlier file stays until the new one is complete.
         """
-        return self._write(_RECORD, record.to_json())
+        return self._write(self.path.name, record.to_json())
 
     def write_errors(self, errors: Iterable[dict[str, Any]], not_kept: int) -> None:
-        """Write ``errors.jsonl`` if attempts failed.
-
-        Args:
-            errors: Failed attempts.
-            not_kept: Number of failed attempts that are not among them.
-        """
+        """Write ``errors.jsonl`` if attempts failed; ``not_kept`` of them are not in ``errors``."""
         lines = [json.dumps(error) for error in errors]
         if not_kept:
             lines.append(json.dumps({"not_kept": not_kept}))
@@ -334,7 +298,7 @@ class RunFolder:
     def write_outputs(
         self, record: RunRecord, latencies: Iterable[tuple[str, LatencyHistogram]]
     ) -> None:
-        """Write the files for CI jobs, spreadsheets and scripts, and the report.
+        """Write the report and the files for CI jobs, spreadsheets and scripts.
 
         The summary is also appended to the page of the GitHub job, if there is one.
 
@@ -364,9 +328,9 @@ class RunFolder:
             self._complain(problem)
 
     def _write(self, name: str, text: str) -> str | None:
-        path = self._folder / name
+        path = self.path.with_name(name)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
         except OSError as error:
             return f"{path} cannot be written ({_reason(error)})"

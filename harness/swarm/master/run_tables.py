@@ -41,132 +41,20 @@ _SILENT_S = 120.0
 """Longer than all retries of an operation take if every attempt is refused at once."""
 
 
+_ENTITIES_A_PAGE = 1000
+_WITHIN_S = 60.0
+_DELETE_IN_A_HURRY_S = 5.0
+
+
 class LoadingFailed(SetupError):
     """The table exists, and not all entities could be inserted."""
-
-
-def load_table(
-    session: TableSession,
-    operations: Iterator[Operation],
-    *,
-    total: int,
-    concurrency: int,
-    pacer: Pacer,
-    clock: Clock,
-    loaded: Loaded,
-    on_progress: Callable[[int, int, float, float], None],
-    aliases: Aliases | None = None,
-    silent_s: float = _SILENT_S,
-    spare_account: bool = False,
-) -> None:
-    """Execute every operation of ``operations`` concurrently; each must succeed.
-
-    Args:
-        session: Sends the operations.
-        operations: The operations, one insert or transaction each.
-        total: Entities to load.
-        concurrency: Operations in flight at the same time.
-        pacer: Limits the rate, so that loading does not flood the account either.
-        loaded: Counts, also of an aborted loading.
-        on_progress: Called twice a second with loaded entities, entities to load, seconds since
-            the beginning, and seconds since the last response.
-        aliases: Replace the keys in error messages; None shows the keys.
-        silent_s: Loading fails after so many seconds without a response.
-        spare_account: Whether loading fails if the whole account is throttled.
-
-    Raises:
-        LoadingFailed: an operation failed, or the budget is used up.
-    """
-    began = clock()
-    failures: list[str] = []
-    handed_out = [0]
-    on_the_way, heard_s = [0], [began]
-    turn = gevent.lock.Semaphore(1)
-
-    def send() -> None:
-        for operation in operations:
-            if failures:
-                return
-            with turn:
-                now_s = clock()
-                due_s = pacer.next(now_s - began, handed_out[0])
-                if due_s is STOP:
-                    return
-                handed_out[0] += operation.entities_asked
-                if began + due_s > now_s:
-                    gevent.sleep(began + due_s - now_s)
-            if not on_the_way[0]:
-                heard_s[0] = clock()
-            on_the_way[0] += 1
-            try:
-                result = session.execute(operation)
-            except BudgetSpent:
-                failures.append(
-                    "the budget limits.billable_transactions is used up by loading the table; "
-                    "raise it or load fewer entities (keys.rows_per_partition)"
-                )
-                return
-            finally:
-                on_the_way[0] -= 1
-                heard_s[0] = clock()
-            loaded.add(result)
-            if not result.outcome.succeeded:
-                failures.append(_sentence(result, aliases))
-
-    pool = gevent.pool.Group()
-    try:
-        for _ in range(concurrency):
-            pool.spawn(send)
-        while not pool.join(timeout=PROGRESS_EVERY_S):
-            loaded.seconds = clock() - began
-            silence_s = clock() - heard_s[0] if on_the_way[0] else 0.0
-            on_progress(loaded.entities, total, loaded.seconds, silence_s)
-            if silence_s >= silent_s:
-                failures.append(f"loading the table failed: no answer for {silent_s:g} s")
-                break
-            if loaded.account_throttled and spare_account:
-                failures.append(
-                    "loading the table failed: the account is throttled; lower "
-                    "load.max_entities_per_s, or set limits.stop_on_account_throttling = false"
-                )
-                break
-    finally:
-        pool.kill()
-        loaded.seconds = clock() - began
-    on_progress(loaded.entities, total, loaded.seconds, 0.0)
-    if failures:
-        raise LoadingFailed(failures[0])
-
-
-def _sentence(result: Result, aliases: Aliases | None) -> str:
-    last = result.attempts[-1]
-    key, message = result.operation.partition_key, last.message
-    if aliases is not None:
-        # The message of the service may contain a key.
-        key, message = aliases(key), ""
-    answer = f"{last.status} {last.error_code}".strip() if last.status else last.error_code
-    return (
-        f"loading the table failed: partition {key!r} answered "
-        f"{answer} after {counted(len(result.attempts), 'attempt')} ({message or result.outcome})"
-    )
-
-
-_ENTITIES_A_PAGE = 1000
-_READ_WITHIN_S = 60.0
-_CREATE_WITHIN_S = 60.0
-_FOLLOW_WITHIN_S = 60.0
-_DELETE_WITHIN_S = 60.0
-_DELETE_IN_A_HURRY_S = 5.0
-_INTERRUPTED = "interrupted"
 
 
 class RunTables:
     """The tables of one run.
 
-    Args:
-        run: The run, whose budget pays for every request.
-        messages: Shows steps and progress.
-        housekeeping: Executes every step that waits for the endpoint.
+    The budget of the run pays for every request. ``housekeeping`` executes every step that waits
+    for the endpoint.
 
     Attributes:
         cleaning: True while `clean_up` runs.
@@ -189,29 +77,31 @@ class RunTables:
         Raises:
             SetupError: the tables cannot be created or loaded, or the user stopped the start.
         """
-        run, plan, execute = self._run, self._run.plan, self._housekeeping.do
+        run, plan = self._run, self._run.plan
         self._check_budget()
         host = run.endpoint.host
         try:
             run.budget.take()
             # The probe has a bound of its own, and its error says how far the probe came.
-            probe = partial(check, run.endpoint)
-            execute(f"asking {host}", probe, within_s=None, note=_ctrl_c)
+            self._do(f"asking {host}", partial(check, run.endpoint), within_s=None)
             if not plan.own_table:
                 read = partial(require_empty_table, run.endpoint, plan.table, run.budget)
-                doing = f"looking for entities in {plan.table} at {host}"
-                execute(doing, read, within_s=_READ_WITHIN_S, note=_ctrl_c)
+                self._do(f"looking for entities in {plan.table} at {host}", read)
         except HousekeepingEnded:
             raise SetupError("the start was stopped; nothing was changed") from None
 
+    def _do(
+        self, doing: str, work: Callable[[], object], within_s: float | None = _WITHIN_S
+    ) -> None:
+        self._housekeeping.do(doing, work, within_s=within_s, note=lambda: CTRL_C_ENDS)
+
     def _check_budget(self) -> None:
-        profile, limit = self._run.plan.profile, self._run.budget.limit
-        if limit is None:
-            return
-        creating = len(self._run.plan.tables) if self._run.plan.own_table else 0
+        run, limit = self._run, self._run.budget.limit
         # The first request is the probe.
-        needed = 1 + creating + loading_transactions(profile)
-        if limit < needed:
+        needed = 1 + loading_transactions(run.plan.profile)
+        if run.plan.own_table:
+            needed += len(run.plan.tables)
+        if limit is not None and limit < needed:
             raise SetupError(
                 f"limits.billable_transactions is {limit:,}, and {needed:,} are needed to make and "
                 "load the table: raise it, or load fewer entities (keys.rows_per_partition)"
@@ -233,8 +123,7 @@ class RunTables:
                 "limits.billable_transactions is too small to create and load the table"
             ) from None
         settle_s = self._run.plan.profile.loading.settle_s
-        settle = partial(gevent.sleep, settle_s)
-        self._housekeeping.do(f"settling for {settle_s:g} s", settle, within_s=None, note=_ctrl_c)
+        self._do(f"settling for {settle_s:g} s", partial(gevent.sleep, settle_s), within_s=None)
 
     def _create(self) -> None:
         run, plan = self._run, self._run.plan
@@ -246,9 +135,8 @@ class RunTables:
             # Without an answer the table may exist all the same.
             self._to_delete.append(name)
             create = partial(create_table, run.endpoint, name, run.budget)
-            doing = f"creating the table {name}"
             try:
-                self._housekeeping.do(doing, create, within_s=_CREATE_WITHIN_S, note=_ctrl_c)
+                self._do(f"creating the table {name}", create)
             except SetupError as error:
                 if not isinstance(error, Ambiguous):
                     self._to_delete.remove(name)
@@ -276,7 +164,7 @@ class RunTables:
                 pacer=loading_pacer_of(profile, run.endpoint.kind),
                 clock=run.clock,
                 loaded=run.loaded,
-                on_progress=self._messages.loading_progress,
+                on_progress=self._messages.console.progress,
                 aliases=run.aliases,
                 spare_account=run.stops_on_account_throttling,
             )
@@ -316,22 +204,17 @@ class RunTables:
                 found.append(follow(run.endpoint, plan.table, pointers, run.budget))
 
         try:
-            self._housekeeping.do(
-                "following the index tables", follow_all, within_s=_FOLLOW_WITHIN_S, note=_ctrl_c
-            )
-        except HousekeepingEnded:
-            self._messages.index_not_followed(_INTERRUPTED)
+            self._do("following the index tables", follow_all)
         except BudgetSpent:
             self._messages.index_not_followed("the budget is used up")
-        except SetupError as error:
-            self._messages.index_not_followed(str(error))
+        except (HousekeepingEnded, SetupError) as error:
+            self._messages.index_not_followed(_reason(error))
         return tuple(found)
 
     def clean_up(self, *, hurry: bool) -> None:
         """Delete what the run created, and nothing else. Show what could not be deleted.
 
-        Args:
-            hurry: Whether to give up after a few seconds.
+        With ``hurry`` it gives up after a few seconds.
         """
         if not self._to_delete:
             return
@@ -341,12 +224,11 @@ class RunTables:
             self._housekeeping.do(
                 f"deleting {what if self._run.plan.own_table else f'our entities from {what}'}",
                 self._delete,
-                within_s=_DELETE_IN_A_HURRY_S if hurry else _DELETE_WITHIN_S,
+                within_s=_DELETE_IN_A_HURRY_S if hurry else _WITHIN_S,
                 note=self._deleted,
             )
         except (HousekeepingEnded, SetupError) as error:
-            reason = _INTERRUPTED if isinstance(error, HousekeepingEnded) else str(error)
-            self._messages.left_behind(" ".join(self._to_delete), reason)
+            self._messages.left_behind(" ".join(self._to_delete), _reason(error))
         finally:
             self.cleaning = False
             self._to_delete.clear()
@@ -370,5 +252,112 @@ class RunTables:
             self._to_delete.remove(name)
 
 
-def _ctrl_c() -> str:
-    return CTRL_C_ENDS
+def _reason(error: Exception) -> str:
+    return "interrupted" if isinstance(error, HousekeepingEnded) else str(error)
+
+
+def load_table(
+    session: TableSession,
+    operations: Iterator[Operation],
+    *,
+    total: int,
+    concurrency: int,
+    pacer: Pacer,
+    clock: Clock,
+    loaded: Loaded,
+    on_progress: Callable[[int, int, float, float], None],
+    aliases: Aliases | None = None,
+    silent_s: float = _SILENT_S,
+    spare_account: bool = False,
+) -> None:
+    """Execute every operation of ``operations`` concurrently; each must succeed.
+
+    Args:
+        session: Sends the operations.
+        operations: The operations, one insert or transaction each.
+        total: Entities to load.
+        concurrency: Operations in flight at the same time.
+        pacer: Limits the rate, so that loading does not flood the account either.
+        clock: UTC seconds.
+        loaded: Counts, also of an aborted loading.
+        on_progress: Called twice a second with loaded entities, entities to load, seconds since
+            the beginning, and seconds since the last response.
+        aliases: Replace the keys in error messages; None shows the keys.
+        silent_s: Loading fails after so many seconds without a response.
+        spare_account: Whether loading fails if the whole account is throttled.
+
+    Raises:
+        LoadingFailed: an operation failed, or the budget is used up.
+    """
+    began = heard_s = clock()
+    failures: list[str] = []
+    handed_out = on_the_way = 0
+    turn = gevent.lock.Semaphore(1)
+
+    def send() -> None:
+        nonlocal handed_out, on_the_way, heard_s
+        for operation in operations:
+            if failures:
+                return
+            with turn:
+                now_s = clock()
+                due_s = pacer.next(now_s - began, handed_out)
+                if due_s is STOP:
+                    return
+                handed_out += operation.entities_asked
+                if began + due_s > now_s:
+                    gevent.sleep(began + due_s - now_s)
+            if not on_the_way:
+                heard_s = clock()
+            on_the_way += 1
+            try:
+                result = session.execute(operation)
+            except BudgetSpent:
+                failures.append(
+                    "the budget limits.billable_transactions is used up by loading the table; "
+                    "raise it or load fewer entities (keys.rows_per_partition)"
+                )
+                return
+            finally:
+                on_the_way -= 1
+                heard_s = clock()
+            loaded.add(result)
+            if not result.outcome.succeeded:
+                failures.append(_sentence(result, aliases))
+
+    pool = gevent.pool.Group()
+    try:
+        for _ in range(concurrency):
+            pool.spawn(send)
+        while not pool.join(timeout=PROGRESS_EVERY_S):
+            loaded.seconds = clock() - began
+            silence_s = clock() - heard_s if on_the_way else 0.0
+            on_progress(loaded.entities, total, loaded.seconds, silence_s)
+            if silence_s >= silent_s:
+                failures.append(f"loading the table failed: no answer for {silent_s:g} s")
+                break
+            if loaded.account_throttled and spare_account:
+                failures.append(
+                    "loading the table failed: the account is throttled; lower "
+                    "load.max_entities_per_s, or set limits.stop_on_account_throttling = false"
+                )
+                break
+    finally:
+        pool.kill()
+        loaded.seconds = clock() - began
+    on_progress(loaded.entities, total, loaded.seconds, 0.0)
+    if failures:
+        raise LoadingFailed(failures[0])
+
+
+def _sentence(result: Result, aliases: Aliases | None) -> str:
+    last = result.attempts[-1]
+    key, message = result.operation.partition_key, last.message
+    if aliases is not None:
+        # The message of the service may contain a key.
+        key, message = aliases(key), ""
+    answer = f"{last.status} {last.error_code}".strip() if last.status else last.error_code
+    return (
+        f"loading the table failed: partition {key!r} answered "
+        f"{answer} after {counted(len(result.attempts), 'attempt')} ({message or result.outcome})"
+    )

@@ -26,10 +26,6 @@ class Sharing:
     once, so that it cannot be exceeded: a worker that comes later gets none of it, and no part of
     the rate.
 
-    Args:
-        environment: Locust's.
-        run: The run.
-
     Attributes:
         workers: Ids of the workers that take part.
     """
@@ -53,8 +49,7 @@ class Sharing:
     def exclude(self, worker: str) -> bool:
         """Go on without a worker that came late.
 
-        Returns:
-            False if the worker was there at the beginning; it is not excluded then.
+        Returns False, and excludes nobody, if the worker was there at the beginning.
         """
         if worker in self._first:
             return False
@@ -104,18 +99,15 @@ class Sharing:
             send(self._environment.runner, share, worker)
 
     def collect(self, stopped_s: float, hurry: gevent.event.Event) -> None:
-        """Ask every worker for its last report, and wait for the reports, at most 15 s.
+        """Ask every worker for its last report; wait for the reports 15 s, or until ``hurry``.
 
         Args:
             stopped_s: Nothing that is due from then on is sent, UTC seconds.
             hurry: Set when the master is to wait no longer.
         """
         run = self._run
-        stop = RunStop(
-            run_id=run.plan.run_id,
-            at_s=stopped_s,
-            grace_s=0.0 if hurry.is_set() else GRACE_S,
-        )
+        grace_s = 0.0 if hurry.is_set() else GRACE_S
+        stop = RunStop(run_id=run.plan.run_id, at_s=stopped_s, grace_s=grace_s)
         run.asked = tuple(self._taking_part())
         for worker in run.asked:
             send(self._environment.runner, stop, worker)
