@@ -26,9 +26,7 @@ _BEFORE_ID = "/"
 def join_swarm(options: argparse.Namespace) -> None:
     """Restrict this process, and all processes that it forks, to one swarm.
 
-    Args:
-        options: The parsed options. If workers are forked and no swarm is named, the swarm gets a
-            random name.
+    If workers are forked and no swarm is named, the swarm gets a random name.
     """
     if options.swarm is None and options.processes and not options.worker:
         options.swarm = secrets.token_hex(8)

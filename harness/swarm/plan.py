@@ -66,8 +66,7 @@ class RunPlan:
     def to_options(self) -> dict[str, Any]:
         """The plan in types that Locust can serialize."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        content["profile"] = self.profile.model_dump(mode="json", exclude_unset=True)
-        return content
+        return content | {"profile": self.profile.model_dump(mode="json", exclude_unset=True)}
 
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
@@ -76,10 +75,7 @@ class RunPlan:
         return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
 
     def endpoint(self, host: str) -> Endpoint:
-        """Return the endpoint that this worker sends to.
-
-        Args:
-            host: Locust's host.
+        """Return the endpoint that this worker sends to, for Locust's ``host``.
 
         Raises:
             SetupError: the endpoint or the account is not the master's.
@@ -131,8 +127,6 @@ def new_plan(
         session: Kind of session that sends; None takes the profile's.
         table: Name of an existing table; None creates a table for the run.
         tables: Suffixes of the names of all tables of the workload.
-        endpoint: The stressed endpoint.
-        embedded: True if the endpoint is the embedded Azurite.
 
     Raises:
         SetupError: ``table`` names one table but the workload has several, or the scenario file

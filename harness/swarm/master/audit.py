@@ -29,31 +29,6 @@ _LAST_RESULTS_WITHIN_S = 2.0
 _INTERRUPTED = "interrupted"
 
 
-@dataclasses.dataclass(slots=True)
-class _AuditReader:
-    """A worker that reads back: its last result, and when that came."""
-
-    heard_s: float
-    result: AuditResult | None = None
-    gone: bool = False
-
-    def update(self, result: AuditResult | None, now_s: float) -> None:
-        if result is not None and result is not self.result:
-            self.heard_s, self.result, self.gone = now_s, result, False
-        elif now_s - self.heard_s > _SILENT_S and not self.done:
-            self.gone = True
-
-    @property
-    def done(self) -> bool:
-        return self.gone or (self.result is not None and self.result.done)
-
-    @property
-    def cut_short(self) -> str:
-        if self.gone:
-            return "a worker is gone"
-        return "" if self.result is None else self.result.cut_short
-
-
 class MasterAudit:
     """The audit of one run."""
 
@@ -61,8 +36,15 @@ class MasterAudit:
         self._environment = environment
         self._run = run
         self._console = console
-        self._readers: dict[str, _AuditReader] = {}
+        self._results: dict[str, AuditResult] = {}
+        self._heard_s: dict[str, float] = {}
         self._hurried = False
+
+    def take(self, worker: str, result: AuditResult) -> None:
+        """Keep what a worker found so far."""
+        if worker in self._results:
+            self._results[worker] = result
+            self._heard_s[worker] = self._run.clock()
 
     def hurry(self) -> None:
         """End the audit with what was read so far."""
@@ -70,7 +52,7 @@ class MasterAudit:
 
     def hold(self, hurry: gevent.event.Event) -> None:
         """Audit the run if its profile asks for it, until the audit is over or ``hurry`` is set."""
-        run, audit = self._run, self._run.plan.profile.audit
+        run, clock, audit = self._run, self._run.clock, self._run.plan.profile.audit
         if not audit.enabled or not run.epoch_s:
             return
         reports = run.reports.items()
@@ -80,30 +62,31 @@ class MasterAudit:
         total = sum(plan.rows for plan in plans.values())
         all_rows = sum(part.estimate for part in written.values())
         exact = all(part.below == PLACES for part in written.values())
-        began_s = self._run.clock()
+        began_s = clock()
         self._console.say(audit_begins(total, all_rows, exact=exact))
         cut_short = _INTERRUPTED
         if not hurry.is_set():
             missing = self._request({worker: plan for worker, plan in plans.items() if plan.rows})
             cut_short = self._wait(hurry, total, began_s) or missing
         run.audit = audit_part(
-            self._tallies(),
+            (result.tally for result in self._results.values()),
             written=all_rows,
             exact=exact,
             given_up=sum(part.given_up for part in written.values()),
             cut_short=cut_short if total else "",
         )
-        self._console.say(audit_ends(run.audit, run.clock() - began_s))
+        self._console.say(audit_ends(run.audit, clock() - began_s))
 
     def _request(self, plans: Mapping[str, LookUp]) -> str:
         """Send every connected worker its rows; return why rows are left out, or nothing."""
         there = [worker for worker in live_workers(self._environment) if worker in plans]
-        now_s = self._run.clock()
+        run_id = self._run.plan.run_id
         for rank, worker in enumerate(there):
-            self._readers[worker] = _AuditReader(heard_s=now_s)
-            request = AuditRequest(
-                run_id=self._run.plan.run_id, rank=rank, count=len(there), plan=plans[worker]
+            self._results[worker] = AuditResult(
+                run_id=run_id, tally=AuditTally(), done=False, cut_short="", billable_transactions=0
             )
+            self._heard_s[worker] = self._run.clock()
+            request = AuditRequest(run_id=run_id, rank=rank, count=len(there), plan=plans[worker])
             send(self._environment.runner, request, worker)
         return "" if len(there) == len(plans) else "a worker that had written rows had left"
 
@@ -121,26 +104,24 @@ class MasterAudit:
                 return f"it took longer than {within_s:,.0f} s"
             if now_s >= progress_at_s:
                 progress_at_s += _PROGRESS_EVERY_S
-                tallies = self._tallies()
+                tallies = [result.tally for result in self._results.values()]
                 rows, lost = sum(one.rows for one in tallies), sum(one.lost for one in tallies)
                 self._console.say(audit_goes_on(rows, total, lost))
             gevent.sleep(_POLL_S)
-        reasons = (reader.cut_short for reader in self._readers.values())
+        reasons = (result.cut_short for result in self._results.values())
         return next(filter(None, reasons), "")
-
-    def _tallies(self) -> list[AuditTally]:
-        results = (reader.result for reader in self._readers.values())
-        return [result.tally for result in results if result is not None]
 
     def _all_done(self) -> bool:
         now_s = self._run.clock()
-        for worker, reader in self._readers.items():
-            reader.update(self._run.audit_results.get(worker), now_s)
-        return all(reader.done for reader in self._readers.values())
+        for worker, result in self._results.items():
+            if not result.done and now_s - self._heard_s[worker] > _SILENT_S:
+                gone = dataclasses.replace(result, done=True, cut_short="a worker is gone")
+                self._results[worker] = gone
+        return all(result.done for result in self._results.values())
 
     def _take_last_results(self) -> None:
         """Stop the workers that still read, and wait for their results, which include the cost."""
-        for worker in self._readers:
+        for worker in self._results:
             send(self._environment.runner, AuditStop(run_id=self._run.plan.run_id), worker)
         deadline_s = self._run.clock() + _LAST_RESULTS_WITHIN_S
         while not self._all_done() and self._run.clock() < deadline_s:

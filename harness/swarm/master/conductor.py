@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import logging
 import math
@@ -382,7 +383,11 @@ class Conductor:
     def _on_audit_result(self, result: AuditResult, worker: str) -> None:
         run = self._run_of(result, before=Phase.DONE)
         if run is not None and worker in run.reports:
-            run.take_audit_result(worker, result)
+            spent = result.billable_transactions
+            run.reports[worker] = dataclasses.replace(
+                run.reports[worker], billable_transactions=spent
+            )
+            self._audit.take(worker, result)
 
     def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
         if (run := self._run_of(refusal, before=Phase.ENDING)) is None:

@@ -20,7 +20,7 @@ from harness.profile.build.workload import conditions_of
 from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.observed import Observed
 from harness.report.terminal.live import opening_line
-from harness.swarm.messages import AuditResult, WorkerReport, WorkerState
+from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
 from harness.workload.load.search import Step
@@ -156,7 +156,6 @@ class MasterRun:
         self.began_with: tuple[str, ...] = ()
         self.asked: tuple[str, ...] = ()
         self.reports: dict[str, WorkerState] = {}
-        self.audit_results: dict[str, AuditResult] = {}
         self.ending: Ending | None = None
         self.problem = ""
 
@@ -173,12 +172,6 @@ class MasterRun:
         for sample in report.samples:
             self.generator.add(worker, sample)
         self.reports[worker] = report.state
-
-    def take_audit_result(self, worker: str, result: AuditResult) -> None:
-        self.audit_results[worker] = result
-        self.reports[worker] = dataclasses.replace(
-            self.reports[worker], billable_transactions=result.billable_transactions
-        )
 
     @property
     def stops_on_account_throttling(self) -> bool:

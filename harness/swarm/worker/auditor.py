@@ -32,48 +32,6 @@ _MAX_FAILURES_IN_A_ROW = 4 * CONCURRENCY
 _RETRY = ExponentialBackoff(retries=6, backoff_s=0.1, minimum_s=0.05, maximum_s=2.0)
 
 
-class AuditedSession:
-    """A `TableSession` whose writes are journaled.
-
-    Args:
-        session: Sends the operations.
-        auditor: Journals the writes.
-    """
-
-    def __init__(self, session: TableSession, auditor: Auditor) -> None:
-        self._session = session
-        self._auditor = auditor
-
-    def execute(
-        self, operation: Operation, due_s: float | None = None, *, keep: bool = True
-    ) -> Result:
-        """Execute one operation. A write is marked; its result holds the marked operation.
-
-        Raises:
-            BudgetSpent: the budget is used up; nothing was sent.
-            GreenletExit: the session was abandoned.
-        """
-        if operation.kind.reads:
-            return self._session.execute(operation, due_s, keep=keep)
-        return self._auditor.journaled(
-            operation, lambda marked: self._session.execute(marked, due_s)
-        )
-
-    def abandon(self) -> None:
-        """Send no further request of the load; rows can still be read back."""
-        self._session.abandon()
-
-    @property
-    def connections_in_use(self) -> int:
-        """Connections that carry a request now; 0 if unknown."""
-        return self._session.connections_in_use
-
-    def close(self) -> None:
-        """Close every connection and stop reading back."""
-        self._auditor.close()
-        self._session.close()
-
-
 class Auditor:
     """Journals what one worker writes in a run, and reads it back.
 
@@ -82,7 +40,8 @@ class Auditor:
     Args:
         plan: The run.
         worker: Number of the worker.
-        options: Options of the worker's session.
+        session: Sends the operations.
+        options: Options of the session.
         send: Sends a message to the master.
     """
 
@@ -90,10 +49,12 @@ class Auditor:
         self,
         plan: RunPlan,
         worker: int,
+        session: TableSession,
         options: SessionOptions,
         send: Callable[[AuditResult], None],
     ) -> None:
         self._plan = plan
+        self._session = session
         self._options = options
         self._send = send
         self._journal = Journal(worker, seed=plan.run_id, most_rows=plan.profile.audit.most_rows)
@@ -105,22 +66,20 @@ class Auditor:
         self._readers = gevent.pool.Group()
         self._reading: gevent.Greenlet | None = None
 
-    def journaled(self, write: Operation, execute: Callable[[Operation], Result]) -> Result:
-        """Journal ``write``, execute it, and journal its result.
+    def execute(
+        self, operation: Operation, due_s: float | None = None, *, keep: bool = True
+    ) -> Result:
+        """Execute an operation as the session does, and journal it if it writes.
 
-        A write without an answer stays open in the journal.
-
-        Args:
-            write: A single write or a transaction.
-            execute: Sends the marked write.
-
-        Raises:
-            BudgetSpent: raised by ``execute``.
+        A journaled write is marked; its result holds the marked operation. A write without an
+        answer stays open in the journal.
         """
-        noted = self._journal.sent(write, self._options.clock())
+        if operation.kind.reads:
+            return self._session.execute(operation, due_s, keep=keep)
+        noted = self._journal.sent(operation, self._options.clock())
         self._keep_back()
         try:
-            result = execute(noted.operation)
+            result = self._session.execute(noted.operation, due_s)
         except BudgetSpent:
             self._journal.unsent(noted)
             raise
@@ -244,24 +203,3 @@ class Auditor:
                 billable_transactions=self._options.budget.spent,
             )
         )
-
-
-def worker_session(
-    plan: RunPlan, worker: int, options: SessionOptions, send: Callable[[AuditResult], None]
-) -> tuple[TableSession, Auditor | None]:
-    """Open the session of a worker.
-
-    Args:
-        plan: The run.
-        worker: Number of the worker.
-        options: Options of the session.
-        send: Sends a message to the master.
-
-    Returns:
-        The session, and the auditor of its writes; None without an audit.
-    """
-    session = open_session(plan.session, options)
-    if not plan.profile.audit.enabled:
-        return session, None
-    auditor = Auditor(plan, worker, options, send)
-    return AuditedSession(session, auditor), auditor

@@ -90,9 +90,6 @@ class Departures:
     def wait(self, entities: int) -> float | None:
         """Wait for the turn of an operation. A turn that is too late is dropped for the next one.
 
-        Args:
-            entities: Entity count of the operation.
-
         Returns:
             When the operation was due, UTC seconds; None in a closed loop.
 

@@ -31,11 +31,8 @@ _METHODS = {
 }
 
 _CONTROL_FLOW = (
-    StopUser,
-    StopTest,
-    RescheduleTask,
-    RescheduleTaskImmediately,
-    InterruptTaskSet,
+    *(StopUser, StopTest, InterruptTaskSet),
+    *(RescheduleTask, RescheduleTaskImmediately),
 )
 """Exceptions with which a listener may control the user."""
 
@@ -53,9 +50,6 @@ class RequestEvents:
 
     Listeners may raise exceptions that control a user, such as ``StopUser``. These exceptions
     reach the caller: the user of the operation, or for a batch the user whose result completed it.
-
-    Args:
-        environment: Owner of the event.
     """
 
     def __init__(self, environment: Environment) -> None:

@@ -1,10 +1,9 @@
-"""The Locust users: the base class of your own, and those that the profiles name."""
+"""The Locust users: the base class of your own, those that the profiles name, and their client."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from locust import User, task
 
@@ -22,29 +21,25 @@ from harness.swarm.worker.worker import current_run
 from harness.swarm.worker.worker_run import WorkerRun
 from harness.workload.entity_factory import RUN_PROPERTY
 
-if TYPE_CHECKING:
-    from harness.swarm.worker.worker_run import WorkerRun
+_TURN_S = 0.05
 
 
 class Table:
-    """The table that is stressed, for one user.
+    """The stressed table, as a client for one user. Each call is one operation.
 
-    A call waits until the pacer lets the operation go, sends it, counts it, tells Locust, and
-    returns the `Result`: look at ``result.outcome`` and ``result.value``. Failures of the service
-    are results, not exceptions. When the run is over a call raises Locust's ``StopUser``.
+    A call waits for its turn in the schedule, sends the operation, counts it, fires Locust's
+    request event, and returns the `Result`: look at ``result.outcome`` and ``result.value``.
+    Failures of the service are results, not exceptions. Keys or entities that the service cannot
+    accept raise a `ValueError`. After the end of the run a call raises Locust's ``StopUser``.
 
-    Writes are marked with the run's id in the property ``StressRun``.
+    Entities are written with the id of the run in the property ``StressRun``.
     """
 
     def __init__(self, run: WorkerRun) -> None:
         self._run = run
 
     def get(self, partition_key: str, row_key: str, select: Sequence[str] = ()) -> Result:
-        """Point query: one entity by both keys.
-
-        Raises:
-            ValueError: no such keys can be.
-        """
+        """Read one entity by both keys, a point query."""
         _check_keys(partition_key, row_key)
         return self.execute(
             Operation(
@@ -65,11 +60,7 @@ class Table:
         select: Sequence[str] = (),
         top: int | None = None,
     ) -> Result:
-        """All entities of a partition, or of a range of its RowKeys; None is the whole table.
-
-        Raises:
-            ValueError: no such PartitionKey can be.
-        """
+        """Read all entities of a partition, or of a range of its RowKeys; None: the whole table."""
         _check_keys(partition_key or "")
         return self.execute(
             Operation(
@@ -89,7 +80,7 @@ class Table:
     def upsert(
         self, partition_key: str, row_key: str, properties: Properties, *, replace: bool = False
     ) -> Result:
-        """Insert-or-merge, or with ``replace`` insert-or-replace."""
+        """Insert-or-merge an entity, or with ``replace`` insert-or-replace it."""
         kind = Kind.UPSERT_REPLACE if replace else Kind.UPSERT_MERGE
         return self.execute(self.operation(kind, partition_key, row_key, properties))
 
@@ -102,27 +93,19 @@ class Table:
         replace: bool = False,
         etag: str | None = None,
     ) -> Result:
-        """Change an existing entity; with ``etag`` only if nobody changed it since."""
+        """Merge or replace an existing entity; with ``etag`` only if it has not changed since."""
         kind = Kind.UPDATE_REPLACE if replace else Kind.UPDATE_MERGE
         return self.execute(self.operation(kind, partition_key, row_key, properties, etag=etag))
 
     def delete(self, partition_key: str, row_key: str, *, etag: str | None = None) -> Result:
-        """Delete an entity.
-
-        Raises:
-            ValueError: no such keys can be.
-        """
+        """Delete an entity; with ``etag`` only if it has not changed since."""
         _check_keys(partition_key, row_key)
         return self.execute(
             Operation(kind=Kind.DELETE, partition_key=partition_key, row_key=row_key, etag=etag)
         )
 
     def transaction(self, parts: Sequence[Operation]) -> Result:
-        """Entity group transaction of operations that `operation` made.
-
-        Raises:
-            ValueError: they cannot be one transaction.
-        """
+        """Send writes made by `operation` as one entity group transaction."""
         return self.execute(transaction(tuple(parts)))
 
     def operation(
@@ -134,11 +117,7 @@ class Table:
         *,
         etag: str | None = None,
     ) -> Operation:
-        """A single write, to be executed alone or as part of a transaction.
-
-        Raises:
-            ValueError: the service would refuse the entity; the message says why.
-        """
+        """Return a single write, for `execute` or as a part of a `transaction`."""
         marked = None
         if properties is not None:
             marked = {**properties, RUN_PROPERTY: self._run.plan.run_id}
@@ -154,11 +133,7 @@ class Table:
         )
 
     def execute(self, operation: Operation) -> Result:
-        """Do any operation.
-
-        Raises:
-            ValueError: it has a key or a name that is no text, so that nobody could count it.
-        """
+        """Execute any operation."""
         try:
             require_text(operation)
         except (AttributeError, TypeError, UnicodeEncodeError) as error:
@@ -173,13 +148,10 @@ def _check_keys(*keys: str) -> None:
             raise ValueError(f"the key {problem}")
 
 
-_TURN_S = 0.05
-
-
 class TableUser(User):
     """A user of a table, as `HttpUser` is one of a web site.
 
-    Subclass it and write ``@task`` methods on `table`; pacing, accounting, metrics and the
+    Subclass it and write ``@task`` methods that call `table`. Pacing, counting, metrics and the
     verdict come with it.
     """
 
@@ -192,7 +164,7 @@ class TableUser(User):
 
     @functools.cached_property
     def table(self) -> Table:
-        """The client."""
+        """The client of this user."""
         return Table(self.run_state)
 
 
@@ -215,11 +187,11 @@ class WorkloadUser(TableUser):
 
 
 class ProfileUser(WorkloadUser):
-    """What the profile says, whatever it is."""
+    """Sends what the profile describes."""
 
 
 class SinglePartitionUser(WorkloadUser):
-    """Peak load on one partition, as the documented stress test wants it."""
+    """Peak load on one partition, as the documented stress test requires."""
 
 
 class KeySpreadUser(WorkloadUser):

@@ -12,7 +12,6 @@ from locust.exception import StopUser
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.swarm.messages import AuditRequest, AuditStop, RunStop, Share, WorkerRefusal, on, send
 from harness.swarm.plan import RunPlan
-from harness.swarm.worker.auditor import Auditor
 from harness.swarm.worker.worker_run import WorkerRun
 
 _LEAVING_S = 2.0
@@ -23,18 +22,14 @@ _ATTACHED_TRIES = 200
 
 
 class Worker:
-    """What a worker process keeps between runs: the current run and a share that came early.
-
-    Args:
-        environment: Locust's.
-    """
+    """What a worker process keeps between runs: the current run and a share that came early."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._early: Share | None = None
+        self._refused_run: str | None = None
         self.run: WorkerRun | None = None
         self.refused = False
-        self._refused_run: str | None = None
         runner = environment.runner
         on(runner, Share, self._on_share)
         on(runner, RunStop, self._on_stop)
@@ -92,19 +87,15 @@ class Worker:
             run.stop(stop.at_s, stop.grace_s)
 
     def _on_audit_request(self, request: AuditRequest, _: str) -> None:
-        if (auditor := self._auditor_of(request.run_id)) is not None:
-            auditor.read_back(request)
+        if (run := self._run_of(request.run_id)) is not None and run.auditor is not None:
+            run.auditor.read_back(request)
 
     def _on_audit_stop(self, stop: AuditStop, _: str) -> None:
-        if (auditor := self._auditor_of(stop.run_id)) is not None:
-            auditor.stop()
+        if (run := self._run_of(stop.run_id)) is not None and run.auditor is not None:
+            run.auditor.stop()
 
     def _run_of(self, run_id: str) -> WorkerRun | None:
         return self.run if self.run is not None and self.run.plan.run_id == run_id else None
-
-    def _auditor_of(self, run_id: str) -> Auditor | None:
-        run = self._run_of(run_id)
-        return None if run is None else run.auditor
 
 
 def attach(environment: Environment) -> Worker:

@@ -17,6 +17,7 @@ from locust.env import Environment
 from locust.exception import StopUser
 
 from harness.endpoint.http.exchange import Clock, monotonic_utc
+from harness.endpoint.sessions import open_session
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
 from harness.model.errors import SetupError
@@ -34,50 +35,11 @@ from harness.swarm.messages import (
     send,
 )
 from harness.swarm.plan import RunPlan
-from harness.swarm.worker.auditor import worker_session
+from harness.swarm.worker.auditor import Auditor
 from harness.swarm.worker.departures import Departures
 from harness.swarm.worker.request_events import RequestEvents
 from harness.workload.budget import Budget, BudgetSpent
 from harness.workload.operation_source import next_operation
-
-
-def sample_forever(
-    clock: Clock, lag_s: Callable[[], float], keep: Callable[[CpuSample], None]
-) -> None:
-    """Take one sample a second until the greenlet is killed.
-
-    Args:
-        clock: UTC seconds.
-        lag_s: Returns the longest delay since its last call, in seconds.
-        keep: Takes each sample.
-    """
-    process = psutil.Process()
-    process.cpu_percent(None)
-    psutil.cpu_percent(None, percpu=True)
-    while True:
-        # At full seconds, so that a sample covers one second of the time series.
-        gevent.sleep(1.0 - clock() % 1.0)
-        keep(
-            CpuSample(
-                second=int(clock() - 0.5),
-                cpu_percent=process.cpu_percent(None),
-                machine_percent=_machine_percent(),
-                lag_s=lag_s(),
-            )
-        )
-
-
-def _machine_percent() -> float:
-    """Use of the cores that this process may run on, since the last call.
-
-    A process that is pinned to one core is limited by that core, however idle the others are.
-    """
-    percents = psutil.cpu_percent(None, percpu=True)
-    if sys.platform == "linux":
-        allowed = [core for core in os.sched_getaffinity(0) if core < len(percents)]
-        percents = [percents[core] for core in allowed] or percents
-    return float(sum(percents) / len(percents))
-
 
 REPORT_EVERY_S = 1.0
 _ACCOUNT = Scope.ACCOUNT
@@ -93,11 +55,6 @@ class WorkerRun:
         plan: The run.
         worker: Number of the worker.
         source: Name of the worker in the merged counts.
-
-    Attributes:
-        plan: The run.
-        workload: Creates the operations, for all users of the process.
-        rng: Random source of the workload.
 
     Raises:
         SetupError: endpoint, account or scenario file are not the master's.
@@ -134,7 +91,12 @@ class WorkerRun:
             on_attempt=self._on_attempt,
             pace=self._departures,
         )
-        self.session, self.auditor = worker_session(plan, worker, options, self._send)
+        self.session = open_session(plan.session, options)
+        self.auditor: Auditor | None = None
+        self._execute = self.session.execute
+        if profile.audit.enabled:
+            self.auditor = Auditor(plan, worker, self.session, options, self._send)
+            self._execute = self.auditor.execute
         self._stopping = False
         self._ending: gevent.Greenlet | None = None
         self._active = 0
@@ -147,9 +109,7 @@ class WorkerRun:
         self._samples: list[CpuSample] = []
         self._sent_throttled = False
         self._greenlets = [
-            gevent.spawn(
-                sample_forever, self.clock, self._departures.take_lag, self._samples.append
-            ),
+            gevent.spawn(self._sample_forever),
             gevent.spawn(self._report_forever),
         ]
 
@@ -203,7 +163,7 @@ class WorkerRun:
         alone = self._active == 0
         self._active += 1
         try:
-            result = self.session.execute(operation, due_s, keep=keep)
+            result = self._execute(operation, due_s, keep=keep)
             ledger.add(result)
             if result.told:
                 self._attempts_in_flight -= result.told
@@ -247,17 +207,11 @@ class WorkerRun:
             raise StopUser from error
 
     def stop(self, at_s: float, grace_s: float) -> gevent.Greenlet:
-        """End the run in this process.
-
-        No operation that is due at ``at_s`` or later is sent. Operations in flight finish, then
-        the last report is sent.
+        """End the run in this process; the returned greenlet ends with the last report.
 
         Args:
-            at_s: UTC seconds.
+            at_s: No operation that is due at this UTC second or later is sent.
             grace_s: How long operations in flight may take.
-
-        Returns:
-            A greenlet that ends when the last report was sent.
         """
         if self._ending is not None:
             return self._ending
@@ -269,6 +223,8 @@ class WorkerRun:
     def close(self) -> None:
         """Stop every greenlet and close every connection."""
         gevent.killall(self._greenlets)
+        if self.auditor is not None:
+            self.auditor.close()
         self.session.close()
         self.ledger.close()
 
@@ -285,6 +241,23 @@ class WorkerRun:
         if not self._sent_throttled:
             self._sent_throttled = True
             self._send(AccountThrottled(run_id=self.plan.run_id))
+
+    def _sample_forever(self) -> None:
+        """Sample the CPU use of the process and its machine every second."""
+        process = psutil.Process()
+        process.cpu_percent(None)
+        psutil.cpu_percent(None, percpu=True)
+        while True:
+            # At full seconds, so that a sample covers one second of the time series.
+            gevent.sleep(1.0 - self.clock() % 1.0)
+            self._samples.append(
+                CpuSample(
+                    second=int(self.clock() - 0.5),
+                    cpu_percent=process.cpu_percent(None),
+                    machine_percent=_machine_percent(),
+                    lag_s=self._departures.take_lag(),
+                )
+            )
 
     def _report_forever(self) -> None:
         while True:
@@ -329,3 +302,15 @@ class WorkerRun:
                 ),
             )
         )
+
+
+def _machine_percent() -> float:
+    """Use of the cores that this process may run on, since the last call.
+
+    A process that is pinned to one core is limited by that core, however idle the others are.
+    """
+    percents = psutil.cpu_percent(None, percpu=True)
+    if sys.platform == "linux":
+        allowed = [core for core in os.sched_getaffinity(0) if core < len(percents)]
+        percents = [percents[core] for core in allowed] or percents
+    return float(sum(percents) / len(percents))
