@@ -167,7 +167,7 @@ class AccountThrottled(RunMessage):
     NAME = "aztables-account-throttled"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class WorkerState:
     """The state of a worker at the time of its report.
 

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import logging
 import math
@@ -154,8 +153,8 @@ class Conductor:
             endpoint=self.endpoint,
             embedded=self._embedded,
         )
-        # A new clock for each run: the clock of the machine may have been set since the last one.
         aliases = aliases_of(options)
+        # A new clock for each run: the clock of the machine may have been set since the last one.
         run = MasterRun(plan, self.endpoint, monotonic_utc(), aliases)
         run.take_observed(observed)
         rehearsal = None
@@ -383,10 +382,7 @@ class Conductor:
     def _on_audit_result(self, result: AuditResult, worker: str) -> None:
         run = self._run_of(result, before=Phase.DONE)
         if run is not None and worker in run.reports:
-            spent = result.billable_transactions
-            run.reports[worker] = dataclasses.replace(
-                run.reports[worker], billable_transactions=spent
-            )
+            run.reports[worker].billable_transactions = result.billable_transactions
             self._audit.take(worker, result)
 
     def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:

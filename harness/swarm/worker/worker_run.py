@@ -97,25 +97,17 @@ class WorkerRun:
         if profile.audit.enabled:
             self.auditor = Auditor(plan, worker, self.session, options, self._send)
             self._execute = self.auditor.execute
-        self._stopping = False
         self._ending: gevent.Greenlet | None = None
         self._active = 0
         self._abandoned = 0
-        self._attempts_in_flight = 0
-        self._max_connections = 0
-        self._light_operations = 0
-        self._light_s = 0.0
-        self._defects = 0
+        self._state = WorkerState()
         self._samples: list[CpuSample] = []
         self._sent_throttled = False
-        self._greenlets = [
-            gevent.spawn(self._sample_forever),
-            gevent.spawn(self._report_forever),
-        ]
+        self._greenlets = [gevent.spawn(self._sample_forever), gevent.spawn(self._report_forever)]
 
     def take_share(self, share: Share) -> None:
         """Follow a new share of the load. Repeating a share changes nothing."""
-        if self._stopping:
+        if self._ending is not None:
             return
         self.budget.limit = share.budget
         if self.auditor is not None:
@@ -166,10 +158,10 @@ class WorkerRun:
             result = self._execute(operation, due_s, keep=keep)
             ledger.add(result)
             if result.told:
-                self._attempts_in_flight -= result.told
+                self._state.attempts_in_flight -= result.told
             if alone and self._active == 1:
-                self._light_operations += 1
-                self._light_s += result.service_s
+                self._state.light_operations += 1
+                self._state.light_s += result.service_s
         except BudgetSpent:
             ledger.note_taken_back()
             raise StopUser from None
@@ -179,7 +171,7 @@ class WorkerRun:
         except Exception:
             # Failures of the service are results, so this is a defect of the harness.
             self._abandoned += 1
-            self._defects += 1
+            self._state.defects += 1
             raise
         finally:
             self._active -= 1
@@ -202,7 +194,7 @@ class WorkerRun:
                 require_text(made)
             return made
         except Exception as error:
-            self._defects += 1
+            self._state.defects += 1
             self._send(WorkloadFailure(run_id=self.plan.run_id, reason=mistake_of(error)))
             raise StopUser from error
 
@@ -215,7 +207,6 @@ class WorkerRun:
         """
         if self._ending is not None:
             return self._ending
-        self._stopping = True
         self.ledger.close_window(self._departures.stop(at_s))
         self._ending = gevent.spawn(self._end, grace_s)
         return self._ending
@@ -230,7 +221,7 @@ class WorkerRun:
 
     def _on_attempt(self, operation: Operation, attempt: Attempt) -> None:
         """Count an attempt of an operation that goes on, since the operation may never end."""
-        self._attempts_in_flight += 1
+        self._state.attempts_in_flight += 1
         self.ledger.add_attempt(operation, attempt)
         if attempt.retry_after_s > self.plan.profile.retry.maximum_s:
             self.ledger.note_wait_cut()
@@ -277,31 +268,25 @@ class WorkerRun:
     def _report(self, *, final: bool) -> None:
         # While every user waits for a stalled service, no user flushes the batch.
         self._events.flush_without_user()
-        self._max_connections = max(self._max_connections, self.session.connections_in_use)
-        samples = tuple(self._samples)
-        self._samples.clear()
-        waiting = self._departures.waiting()
-        self.ledger.note_waiting(self.clock(), waiting)
-        self._send(
-            WorkerReport(
-                run_id=self.plan.run_id,
-                delta=self.ledger.drain(),
-                samples=samples,
-                state=WorkerState(
-                    final=final,
-                    in_flight=self._active + self._abandoned,
-                    attempts_in_flight=self._attempts_in_flight,
-                    waiting=waiting,
-                    connections_in_use=self._max_connections,
-                    light_operations=self._light_operations,
-                    light_s=self._light_s,
-                    defects=self._defects,
-                    billable_transactions=self.budget.spent,
-                    exhausted=self.budget.exhausted,
-                    written=self.auditor.written() if final and self.auditor else None,
-                ),
-            )
+        state = self._state
+        state.final = final
+        state.in_flight = self._active + self._abandoned
+        state.waiting = self._departures.waiting()
+        state.connections_in_use = max(state.connections_in_use, self.session.connections_in_use)
+        state.billable_transactions = self.budget.spent
+        state.exhausted = self.budget.exhausted
+        if final and self.auditor is not None:
+            state.written = self.auditor.written()
+        self.ledger.note_waiting(self.clock(), state.waiting)
+        report = WorkerReport(
+            run_id=self.plan.run_id,
+            delta=self.ledger.drain(),
+            samples=tuple(self._samples),
+            # In a local run the receiver gets this object.
+            state=dataclasses.replace(state),
         )
+        self._samples.clear()
+        self._send(report)
 
 
 def _machine_percent() -> float:
