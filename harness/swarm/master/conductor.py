@@ -131,13 +131,8 @@ class Conductor:
 
     # 1. Prepare.
 
-    def prepare(self, named: NamedProfile, *, session: str | None, table: str | None) -> None:
+    def prepare(self, named: NamedProfile) -> None:
         """Plan the next run and check that it is possible. Nothing is changed yet.
-
-        Args:
-            named: The profile.
-            session: Kind of session that sends; None takes the profile's.
-            table: Name of an existing, empty table; None creates a table for the run.
 
         Raises:
             SetupError: the run is not possible.
@@ -147,8 +142,8 @@ class Conductor:
         plan = new_plan(
             named,
             dt.datetime.now(dt.UTC),
-            session=session,
-            table=table,
+            session=options.session,
+            table=options.table,
             tables=observed.tables,
             endpoint=self.endpoint,
             embedded=self._embedded,

@@ -34,7 +34,6 @@ from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
-from harness.profile.profile_loader import NamedProfile
 from harness.swarm.command_line import RunOptions, RunRequest
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import Console
@@ -65,7 +64,7 @@ class MasterProcess:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._options = environment.parsed_options
+        self._options = options = environment.parsed_options
         self._main = gevent.getcurrent()
         self.console = Console()
         self.worker: Worker | None = None
@@ -93,10 +92,13 @@ class MasterProcess:
                 console=self.console,
                 leave=self._after_run,
             )
-            self._start_metrics()
+            if options.metrics_port:
+                self._metrics = start_server(
+                    options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
+                )
             self._check_repeat()
-            if self._options.headless or self._options.autostart:
-                self._prepare(self.profile)
+            if options.headless or options.autostart:
+                self.conductor.prepare(self.profile)
             else:
                 check(self.endpoint)
         except SetupError:
@@ -144,13 +146,6 @@ class MasterProcess:
         self._servers.append(self._gateway)
         return behind_gateway(emulator_endpoint(self._gateway.url))
 
-    def _start_metrics(self) -> None:
-        options = self._options
-        if options.metrics_port:
-            self._metrics = start_server(
-                options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
-            )
-
     def _check_repeat(self) -> None:
         options = self._options
         if options.repeat < 1:
@@ -169,10 +164,7 @@ class MasterProcess:
         Raises:
             SetupError: the run is not possible.
         """
-        self._prepare(self.run_options.profile_of(request))
-
-    def _prepare(self, named: NamedProfile) -> None:
-        self.conductor.prepare(named, session=self._options.session, table=self._options.table)
+        self.conductor.prepare(self.run_options.profile_of(request))
 
     def wait_for_workers(self) -> None:
         """Wait for the workers of a headless run in place of Locust.
@@ -279,7 +271,7 @@ class MasterProcess:
             self._starting_next = True
             environment.runner.stop()
             try:
-                self._prepare(self.profile)
+                self.conductor.prepare(self.profile)
             except SetupError as error:
                 self.console.error(str(error))
                 self._exit_codes.append(startup.BAD_SETUP)

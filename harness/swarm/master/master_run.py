@@ -100,23 +100,20 @@ class Loaded:
         self.defects += result.outcome is Outcome.DEFECT
 
 
+@dataclasses.dataclass(eq=False)
 class MasterRun:
     """One run in the master.
 
-    Args:
-        plan: The plan of the run.
-        endpoint: The stressed endpoint.
+    Attributes:
         clock: UTC seconds, steady during the run.
         aliases: Replace the PartitionKeys in every output; None shows the keys.
-
-    Attributes:
+        started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
         origin_s: When the schedule began, UTC seconds; None before. With stages that is the start
             of the measured window.
         window: Start and end of the measured window, UTC seconds; None while it is not open.
         search: The result of the search if the run ended now; None without a search.
         search_so_far: The same, worded for a run that goes on.
-        step: The current step of the search.
         offered_per_s: The rate that the load asks for in this second, in entities/s.
         checked: One line about the practices that the profile violates.
         began_with: Workers that were there when the load began.
@@ -125,39 +122,34 @@ class MasterRun:
         problem: Why the run could not begin; empty if it could.
     """
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        endpoint: Endpoint,
-        clock: Clock,
-        aliases: Aliases | None = None,
-    ) -> None:
-        self.plan = plan
-        self.endpoint = endpoint
-        self.clock = clock
-        self.started_s = clock()
-        self.aliases = aliases
-        self.phase = Phase.PREPARED
-        self.ledger = Ledger("master")
-        self.generator = GeneratorLog()
-        self.budget = Budget(plan.profile.limits.billable_transactions)
-        self.loaded = Loaded()
-        self.epoch_s = 0.0
-        self.origin_s: float | None = None
-        self.window: tuple[int, int] | None = None
-        self.search: SearchPart | None = None
-        self.search_so_far: SearchPart | None = None
-        self.step: Step | None = None
-        self.offered_per_s: float | None = None
-        self.audit: AuditPart | None = None
-        self.prediction: PredictionPart | None = None
-        self.checked = ""
-        self.users = 0
-        self.began_with: tuple[str, ...] = ()
-        self.asked: tuple[str, ...] = ()
-        self.reports: dict[str, WorkerState] = {}
-        self.ending: Ending | None = None
-        self.problem = ""
+    plan: RunPlan
+    endpoint: Endpoint
+    clock: Clock
+    aliases: Aliases | None = None
+    phase: Phase = Phase.PREPARED
+    ledger: Ledger = dataclasses.field(default_factory=lambda: Ledger("master"))
+    generator: GeneratorLog = dataclasses.field(default_factory=GeneratorLog)
+    loaded: Loaded = dataclasses.field(default_factory=Loaded)
+    epoch_s: float = 0.0
+    origin_s: float | None = None
+    window: tuple[int, int] | None = None
+    search: SearchPart | None = None
+    search_so_far: SearchPart | None = None
+    step: Step | None = None
+    offered_per_s: float | None = None
+    audit: AuditPart | None = None
+    prediction: PredictionPart | None = None
+    checked: str = ""
+    users: int = 0
+    began_with: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    reports: dict[str, WorkerState] = dataclasses.field(default_factory=dict)
+    ending: Ending | None = None
+    problem: str = ""
+
+    def __post_init__(self) -> None:
+        self.started_s = self.clock()
+        self.budget = Budget(self.plan.profile.limits.billable_transactions)
 
     def take_observed(self, observed: Observed) -> None:
         """Keep the prediction and the findings of the checks of the profile."""
