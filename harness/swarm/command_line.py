@@ -34,10 +34,9 @@ _SECRET_BYTES = 32
 
 
 class CommandLine:
-    """The command line of one Locust process.
+    """The command line of one process.
 
-    Attributes:
-        forks: True in a master that forks its workers, and in these workers.
+    ``forks`` is True in a master that forks its workers, and in these workers.
     """
 
     def __init__(self) -> None:
@@ -99,11 +98,7 @@ def _timespan(text: str) -> int:
 
 
 def check_ports(options: argparse.Namespace) -> None:
-    """Check that every port in the options is free.
-
-    Raises:
-        SetupError: a port is in use, or the process may not listen there.
-    """
+    """Raise a `SetupError` if a port in the options is in use or must not be listened to."""
     with contextlib.ExitStack() as held:
         for what, host, port, option in _listeners(options):
             try:
@@ -132,10 +127,7 @@ def _listeners(options: argparse.Namespace) -> Iterator[tuple[str, str, int, str
 
 
 def _listen(host: str, port: int) -> Any:
-    """Return a listening socket that gevent has not patched.
-
-    gevent's socket would start an event loop before Locust forks.
-    """
+    """Return a listening socket; gevent's would start an event loop before Locust forks."""
     address = None if host in ("", "*") else host
     [(family, kind, _, _, place), *_] = get_original("socket", "getaddrinfo")(
         address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -180,10 +172,9 @@ class RunOptions:
         self.started_with = self._options.profile or DEFAULT_PROFILE
 
     def profile_of_command_line(self) -> NamedProfile:
-        """Return the profile of the command line; fill missing options of Locust in from it.
+        """Return the profile of the command line, and fill missing options of Locust in from it.
 
-        Raises:
-            SetupError: the profile does not exist or is invalid, or its user class is missing.
+        The errors are those of `profile_of`.
         """
         options = self._options
         if options.class_picker:

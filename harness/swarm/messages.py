@@ -101,12 +101,7 @@ class Share(RunMessage):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunStop(RunMessage):
-    """The run ends.
-
-    Attributes:
-        at_s: No operation that is due at this UTC second or later is sent.
-        grace_s: How long operations in flight may take.
-    """
+    """What is due at ``at_s``, UTC, or later is not sent; the rest may take ``grace_s`` seconds."""
 
     NAME = "aztables-stop"
 
@@ -180,7 +175,6 @@ class WorkerState:
         light_operations: Operations that were alone in the process.
         light_s: Sum of their service latencies in seconds.
         defects: Exceptions of the harness or of the workload.
-        billable_transactions: Requests so far.
         exhausted: True when the budget of billable transactions is used up.
         written: The rows that the worker wrote; None without an audit, and before the last report.
     """

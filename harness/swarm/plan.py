@@ -33,7 +33,6 @@ class RunPlan:
 
     Attributes:
         run_id: UTC time and 8 hex digits.
-        table: Name of the stressed table.
         tables: Suffixes of the names of all tables; most workloads have one table, suffix ``""``.
         scenario_hash: Hash of the user's scenario file; a worker with another file refuses.
         own_table: True if the run creates the table and deletes it.
@@ -75,11 +74,7 @@ class RunPlan:
         return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
 
     def endpoint(self, host: str) -> Endpoint:
-        """Return the endpoint that this worker sends to, for Locust's ``host``.
-
-        Raises:
-            SetupError: the endpoint or the account is not the master's.
-        """
+        """Return the endpoint of this worker; a `SetupError` if it is not the master's."""
         endpoint = endpoint_from(host, {} if self.embedded else os.environ)
         if self.throttled:
             endpoint = behind_gateway(endpoint)

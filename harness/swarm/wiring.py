@@ -35,11 +35,7 @@ _POLL_S = 0.02
 
 
 def wire(events: Events) -> None:
-    """Turn a locustfile into a stress test of a table. The locustfile calls it once.
-
-    Args:
-        events: ``locust.events``.
-    """
+    """Turn a locustfile into a stress test of a table: call it once with ``locust.events``."""
     startup.begin()
     command_line = CommandLine()
     events.init_command_line_parser.add_listener(command_line.on_parser)
@@ -86,11 +82,7 @@ def _wire_worker(environment: Environment, *, forked: bool) -> None:
 
 
 def _wire_master(environment: Environment) -> None:
-    """Connect the process that leads: a master, or a local run.
-
-    Raises:
-        SetupError: the run is not possible; nothing was sent and nothing is left behind.
-    """
+    """Connect the process that leads: a master, or a local run."""
     options, events = environment.parsed_options, environment.events
     hosts = own_hosts(options.web_host, options.web_allowed_host)
     process = MasterProcess(environment)

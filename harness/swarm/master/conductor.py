@@ -62,10 +62,8 @@ class Conductor:
     """Leads the runs of one Locust process, one at a time.
 
     Args:
-        endpoint: The stressed endpoint, the same for all runs.
         embedded: True if the endpoint is the embedded Azurite.
         gateway: The embedded gateway before it, if there is one.
-        console: Shows steps and progress.
         leave: Called when a headless run is over, to end the process.
 
     Attributes:
@@ -132,11 +130,7 @@ class Conductor:
     # 1. Prepare.
 
     def prepare(self, named: NamedProfile) -> None:
-        """Plan the next run and check that it is possible. Nothing is changed yet.
-
-        Raises:
-            SetupError: the run is not possible.
-        """
+        """Plan the next run. Nothing is changed yet; an impossible run raises a `SetupError`."""
         options = self.environment.parsed_options
         observed = observe(named.profile)
         plan = new_plan(
@@ -176,8 +170,7 @@ class Conductor:
     def start(self) -> None:
         """Load the table and begin the load. Blocks until Locust may start the users.
 
-        Raises:
-            GreenletExit: the run ended before it began; Locust's greenlet must end too.
+        Raises `GreenletExit`, which ends Locust's greenlet, if the run ended before it began.
         """
         run = self.run
         if run is None or run.phase is not Phase.PREPARED:
@@ -190,11 +183,7 @@ class Conductor:
         gevent.spawn(self._measure, run)
 
     def _load(self, run: MasterRun) -> None:
-        """Create and load the table.
-
-        Raises:
-            GreenletExit: the table could not be loaded, or the run was stopped.
-        """
+        """Create and load the table; raise `GreenletExit` if that fails or the run was stopped."""
         run.phase = Phase.LOADING
         # So that Locust's Stop works while the table is loaded.
         self.environment.runner.update_state(STATE_SPAWNING)
@@ -269,8 +258,7 @@ class Conductor:
     def finish(self, ending: Ending) -> None:
         """End the run in any phase. Returns when everything is written and deleted.
 
-        Args:
-            ending: Why the run ends; the first call counts.
+        The ``ending`` of the first call counts.
         """
         run = self.run
         if run is None or run.phase in (Phase.PREPARED, Phase.DONE):

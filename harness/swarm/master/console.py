@@ -46,11 +46,10 @@ _PLAIN_EVERY_S = 5.0
 
 
 class Console:
-    """Writes lines and progress.
+    """Writes lines and progress to ``out``, or to standard output.
 
-    Args:
-        out: Output stream. A terminal shows progress in one line that is rewritten in place; any
-            other stream gets a line every few seconds.
+    A terminal shows progress in one line that is rewritten in place; any other stream gets a line
+    every few seconds.
     """
 
     def __init__(self, out: TextIO | None = None) -> None:
@@ -60,17 +59,14 @@ class Console:
 
     @property
     def width(self) -> int:
-        """Characters per line."""
         return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140)
 
     @property
     def colour(self) -> bool:
-        """Whether the stream shows colours."""
         return self._out.isatty() and "NO_COLOR" not in os.environ
 
     @property
     def ascii_only(self) -> bool:
-        """Whether the stream takes only ASCII characters."""
         return (self._out.encoding or "").lower().replace("-", "") != "utf8"
 
     def say(self, text: str) -> None:

@@ -132,7 +132,7 @@ def users_at(stages: list[tuple[float, float, bool]], start: float, at_s: float)
         stages: Duration in seconds, users at the end, and whether the stage begins with a jump to
             that number.
         start: Users before the first stage.
-        at_s: Seconds since the first stage began.
+        at_s: See above.
     """
     users = start
     for for_s, to, jump in stages:
@@ -146,7 +146,7 @@ def users_at(stages: list[tuple[float, float, bool]], start: float, at_s: float)
 
 @dataclasses.dataclass(slots=True)
 class _CurrentStep:
-    """The step that is held now. Seconds are whole UTC seconds.
+    """The step that is held now, in whole UTC seconds.
 
     Attributes:
         spent: Billable transactions of the run when the step began.

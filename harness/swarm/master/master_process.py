@@ -48,18 +48,9 @@ _PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
 class MasterProcess:
-    """The process that leads the runs.
+    """The process that leads the runs; ``worker`` is its worker side, None if it sends no load.
 
-    Attributes:
-        console: Shows steps and progress.
-        run_options: The command line as a profile.
-        profile: The profile of the command line.
-        endpoint: The stressed endpoint.
-        conductor: Leads the runs.
-        worker: The worker side of this process; None if it sends no load.
-
-    Raises:
-        SetupError: the run is not possible; nothing was sent and nothing is left behind.
+    Raises a `SetupError` if the run is not possible: nothing was sent and nothing is left behind.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -159,11 +150,7 @@ class MasterProcess:
         options.out = str(Path(options.out) / name)
 
     def prepare_from_form(self, request: RunRequest) -> None:
-        """Prepare the run that the start form asks for.
-
-        Raises:
-            SetupError: the run is not possible.
-        """
+        """Prepare the run that the start form asks for; an impossible run raises a `SetupError`."""
         self.conductor.prepare(self.run_options.profile_of(request))
 
     def wait_for_workers(self) -> None:
@@ -203,7 +190,6 @@ class MasterProcess:
             raise GreenletExit from error
 
     def on_spawning_complete(self, user_count: int, **_: object) -> None:
-        """All users were started."""
         self.conductor.users_are_up(user_count)
 
     def on_test_stopping(self, **_: object) -> None:
@@ -223,7 +209,6 @@ class MasterProcess:
             self._environment.process_exit_code = startup.INTERRUPTED
 
     def on_quit(self, **_: object) -> None:
-        """The runner has ended."""
         if self.worker is not None:
             self.worker.end()
         self._close()
@@ -260,7 +245,7 @@ class MasterProcess:
     def _start_next(self) -> bool:
         """Begin the next run of ``--repeat``; return False after the last one.
 
-        Each run has a table, a ledger and a record of its own. The exit code is the severest.
+        The exit code is the severest of all runs.
         """
         environment, options, conductor = self._environment, self._options, self.conductor
         self._exit_codes.append(environment.process_exit_code or 0)

@@ -209,7 +209,7 @@ class MasterRun:
 
     @property
     def took_part(self) -> set[str]:
-        """Workers that were there at the beginning, sent a report, or were there at the end.
+        """Workers that were there at the beginning or at the end, or sent a report.
 
         A worker that was killed early has sent no report.
         """

@@ -58,11 +58,9 @@ _EXIT_NO_RECORD = 3
 def record_of(
     run: MasterRun, now_s: float, *, pointers: tuple[PointersPart, ...], over: bool
 ) -> RunRecord:
-    """Judge ``run`` by its counts at ``now_s``, UTC.
+    """Judge ``run`` by its counts at ``now_s``, UTC, the end of the load or now.
 
     Args:
-        run: The run.
-        now_s: When the load ended, or now.
         pointers: What was found in index tables.
         over: True if the run has ended: only then missing last reports count, and conservation
             is checked.
@@ -205,11 +203,7 @@ def _iso(utc_s: float) -> str:
 
 
 def check_folder(out: str) -> None:
-    """Check before a run that its record can be written.
-
-    Raises:
-        SetupError: the folder cannot be written to.
-    """
+    """Raise a `SetupError` if no record can be written to the folder ``out``."""
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -233,8 +227,6 @@ def write_run(
     Without any record the exit code 0 becomes 3, because nothing shows what passed.
 
     Args:
-        run: The run.
-        record: Its record.
         out: Folder of all runs.
         clean_up: Deletes what the run created.
         complain: Takes a sentence about each file that cannot be written.
@@ -269,7 +261,6 @@ class RunFolder:
 
     Args:
         out: Folder of all runs.
-        run_id: Id of the run.
         complain: Takes a sentence about each file that cannot be written.
 
     Attributes:
@@ -281,10 +272,7 @@ class RunFolder:
         self._complain = complain
 
     def write_record(self, record: RunRecord) -> str | None:
-        """Write the record, and return why that is not possible, or None.
-
-        An earlier file stays until the new one is complete.
-        """
+        """Write the record, or return why not. An earlier file stays until the new one is whole."""
         return self._write(self.path.name, record.to_json())
 
     def write_errors(self, errors: Iterable[dict[str, Any]], not_kept: int) -> None:
@@ -300,11 +288,8 @@ class RunFolder:
     ) -> None:
         """Write the report and the files for CI jobs, spreadsheets and scripts.
 
-        The summary is also appended to the page of the GitHub job, if there is one.
-
-        Args:
-            record: The record.
-            latencies: Latencies of the measured window, each with its name.
+        The summary is also appended to the page of the GitHub job, if there is one. ``latencies``
+        are those of the measured window, each with its name.
         """
         summary = markdown(record)
         start = record.window_start

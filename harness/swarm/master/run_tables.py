@@ -51,13 +51,9 @@ class LoadingFailed(SetupError):
 
 
 class RunTables:
-    """The tables of one run.
+    """The tables of one run, whose budget pays for every request.
 
-    The budget of the run pays for every request. ``housekeeping`` executes every step that waits
-    for the endpoint.
-
-    Attributes:
-        cleaning: True while `clean_up` runs.
+    ``cleaning`` is True while `clean_up` runs.
     """
 
     def __init__(
@@ -74,8 +70,7 @@ class RunTables:
     def check(self) -> None:
         """Check that the tables can be created and loaded. Nothing is changed yet.
 
-        Raises:
-            SetupError: the tables cannot be created or loaded, or the user stopped the start.
+        Raises a `SetupError` if they cannot, or if the user stopped the start.
         """
         run, plan = self._run, self._run.plan
         self._check_budget()
@@ -212,10 +207,7 @@ class RunTables:
         return tuple(found)
 
     def clean_up(self, *, hurry: bool) -> None:
-        """Delete what the run created, and nothing else. Show what could not be deleted.
-
-        With ``hurry`` it gives up after a few seconds.
-        """
+        """Delete what the run created and nothing else; give up after seconds if in a ``hurry``."""
         if not self._to_delete:
             return
         what = ", ".join(self._to_delete)
@@ -273,12 +265,10 @@ def load_table(
     """Execute every operation of ``operations`` concurrently; each must succeed.
 
     Args:
-        session: Sends the operations.
-        operations: The operations, one insert or transaction each.
+        operations: One insert or transaction each.
         total: Entities to load.
         concurrency: Operations in flight at the same time.
         pacer: Limits the rate, so that loading does not flood the account either.
-        clock: UTC seconds.
         loaded: Counts, also of an aborted loading.
         on_progress: Called twice a second with loaded entities, entities to load, seconds since
             the beginning, and seconds since the last response.

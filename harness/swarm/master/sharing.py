@@ -22,12 +22,9 @@ _POLL_S = 0.02
 class Sharing:
     """Divides one run among the workers, again whenever a worker comes or goes.
 
-    The rate is divided among the current workers. The budget of billable transactions is divided
-    once, so that it cannot be exceeded: a worker that comes later gets none of it, and no part of
-    the rate.
-
-    Attributes:
-        workers: Ids of the workers that take part.
+    The rate is divided among the current ``workers``. The budget of billable transactions is
+    divided once, so that it cannot be exceeded: a worker that comes later gets none of it, and no
+    part of the rate.
     """
 
     def __init__(self, environment: Environment, run: MasterRun) -> None:
@@ -47,10 +44,7 @@ class Sharing:
         return self.workers
 
     def exclude(self, worker: str) -> bool:
-        """Go on without a worker that came late.
-
-        Returns False, and excludes nobody, if the worker was there at the beginning.
-        """
+        """Go on without a late worker; return False for one that was there at the beginning."""
         if worker in self._first:
             return False
         self._excluded.add(worker)
@@ -99,11 +93,9 @@ class Sharing:
             send(self._environment.runner, share, worker)
 
     def collect(self, stopped_s: float, hurry: gevent.event.Event) -> None:
-        """Ask every worker for its last report; wait for the reports 15 s, or until ``hurry``.
+        """Ask every worker for its last report; wait 15 s, or until ``hurry`` is set.
 
-        Args:
-            stopped_s: Nothing that is due from then on is sent, UTC seconds.
-            hurry: Set when the master is to wait no longer.
+        Nothing is sent that is due at ``stopped_s``, UTC, or later.
         """
         run = self._run
         grace_s = 0.0 if hurry.is_set() else GRACE_S

@@ -69,7 +69,6 @@ class Shown:
     """The current or last run at one moment, for all browsers that ask.
 
     Attributes:
-        state: The phase of the run.
         sentence: The phase in words.
         out: Folder of all runs.
         run_id: The id of the run; None before the first run.
@@ -113,12 +112,7 @@ class Shown:
 
 
 class Showing:
-    """Builds what the pages show.
-
-    Args:
-        conductor: Leads the runs.
-        out: Folder of all runs.
-    """
+    """Builds what the pages show of the runs; ``out`` is the folder of their files."""
 
     def __init__(self, conductor: Conductor, out: str | Path) -> None:
         self._conductor = conductor
@@ -196,10 +190,7 @@ def _ended(record: RunRecord | None, problem: str) -> str:
 def add_pages(web_ui: WebUI, showing: Showing, *, base_path: str) -> None:
     """Add the pages below ``/stress/`` to Locust's web UI, before its server listens.
 
-    Args:
-        web_ui: Locust's web UI.
-        showing: The run to show.
-        base_path: Prefix of Locust's own addresses; may be empty.
+    ``base_path`` is the prefix of Locust's own addresses; it may be empty.
     """
     pages = Blueprint(PLACE, __name__, url_prefix=f"{base_path.rstrip('/')}/{PLACE}")
     assets: dict[str, tuple[Callable[[], str], str]] = {

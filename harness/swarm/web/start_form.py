@@ -33,12 +33,8 @@ class Consent:
     """Limits of the web UI on an account that somebody pays for.
 
     Consent is given on the command line, for the load that Locust announces there. The form cannot
-    exceed it. For an endpoint on this machine there are no limits.
-
-    Args:
-        chosen: Value of ``--profile``, a name or a file.
-        named: That profile.
-        endpoint: The stressed endpoint.
+    exceed it. For an endpoint on this machine there are no limits. ``chosen`` is the value of
+    ``--profile``, a name or a file, and ``named`` that profile.
     """
 
     def __init__(self, chosen: str, named: NamedProfile, endpoint: Endpoint) -> None:
@@ -65,9 +61,7 @@ class Consent:
     def problem(self, values: RunRequest, *, starts: bool) -> str | None:
         """Why the form exceeds the consent; None if it does not.
 
-        Args:
-            values: The form.
-            starts: True if a run begins; False if a running one is changed.
+        ``starts`` is True if a run begins, and False if a running one is changed.
         """
         if not self._endpoint.remote:
             return None
@@ -109,12 +103,7 @@ def wrap_start(
 ) -> None:
     """Check a start from the form before Locust begins it; in a run it changes only the users.
 
-    Args:
-        environment: Locust's.
-        web_ui: The page with the form.
-        conductor: Leads the runs.
-        consent: Limits for an account that somebody pays for.
-        prepare: Prepares a run; raises `SetupError` if the run is not possible.
+    ``prepare`` prepares a run, and raises a `SetupError` if the run is not possible.
     """
     start = web_ui.app.view_functions[_VIEW]
 
@@ -149,12 +138,7 @@ def wrap_start(
 
 
 def wrap_stop(web_ui: WebUI, stop_preparing: Callable[[], None]) -> None:
-    """Let Stop also end a start that is still being checked, which Locust does not list as a run.
-
-    Args:
-        web_ui: The page with the button.
-        stop_preparing: Ends the check.
-    """
+    """Let Stop also end a start that is still being checked, which is no run for Locust yet."""
     stop = web_ui.app.view_functions[_STOP_VIEW]
 
     def stop_all() -> Response:

@@ -36,13 +36,6 @@ class Auditor:
     """Journals what one worker writes in a run, and reads it back.
 
     One request of the budget is kept back for every row that may be read.
-
-    Args:
-        plan: The run.
-        worker: Number of the worker.
-        session: Sends the operations.
-        options: Options of the session.
-        send: Sends a message to the master.
     """
 
     def __init__(

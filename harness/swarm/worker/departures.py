@@ -90,11 +90,8 @@ class Departures:
     def wait(self, entities: int) -> float | None:
         """Wait for the turn of an operation. A turn that is too late is dropped for the next one.
 
-        Returns:
-            When the operation was due, UTC seconds; None in a closed loop.
-
-        Raises:
-            StopUser: the run is over.
+        Returns when the operation was due, UTC seconds, or None in a closed loop. After the end of
+        the run it raises `StopUser`.
         """
         if self._pacer is None:
             self._shared.wait()
@@ -121,10 +118,8 @@ class Departures:
     def wait_page(self) -> None:
         """Wait until the schedule has reached all entities handed out and scanned.
 
-        If the schedule counts operations, the page counts as one.
-
-        Raises:
-            GreenletExit: the run ended before; the query is in flight.
+        If the schedule counts operations, the page counts as one. If the run ends before, the query
+        is in flight: `GreenletExit`.
         """
         if self.by_operation:
             self._handed_out += 1
@@ -162,11 +157,7 @@ class Departures:
             return at_s, now_s
 
     def _turn_at(self) -> tuple[float, float]:
-        """Return when the next operation may leave, and the time now.
-
-        Raises:
-            StopUser: the run is over.
-        """
+        """When the next operation may leave, and now; `StopUser` after the end of the run."""
         now_s, pacer = self._clock(), self._pacer
         if pacer is None or self._stopped_s is not None or self._budget.exhausted:
             raise StopUser

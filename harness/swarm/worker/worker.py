@@ -37,11 +37,7 @@ class Worker:
         on(runner, AuditStop, self._on_audit_stop)
 
     def start(self, plan: RunPlan) -> None:
-        """Begin the run that ``plan`` describes.
-
-        Raises:
-            SetupError: this worker cannot take part.
-        """
+        """Begin the run that ``plan`` describes; a `SetupError` if this worker cannot take part."""
         self.end()
         self.refused = True
         runner = self._environment.runner
@@ -53,7 +49,7 @@ class Worker:
             self.run.take_share(self._early)
 
     def leave(self) -> None:
-        """End and report the current run of this worker, because the process exits."""
+        """End and report the current run, because the process exits."""
         if self.run is not None:
             self.run.stop(self.run.clock(), _LEAVING_S).join()
         self.end()

@@ -50,14 +50,8 @@ _Arguments = TypeVarTuple("_Arguments")
 class WorkerRun:
     """One run in one worker process.
 
-    Args:
-        environment: Locust's.
-        plan: The run.
-        worker: Number of the worker.
-        source: Name of the worker in the merged counts.
-
-    Raises:
-        SetupError: endpoint, account or scenario file are not the master's.
+    Raises a `SetupError` if endpoint, account or scenario file are not the master's. ``source``
+    names the worker in the merged counts.
     """
 
     def __init__(self, environment: Environment, plan: RunPlan, worker: int, source: str) -> None:
@@ -119,12 +113,9 @@ class WorkerRun:
     def perform_task(self) -> float:
         """Perform the next task of the workload: one operation, or several in a row.
 
-        Returns:
-            When the last operation ended, UTC seconds.
-
-        Raises:
-            StopUser: the run is over; or the workload raised an exception or created an invalid
-                operation, which makes the run invalid.
+        Returns when the last operation ended, UTC seconds. Raises `StopUser` when the run is over,
+        and when the workload raised an exception or created an invalid operation, which makes the
+        run invalid.
         """
         task = self._from_workload(self.workload.next_task, self.rng)
         if isinstance(task, Operation):
@@ -141,7 +132,6 @@ class WorkerRun:
         """Execute one operation: wait for its turn, send it, count it, fire the request event.
 
         Args:
-            operation: The operation.
             keep: False if the entities that a query returns are not needed.
             batch: True if the event may be fired with those of later operations.
 
@@ -201,9 +191,8 @@ class WorkerRun:
     def stop(self, at_s: float, grace_s: float) -> gevent.Greenlet:
         """End the run in this process; the returned greenlet ends with the last report.
 
-        Args:
-            at_s: No operation that is due at this UTC second or later is sent.
-            grace_s: How long operations in flight may take.
+        No operation that is due at ``at_s``, UTC, or later is sent. Operations in flight may take
+        ``grace_s``.
         """
         if self._ending is not None:
             return self._ending
