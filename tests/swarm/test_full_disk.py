@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.report.export.data_files import write_whole
-from harness.swarm.master.results import RunFolder
+from harness.swarm.master.master_run import MasterRun
+from harness.swarm.master.results import write_run
 from tests.support.locust_process import LOCUSTFILE, QUICK, LocustProcess, Stress
 
 KEPT = Path(__file__).parents[1] / "golden" / "run-v1.json"
@@ -32,6 +35,16 @@ MANY = (
     *("--set", "keys.rows_per_partition=10"),
 )
 SMALL = {"junit.xml", "summary.md"}
+
+
+class LittleRun:
+    """As much of a run as its files need."""
+
+    aliases = None
+    billable_transactions = 99
+
+    def __init__(self, failed: list[dict[str, Any]]) -> None:
+        self.ledger = SimpleNamespace(errors=lambda: (failed, 0), latencies=lambda: ())
 
 
 @contextmanager
@@ -98,17 +111,30 @@ def test_a_run_that_leaves_no_record_does_not_pass(runs: dict[str, LocustProcess
 def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     """The disk fills between the two times that a record is written."""
     record = RunRecord.from_json(KEPT.read_bytes())
+    run = cast(MasterRun, LittleRun(failed=[{"message": "x" * 2000}]))
     said: list[str] = []
-    folder = RunFolder(str(tmp_path), record.run_id, said.append)
-    assert folder.write_record(record) is None
-    with no_room(1000):
-        problem = folder.write_record(record.model_copy(update={"users": 99}))
-        folder.write_errors([{"message": "x" * 2000}], 0)
-    assert problem is not None
-    assert "run.json cannot be written (File too large)" in problem
-    assert ["errors.jsonl cannot be written" in sentence for sentence in said] == [True]
-    assert RunRecord.from_json(folder.path.read_bytes()) == record
-    assert [path.name for path in folder.path.parent.iterdir()] == ["run.json"]
+    with ExitStack() as stack:
+        final, path = write_run(
+            run, record, str(tmp_path), lambda: stack.enter_context(no_room(1000)), said.append
+        )
+    assert "run.json cannot be written (File too large): the existing record lacks" in said[0]
+    assert RunRecord.from_json(path.read_bytes()) == record
+    assert (final.counts.billable_transactions, final.exit_code) == (99, record.exit_code)
+
+
+def test_a_file_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path) -> None:
+    """The failed attempts are too many for the disk; what is left of them is no file."""
+    record = RunRecord.from_json(KEPT.read_bytes())
+    run = cast(MasterRun, LittleRun(failed=[{"message": "x" * NO_REPORT}]))
+    said: list[str] = []
+    with no_room(NO_REPORT):
+        _, path = write_run(run, record, str(tmp_path), lambda: None, said.append)
+    assert [sentence.split("/")[-1] for sentence in said] == [
+        "errors.jsonl cannot be written (File too large)",
+        "report.html cannot be written (File too large)",
+    ]
+    names = {file.name for file in path.parent.iterdir()}
+    assert names == {*SMALL, "run.json", "latencies.hlog", "partitions.csv"}
 
 
 def test_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:

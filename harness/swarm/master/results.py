@@ -10,13 +10,11 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from harness import __version__
 from harness.measure.audit.audit import lost_writes
-from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import MachinePart, PointersPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
@@ -52,6 +50,7 @@ _PACKAGES = (
 """Packages whose version can change the results."""
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable with the file whose content GitHub shows on the page of a job."""
+_RECORD = "run.json"
 _EXIT_NO_RECORD = 3
 
 
@@ -224,7 +223,8 @@ def write_run(
     """Write the record and the failed attempts, clean up in any case, write everything else.
 
     The record is written again after cleaning up, since cleaning up costs transactions too.
-    Without any record the exit code 0 becomes 3, because nothing shows what passed.
+    Without any record the exit code 0 becomes 3, because nothing shows what passed. A file that
+    cannot be written does not keep others from being written.
 
     Args:
         out: Folder of all runs.
@@ -234,92 +234,58 @@ def write_run(
     Returns:
         The record with its whole cost, and its path.
     """
-    errors, not_kept = run.ledger.errors()
-    if run.aliases is not None:
-        errors = [run.aliases.error(error) for error in errors]
-    folder = RunFolder(out, record.run_id, complain)
+    folder = Path(out) / record.run_id
+
+    def write(name: str, text: str) -> None:
+        if (problem := _problem_of_writing(folder / name, text)) is not None:
+            complain(problem)
+
     try:
-        missing = folder.write_record(record) is not None
-        folder.write_errors(errors, not_kept)
+        missing = _problem_of_writing(folder / _RECORD, record.to_json()) is not None
+        if errors := _error_lines(run):
+            write("errors.jsonl", errors)
     finally:
         clean_up()
     counts = record.counts.model_copy(update={"billable_transactions": run.billable_transactions})
-    final = record.model_copy(update={"counts": counts})
-    if (problem := folder.write_record(final)) is not None:
+    record = record.model_copy(update={"counts": counts})
+    if (problem := _problem_of_writing(folder / _RECORD, record.to_json())) is not None:
         if missing:
-            final = final.model_copy(update={"exit_code": final.exit_code or _EXIT_NO_RECORD})
-            problem += ": the run has no record"
+            record = record.model_copy(update={"exit_code": record.exit_code or _EXIT_NO_RECORD})
+            complain(f"{problem}: the run has no record")
         else:
-            problem += ": the existing record lacks the cost of cleaning up"
-        complain(problem)
-    folder.write_outputs(final, run.ledger.latencies())
-    return final, folder.path
-
-
-class RunFolder:
-    """The folder of one run. A file that cannot be written does not keep others from being written.
-
-    Args:
-        out: Folder of all runs.
-        complain: Takes a sentence about each file that cannot be written.
-
-    Attributes:
-        path: Path of the record.
-    """
-
-    def __init__(self, out: str, run_id: str, complain: Callable[[str], None]) -> None:
-        self.path = Path(out) / run_id / "run.json"
-        self._complain = complain
-
-    def write_record(self, record: RunRecord) -> str | None:
-        """Write the record, or return why not. An earlier file stays until the new one is whole."""
-        return self._write(self.path.name, record.to_json())
-
-    def write_errors(self, errors: Iterable[dict[str, Any]], not_kept: int) -> None:
-        """Write ``errors.jsonl`` if attempts failed; ``not_kept`` of them are not in ``errors``."""
-        lines = [json.dumps(error) for error in errors]
-        if not_kept:
-            lines.append(json.dumps({"not_kept": not_kept}))
-        if lines:
-            self._write_or_complain("errors.jsonl", "\n".join(lines) + "\n")
-
-    def write_outputs(
-        self, record: RunRecord, latencies: Iterable[tuple[str, LatencyHistogram]]
-    ) -> None:
-        """Write the report and the files for CI jobs, spreadsheets and scripts.
-
-        The summary is also appended to the page of the GitHub job, if there is one. ``latencies``
-        are those of the measured window, each with its name.
-        """
-        summary = markdown(record)
-        start = record.window_start
-        for name, text in {
-            "summary.md": summary,
-            "junit.xml": junit(record),
-            "latencies.hlog": hlog(start, start + record.measured_s, latencies),
-            "partitions.csv": partitions_csv(record),
-            "report.html": document(record),
-        }.items():
-            self._write_or_complain(name, text)
-        if page := os.environ.get(STEP_SUMMARY):
-            try:
-                with open(page, "a", encoding="utf-8") as file:
-                    file.write(f"{summary}\n")
-            except OSError as error:
-                self._complain(f"{STEP_SUMMARY} cannot be written to ({_reason(error)})")
-
-    def _write_or_complain(self, name: str, text: str) -> None:
-        if (problem := self._write(name, text)) is not None:
-            self._complain(problem)
-
-    def _write(self, name: str, text: str) -> str | None:
-        path = self.path.with_name(name)
+            complain(f"{problem}: the existing record lacks the cost of cleaning up")
+    summary, start = markdown(record), record.window_start
+    write("summary.md", summary)
+    write("junit.xml", junit(record))
+    write("latencies.hlog", hlog(start, start + record.measured_s, run.ledger.latencies()))
+    write("partitions.csv", partitions_csv(record))
+    write("report.html", document(record))
+    if page := os.environ.get(STEP_SUMMARY):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
+            with open(page, "a", encoding="utf-8") as file:
+                file.write(f"{summary}\n")
         except OSError as error:
-            return f"{path} cannot be written ({_reason(error)})"
-        return None
+            complain(f"{STEP_SUMMARY} cannot be written to ({_reason(error)})")
+    return record, folder / _RECORD
+
+
+def _error_lines(run: MasterRun) -> str:
+    """The failed attempts as JSON lines; the last line is the number of those that are left out."""
+    errors, not_kept = run.ledger.errors()
+    if run.aliases is not None:
+        errors = [run.aliases.error(error) for error in errors]
+    lines = [*errors, {"not_kept": not_kept}] if not_kept else errors
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def _problem_of_writing(path: Path, text: str) -> str | None:
+    """Write a file, or return why not. An earlier file stays until the new one is whole."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+    except OSError as error:
+        return f"{path} cannot be written ({_reason(error)})"
+    return None
 
 
 def _reason(error: OSError) -> str:

@@ -33,8 +33,9 @@ from harness.profile.build.pace import loading_pacer_of
 from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_transactions, source_of
 from harness.swarm.master.console import CTRL_C_ENDS, ConsoleMessages
 from harness.swarm.master.master_run import Loaded, MasterRun
+from harness.swarm.worker.departures import PacedItems
 from harness.workload.budget import BudgetSpent, equal_parts
-from harness.workload.load.pacing import STOP, Pacer
+from harness.workload.load.pacing import Pacer
 
 PROGRESS_EVERY_S = 0.5
 _SILENT_S = 120.0
@@ -281,22 +282,14 @@ def load_table(
     """
     began = heard_s = clock()
     failures: list[str] = []
-    handed_out = on_the_way = 0
-    turn = gevent.lock.Semaphore(1)
+    on_the_way = 0
+    paced = PacedItems(operations, pacer, clock, units=lambda operation: operation.entities_asked)
 
     def send() -> None:
-        nonlocal handed_out, on_the_way, heard_s
-        for operation in operations:
+        nonlocal on_the_way, heard_s
+        for operation in paced:
             if failures:
                 return
-            with turn:
-                now_s = clock()
-                due_s = pacer.next(now_s - began, handed_out)
-                if due_s is STOP:
-                    return
-                handed_out += operation.entities_asked
-                if began + due_s > now_s:
-                    gevent.sleep(began + due_s - now_s)
             if not on_the_way:
                 heard_s = clock()
             on_the_way += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -21,8 +21,9 @@ from harness.model.outcome import Outcome, Result
 from harness.profile.build.pace import loading_pacer_of
 from harness.swarm.messages import AuditRequest, AuditResult
 from harness.swarm.plan import RunPlan
+from harness.swarm.worker.departures import PacedItems
 from harness.workload.budget import BudgetSpent
-from harness.workload.load.pacing import STOP, Pacer
+from harness.workload.load.pacing import Pacer
 from harness.workload.retry import ExponentialBackoff
 
 REPORT_EVERY_S = 1.0
@@ -53,7 +54,6 @@ class Auditor:
         self._journal = Journal(worker, seed=plan.run_id, most_rows=plan.profile.audit.most_rows)
         self._granted: int | None = None
         self._tally = AuditTally()
-        self._handed_out = 0
         self._failures_in_a_row = 0
         self._cut_short = ""
         self._readers = gevent.pool.Group()
@@ -121,12 +121,20 @@ class Auditor:
             ),
         )
         rows = self._journal.rows(plan.below)
-        rest = iter(rows)
-        turn = gevent.lock.Semaphore(1)
-        began_s = self._options.clock()
+        paced = PacedItems(rows, pacer, self._options.clock, units=lambda _: 1)
+
+        def read_rows() -> None:
+            for row in paced:
+                if self._cut_short:
+                    return
+                try:
+                    self._read_row(session, row, plan)
+                except BudgetSpent:
+                    self._cut_short = "the budget limits.billable_transactions is used up"
+
         try:
             for _ in range(CONCURRENCY):
-                self._readers.spawn(self._read_rows, session, rest, plan, pacer, turn, began_s)
+                self._readers.spawn(read_rows)
             while not self._readers.join(timeout=REPORT_EVERY_S):
                 self._report(done=False)
         finally:
@@ -136,28 +144,6 @@ class Auditor:
             # The log has the exception.
             self._cut_short = "a defect of the harness"
         self._report(done=True)
-
-    def _read_rows(
-        self,
-        session: TableSession,
-        rows: Iterator[Row],
-        plan: LookUp,
-        pacer: Pacer,
-        turn: gevent.lock.Semaphore,
-        began_s: float,
-    ) -> None:
-        for row in rows:
-            with turn:
-                now_s = self._options.clock()
-                due_s = pacer.next(now_s - began_s, self._handed_out)
-                if due_s is STOP or self._cut_short:
-                    return
-                self._handed_out += 1
-                gevent.sleep(max(0.0, began_s + due_s - now_s))
-            try:
-                self._read_row(session, row, plan)
-            except BudgetSpent:
-                self._cut_short = "the budget limits.billable_transactions is used up"
 
     def _read_row(self, session: TableSession, row: Row, plan: LookUp) -> None:
         """Read one row and compare it with the journal."""
@@ -182,8 +168,7 @@ class Auditor:
             return
         self._failures_in_a_row = 0
         stored: Any = result.value if result.outcome.succeeded else None
-        others = plan.others(row.place)
-        self._tally.add(row, stored, mine=self._journal.mine, others=others)
+        self._tally.add(row, stored, mine=self._journal.mine, others=plan.others(row.place))
 
     def _report(self, *, done: bool) -> None:
         self._send(

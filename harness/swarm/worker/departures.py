@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Generic, Self, TypeVar
+
+import gevent
 import gevent.event
 import gevent.lock
 from gevent import GreenletExit
@@ -14,6 +18,7 @@ from harness.workload.budget import Budget
 from harness.workload.load.pacing import STOP, Pacer
 
 _MAX_SLEEP_S = 60.0
+_T = TypeVar("_T")
 
 
 class Departures:
@@ -165,3 +170,35 @@ class Departures:
         if due_s is STOP:
             raise StopUser
         return self._epoch_s + due_s, now_s
+
+
+class PacedItems(Generic[_T]):
+    """Hands out items at the rate of ``pacer``, to any number of greenlets.
+
+    ``units`` returns how much of the rate an item takes.
+    """
+
+    def __init__(
+        self, items: Iterable[_T], pacer: Pacer, clock: Clock, units: Callable[[_T], int]
+    ) -> None:
+        self._items = iter(items)
+        self._pacer = pacer
+        self._clock = clock
+        self._units = units
+        self._began_s = clock()
+        self._handed_out = 0
+        self._turn = gevent.lock.Semaphore(1)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> _T:
+        with self._turn:
+            item = next(self._items)
+            now_s = self._clock()
+            due_s = self._pacer.next(now_s - self._began_s, self._handed_out)
+            if due_s is STOP:
+                raise StopIteration
+            self._handed_out += self._units(item)
+            gevent.sleep(max(0.0, self._began_s + due_s - now_s))
+        return item
