@@ -38,7 +38,6 @@ class RunPlan:
         own_table: True if the run creates the table and deletes it.
         session: Kind of session that sends.
         fingerprint: Hash of endpoint and account; a worker with another endpoint refuses.
-        remote: True if the endpoint is not on this machine.
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
         throttled: True if the embedded gateway stands before that Azurite.
@@ -53,7 +52,6 @@ class RunPlan:
     own_table: bool
     session: str
     fingerprint: str
-    remote: bool
     embedded: bool
     throttled: bool
 
@@ -144,7 +142,6 @@ def new_plan(
         own_table=table is None,
         session=session or named.profile.session.kind,
         fingerprint=endpoint.fingerprint,
-        remote=endpoint.remote,
         embedded=embedded,
         throttled=endpoint.kind is EndpointKind.GATEWAY,
     )

@@ -44,7 +44,6 @@ def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
         own_table=True,
         session="sdk",
         fingerprint="f",
-        remote=False,
         embedded=True,
         throttled=False,
     )

@@ -135,7 +135,7 @@ class ConsoleMessages:
         """Show the violated practices and, for a remote account, the possible cost."""
         run = self._run
         self.console.say(run.checked)
-        if not run.plan.remote:
+        if not run.endpoint.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.endpoint.kind)
         limit = run.plan.profile.limits.billable_transactions

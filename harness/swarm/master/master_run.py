@@ -168,7 +168,7 @@ class MasterRun:
     @property
     def stops_on_account_throttling(self) -> bool:
         """True if the first throttling of the whole account ends the run."""
-        return self.plan.remote and self.plan.profile.limits.stop_on_account_throttling
+        return self.endpoint.remote and self.plan.profile.limits.stop_on_account_throttling
 
     @property
     def total(self) -> WorkerState:
