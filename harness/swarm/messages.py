@@ -39,6 +39,9 @@ class SwarmMessage:
 
     NAME: ClassVar[str]
 
+    def __init_subclass__(cls) -> None:
+        cls.NAME = f"aztables-{cls.__name__}"
+
     def encode(self) -> dict[str, Any]:
         """The fields in types that Locust can serialize."""
         fields: dict[str, Any] = _codec(type(self)).dump_python(self)
@@ -76,8 +79,6 @@ class Share(RunMessage):
         sent_s: When the master sent the message, UTC seconds.
     """
 
-    NAME = "aztables-share"
-
     rank: int
     count: int
     budget: int | None
@@ -103,8 +104,6 @@ class Share(RunMessage):
 class RunStop(RunMessage):
     """What is due at ``at_s``, UTC, or later is not sent; the rest may take ``grace_s`` seconds."""
 
-    NAME = "aztables-stop"
-
     at_s: float
     grace_s: float
 
@@ -112,8 +111,6 @@ class RunStop(RunMessage):
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest(RunMessage):
     """The worker reads back the rows of ``plan``, as number ``rank`` of ``count`` workers."""
-
-    NAME = "aztables-audit-request"
 
     rank: int
     count: int
@@ -124,8 +121,6 @@ class AuditRequest(RunMessage):
 class AuditStop(RunMessage):
     """The worker stops reading back and reports the result so far."""
 
-    NAME = "aztables-audit-stop"
-
 
 # From a worker to the master.
 
@@ -134,14 +129,10 @@ class AuditStop(RunMessage):
 class Hello(SwarmMessage):
     """The worker is ready to take messages; it may have missed earlier ones."""
 
-    NAME = "aztables-hello"
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRefusal(RunMessage):
     """The worker cannot take part; ``reason`` is a sentence."""
-
-    NAME = "aztables-refusal"
 
     reason: str
 
@@ -150,16 +141,12 @@ class WorkerRefusal(RunMessage):
 class WorkloadFailure(RunMessage):
     """The workload raised an exception; ``reason`` is a sentence."""
 
-    NAME = "aztables-workload-failure"
-
     reason: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AccountThrottled(RunMessage):
     """The service throttled an attempt for the whole account. Sent once."""
-
-    NAME = "aztables-account-throttled"
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -196,8 +183,6 @@ class WorkerState:
 class WorkerReport(RunMessage):
     """What a worker counted since its last report, and its state. Sent every second."""
 
-    NAME = "aztables-report"
-
     delta: _Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState
@@ -212,8 +197,6 @@ class AuditResult(RunMessage):
         cut_short: Why rows are left unread; empty if none are.
         billable_transactions: Requests of the worker in the whole run.
     """
-
-    NAME = "aztables-audit-result"
 
     tally: AuditTally
     done: bool

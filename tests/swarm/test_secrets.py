@@ -208,8 +208,8 @@ def test_there_is_something_to_look_through(outputs: dict[str, bytes]) -> None:
     assert names.count("errors.jsonl") == 3
     assert b"DEBUG" in outputs["SAS: stderr.txt"]
     assert b"aztables_attempts_total" in outputs["metrics"]
-    assert b"aztables-report" in outputs["messages of master and worker"]
-    assert b"aztables-share" in outputs["messages of master and worker"]
+    assert b"aztables-WorkerReport" in outputs["messages of master and worker"]
+    assert b"aztables-Share" in outputs["messages of master and worker"]
     errors = b"".join(text for name, text in outputs.items() if name.endswith("errors.jsonl"))
     assert b"AuthorizationFailure" in errors
     assert b"connection_" in errors or b"reset" in errors

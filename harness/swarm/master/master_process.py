@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import datetime as dt
 import os
 import signal
@@ -27,7 +28,6 @@ from harness.endpoint.endpoint import (
 )
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
-from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.children import ChildProcess
@@ -37,7 +37,7 @@ from harness.profile.build.pace import scheduled
 from harness.swarm.command_line import RunOptions, RunRequest
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import Console
-from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
+from harness.swarm.master.master_run import Cause, Ending, Phase
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, on
 from harness.swarm.worker.worker import Worker
@@ -339,16 +339,30 @@ def exposed(conductor: Conductor) -> Exposed | None:
     run = conductor.run
     if run is None:
         return None
-    plan = run.plan
-    record = conductor.record
+    plan, record = run.plan, conductor.record
     # Only the rates of key ranges are exposed, and these need no window.
     snapshot = run.redacted(run.ledger.snapshot(start=0, end=0, latencies=False))
+    course = RunCourse(
+        phases=_PHASES, phase=run.phase.name.lower(), started_s=run.started_s, window=run.window
+    )
+    if record is not None and record.run_id == plan.run_id:
+        start = record.window_start
+        course = dataclasses.replace(
+            course,
+            ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
+            window=run.window and (start, start + record.measured_s),
+            verdict={
+                "verdict": record.verdict.result,
+                "limited_by": record.verdict.limited_by or "",
+                "sentence": record.verdict.sentence,
+            },
+        )
     return Exposed(
         run_id=plan.run_id,
         snapshot=snapshot,
         # Reports come every second, so the counts of the last second are incomplete.
         counted_until_s=int(run.clock()) - 1,
-        course=_course(run, record if record and record.run_id == plan.run_id else None),
+        course=course,
         load=LoadState(
             offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
             waiting=run.total.waiting if scheduled(plan.profile) else None,
@@ -371,25 +385,5 @@ def exposed(conductor: Conductor) -> Exposed | None:
             "table": plan.table,
             "session": plan.session,
             "version": __version__,
-        },
-    )
-
-
-def _course(run: MasterRun, record: RunRecord | None) -> RunCourse:
-    phase = run.phase.name.lower()
-    if record is None:
-        return RunCourse(phases=_PHASES, phase=phase, started_s=run.started_s, window=run.window)
-    start = record.window_start
-    verdict = record.verdict
-    return RunCourse(
-        phases=_PHASES,
-        phase=phase,
-        started_s=run.started_s,
-        ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
-        window=None if run.window is None else (start, start + record.measured_s),
-        verdict={
-            "verdict": verdict.result,
-            "limited_by": verdict.limited_by or "",
-            "sentence": verdict.sentence,
         },
     )
