@@ -40,8 +40,6 @@ from harness.workload.load.pacing import Pacer
 PROGRESS_EVERY_S = 0.5
 _SILENT_S = 120.0
 """Longer than all retries of an operation take if every attempt is refused at once."""
-
-
 _ENTITIES_A_PAGE = 1000
 _WITHIN_S = 60.0
 _DELETE_IN_A_HURRY_S = 5.0
@@ -73,9 +71,8 @@ class RunTables:
 
         Raises a `SetupError` if they cannot, or if the user stopped the start.
         """
-        run, plan = self._run, self._run.plan
+        run, plan, host = self._run, self._run.plan, self._run.endpoint.host
         self._check_budget()
-        host = run.endpoint.host
         try:
             run.budget.take()
             # The probe has a bound of its own, and its error says how far the probe came.

@@ -88,7 +88,7 @@ class Sharing:
                 from_s=self._from_s,
                 hold=self._hold,
                 window=run.window,
-                sent_s=self._run.clock(),
+                sent_s=run.clock(),
             )
             send(self._environment.runner, share, worker)
 
@@ -103,8 +103,8 @@ class Sharing:
         run.asked = tuple(self._taking_part())
         for worker in run.asked:
             send(self._environment.runner, stop, worker)
-        deadline = self._run.clock() + REPORTS_WITHIN_S
-        while self._run.clock() < deadline and not hurry.is_set():
+        deadline = run.clock() + REPORTS_WITHIN_S
+        while run.clock() < deadline and not hurry.is_set():
             finals = {worker for worker, report in run.reports.items() if report.final}
             if finals.issuperset(run.asked):
                 return

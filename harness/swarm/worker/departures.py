@@ -13,6 +13,8 @@ from locust.exception import StopUser
 
 from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.ledger import Ledger
+from harness.profile.build.pace import counts_operations
+from harness.profile.settings.schema import Profile
 from harness.swarm.messages import Share
 from harness.workload.budget import Budget
 from harness.workload.load.pacing import STOP, Pacer
@@ -24,31 +26,21 @@ _T = TypeVar("_T")
 class Departures:
     """Gives operations their turn, for all users of a worker.
 
-    Args:
-        pacer: The pacer of all workers together.
-        clock: UTC seconds.
-        budget: When it is used up, no operation leaves.
-        ledger: Counts dropped operations.
-        give_up_after_s: Operations that are later than this are dropped.
+    No operation leaves when ``budget`` is used up. ``ledger`` counts the dropped operations.
+
+    Attributes:
         by_operation: Whether the schedule counts operations instead of entities.
     """
 
     def __init__(
-        self,
-        pacer: Pacer,
-        *,
-        clock: Clock,
-        budget: Budget,
-        ledger: Ledger,
-        give_up_after_s: float,
-        by_operation: bool,
+        self, profile: Profile, pacer: Pacer, clock: Clock, budget: Budget, ledger: Ledger
     ) -> None:
         self._all_workers = pacer
         self._clock = clock
         self._budget = budget
         self._ledger = ledger
-        self._give_up_after_s = give_up_after_s
-        self.by_operation = by_operation
+        self._give_up_after_s = profile.load.give_up_after_s
+        self.by_operation = counts_operations(profile)
         self._share: Share | None = None
         self._pacer: Pacer | None = None
         self._epoch_s = 0.0

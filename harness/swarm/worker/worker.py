@@ -40,10 +40,7 @@ class Worker:
         """Begin the run that ``plan`` describes; a `SetupError` if this worker cannot take part."""
         self.end()
         self.refused = True
-        runner = self._environment.runner
-        self.run = WorkerRun(
-            self._environment, plan, worker=runner.worker_index, source=runner.client_id
-        )
+        self.run = WorkerRun(self._environment, plan)
         self.refused = False
         if self._early is not None and self._early.run_id == plan.run_id:
             self.run.take_share(self._early)

@@ -23,7 +23,7 @@ from harness.measure.counts.ledger import Ledger
 from harness.model.errors import SetupError
 from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
-from harness.profile.build.pace import counts_operations, pacer_of
+from harness.profile.build.pace import pacer_of
 from harness.profile.build.scenarios import fingerprint, mistake_of
 from harness.profile.build.workload import source_of
 from harness.swarm.messages import (
@@ -50,11 +50,12 @@ _Arguments = TypeVarTuple("_Arguments")
 class WorkerRun:
     """One run in one worker process.
 
-    Raises a `SetupError` if endpoint, account or scenario file are not the master's. ``source``
-    names the worker in the merged counts.
+    Raises a `SetupError` if endpoint, account or scenario file are not the master's.
     """
 
-    def __init__(self, environment: Environment, plan: RunPlan, worker: int, source: str) -> None:
+    def __init__(self, environment: Environment, plan: RunPlan) -> None:
+        runner = environment.runner
+        worker: int = runner.worker_index
         self.plan = plan
         self.clock: Clock = monotonic_utc()
         endpoint = plan.endpoint(environment.host or "")
@@ -66,20 +67,14 @@ class WorkerRun:
                 "the same file"
             )
         self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
-        self.ledger = Ledger(source)
+        self.ledger = Ledger(runner.client_id)
         self.budget = Budget()
         self._events = RequestEvents(environment)
-        self._send = partial(send, environment.runner)
+        self._send = partial(send, runner)
         # A random source of its own, so that random arrivals do not change the operations.
         arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
-        self._departures = Departures(
-            pacer_of(profile, endpoint.kind, arrivals),
-            clock=self.clock,
-            budget=self.budget,
-            ledger=self.ledger,
-            give_up_after_s=profile.load.give_up_after_s,
-            by_operation=counts_operations(profile),
-        )
+        pacer = pacer_of(profile, endpoint.kind, arrivals)
+        self._departures = Departures(profile, pacer, self.clock, self.budget, self.ledger)
         options = dataclasses.replace(
             plan.session_options(worker, endpoint, self.budget, self.clock),
             on_attempt=self._on_attempt,
