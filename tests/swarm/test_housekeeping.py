@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
 import os
-import random
 import shlex
 import subprocess
 import sys
@@ -23,14 +23,12 @@ from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.http.exchange import monotonic_utc
-from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import open_session
 from harness.model.operation import Kind, Operation
-from harness.swarm.master.master_run import Loaded
+from harness.profile.profile_loader import resolve, shipped_directory
+from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.run_tables import LoadingFailed, load_table
-from harness.workload.budget import Budget
-from harness.workload.load.pacing import ClosedLoop
-from harness.workload.retry import NoRetry
+from harness.swarm.plan import new_plan
 from tests.support.locust_process import (
     QUICK,
     ROOT,
@@ -306,34 +304,31 @@ def test_a_repeat_that_cannot_be_ends_the_process(held_up: HeldUp) -> None:
 def test_loading_that_is_not_answered_fails() -> None:
     """An endpoint that takes entities and says nothing is given up, with a sentence."""
     silent = Proxy(None, answer=lambda seen: gevent.sleep(HELD_S))
-    clock = monotonic_utc()
-    options = SessionOptions(
-        endpoint=emulator_endpoint(silent.url),
-        table="silent",
-        run_id="run-1",
-        retry=NoRetry(),
-        budget=Budget(),
-        clock=clock,
-        rng=random.Random(1),
-        connections=2,
-        connect_timeout_s=2.0,
-        read_timeout_s=HELD_S,
+    named = resolve("single-partition", ["loading.concurrency=2"], directory=shipped_directory())
+    endpoint = emulator_endpoint(silent.url)
+    plan = new_plan(
+        named,
+        dt.datetime.now(dt.UTC),
+        session="sdk",
+        table=None,
+        tables=("",),
+        endpoint=endpoint,
+        embedded=False,
     )
+    run = MasterRun(plan, endpoint, monotonic_utc())
+    options = plan.session_options(0, endpoint, run.budget, run.clock)
     question = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
     silences: list[float] = []
     with (
-        contextlib.closing(open_session("sdk", options)) as session,
+        contextlib.closing(open_session(plan.session, options)) as session,
         gevent.Timeout(20),
         pytest.raises(LoadingFailed, match=r"no answer for 0\.2 s"),
     ):
         load_table(
+            run,
             session,
             iter([question] * 9),
             total=9,
-            concurrency=2,
-            pacer=ClosedLoop(None),
-            clock=clock,
-            loaded=Loaded(),
             on_progress=lambda done, total, elapsed_s, silent_s: silences.append(silent_s),
             silent_s=0.2,
         )

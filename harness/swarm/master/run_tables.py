@@ -20,7 +20,6 @@ from harness.endpoint.admin.tables import (
     follow,
     require_empty_table,
 )
-from harness.endpoint.http.exchange import Clock
 from harness.endpoint.session import TableSession
 from harness.endpoint.sessions import open_session
 from harness.measure.counts.redaction import Aliases
@@ -32,10 +31,9 @@ from harness.model.outcome import Result
 from harness.profile.build.pace import loading_pacer_of
 from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_transactions, source_of
 from harness.swarm.master.console import CTRL_C_ENDS, ConsoleMessages
-from harness.swarm.master.master_run import Loaded, MasterRun
+from harness.swarm.master.master_run import MasterRun
 from harness.swarm.worker.departures import PacedItems
 from harness.workload.budget import BudgetSpent, equal_parts
-from harness.workload.load.pacing import Pacer
 
 PROGRESS_EVERY_S = 0.5
 _SILENT_S = 120.0
@@ -148,19 +146,8 @@ class RunTables:
         )
         session = open_session(plan.session, options)
         try:
-            load = partial(
-                load_table,
-                session,
-                self._source.loading(),
-                total=total,
-                concurrency=profile.loading.concurrency,
-                pacer=loading_pacer_of(profile, run.endpoint.kind),
-                clock=run.clock,
-                loaded=run.loaded,
-                on_progress=self._messages.console.progress,
-                aliases=run.aliases,
-                spare_account=run.stops_on_account_throttling,
-            )
+            operations, progress = self._source.loading(), self._messages.console.progress
+            load = partial(load_table, run, session, operations, total, progress)
             self._housekeeping.do("loading the table", load, within_s=None, quiet=True)
         finally:
             session.close()
@@ -247,37 +234,31 @@ def _reason(error: Exception) -> str:
 
 
 def load_table(
+    run: MasterRun,
     session: TableSession,
     operations: Iterator[Operation],
-    *,
     total: int,
-    concurrency: int,
-    pacer: Pacer,
-    clock: Clock,
-    loaded: Loaded,
     on_progress: Callable[[int, int, float, float], None],
-    aliases: Aliases | None = None,
     silent_s: float = _SILENT_S,
-    spare_account: bool = False,
 ) -> None:
     """Execute every operation of ``operations`` concurrently; each must succeed.
 
     Args:
+        run: Counts what is loaded, also of an aborted loading.
+        session: Sends the operations.
         operations: One insert or transaction each.
         total: Entities to load.
-        concurrency: Operations in flight at the same time.
-        pacer: Limits the rate, so that loading does not flood the account either.
-        loaded: Counts, also of an aborted loading.
         on_progress: Called twice a second with loaded entities, entities to load, seconds since
             the beginning, and seconds since the last response.
-        aliases: Replace the keys in error messages; None shows the keys.
         silent_s: Loading fails after so many seconds without a response.
-        spare_account: Whether loading fails if the whole account is throttled.
 
     Raises:
         LoadingFailed: an operation failed, or the budget is used up.
     """
+    clock, loaded = run.clock, run.loaded
     began = heard_s = clock()
+    # Loading must not flood the account either.
+    pacer = loading_pacer_of(run.plan.profile, run.endpoint.kind)
     failures: list[str] = []
     on_the_way = 0
     paced = PacedItems(operations, pacer, clock, units=lambda operation: operation.entities_asked)
@@ -303,11 +284,11 @@ def load_table(
                 heard_s = clock()
             loaded.add(result)
             if not result.outcome.succeeded:
-                failures.append(_sentence(result, aliases))
+                failures.append(_sentence(result, run.aliases))
 
     pool = gevent.pool.Group()
     try:
-        for _ in range(concurrency):
+        for _ in range(run.plan.profile.loading.concurrency):
             pool.spawn(send)
         while not pool.join(timeout=PROGRESS_EVERY_S):
             loaded.seconds = clock() - began
@@ -316,7 +297,7 @@ def load_table(
             if silence_s >= silent_s:
                 failures.append(f"loading the table failed: no answer for {silent_s:g} s")
                 break
-            if loaded.account_throttled and spare_account:
+            if loaded.account_throttled and run.stops_on_account_throttling:
                 failures.append(
                     "loading the table failed: the account is throttled; lower "
                     "load.max_entities_per_s, or set limits.stop_on_account_throttling = false"
