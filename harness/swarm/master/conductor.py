@@ -213,9 +213,8 @@ class Conductor:
         if not staged(run.plan.profile):
             run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
-        workers = self._sharing.begin()
-        run.began_with = tuple(workers)
-        self._sharing.grant(self._tables.worker_budgets(max(1, len(workers)))[: len(workers)])
+        count = self._sharing.begin()
+        self._sharing.grant(self._tables.worker_budgets(max(1, count))[:count])
         self._messages.load_begins(options.num_users)
 
     def share_out(self) -> None:

@@ -116,8 +116,8 @@ class MasterRun:
         search_so_far: The same, worded for a run that goes on.
         offered_per_s: The rate that the load asks for in this second, in entities/s.
         checked: One line about the practices that the profile violates.
-        began_with: Workers that were there when the load began.
-        asked: Workers that were asked for their last report.
+        took_part: Workers that were there at the beginning or the end, or sent a report. One that
+            was killed early has sent none.
         reports: The last reported state of each worker.
         problem: Why the run could not begin; empty if it could.
     """
@@ -141,8 +141,7 @@ class MasterRun:
     prediction: PredictionPart | None = None
     checked: str = ""
     users: int = 0
-    began_with: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
+    took_part: set[str] = dataclasses.field(default_factory=set)
     reports: dict[str, WorkerState] = dataclasses.field(default_factory=dict)
     ending: Ending | None = None
     problem: str = ""
@@ -164,6 +163,7 @@ class MasterRun:
         for sample in report.samples:
             self.generator.add(worker, sample)
         self.reports[worker] = report.state
+        self.took_part.add(worker)
 
     @property
     def stops_on_account_throttling(self) -> bool:
@@ -206,14 +206,6 @@ class MasterRun:
         """True if every worker that took part has sent its last report."""
         reports = self.reports
         return all(state.final for state in reports.values()) and self.took_part == reports.keys()
-
-    @property
-    def took_part(self) -> set[str]:
-        """Workers that were there at the beginning or at the end, or sent a report.
-
-        A worker that was killed early has sent no report.
-        """
-        return {*self.began_with, *self.reports, *self.asked}
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

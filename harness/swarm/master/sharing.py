@@ -37,11 +37,12 @@ class Sharing:
         self._hold: tuple[float, float] | None = None
         self.workers: list[str] = []
 
-    def begin(self) -> list[str]:
-        """Take the current workers as those that the run begins with, and return them."""
+    def begin(self) -> int:
+        """Let the run begin with the current workers, and return their number."""
         self.workers = live_workers(self._environment)
         self._first = frozenset(self.workers)
-        return self.workers
+        self._run.took_part.update(self.workers)
+        return len(self.workers)
 
     def exclude(self, worker: str) -> bool:
         """Go on without a late worker; return False for one that was there at the beginning."""
@@ -100,13 +101,14 @@ class Sharing:
         run = self._run
         grace_s = 0.0 if hurry.is_set() else GRACE_S
         stop = RunStop(run_id=run.plan.run_id, at_s=stopped_s, grace_s=grace_s)
-        run.asked = tuple(self._taking_part())
-        for worker in run.asked:
+        asked = self._taking_part()
+        run.took_part.update(asked)
+        for worker in asked:
             send(self._environment.runner, stop, worker)
         deadline = run.clock() + REPORTS_WITHIN_S
         while run.clock() < deadline and not hurry.is_set():
             finals = {worker for worker, report in run.reports.items() if report.final}
-            if finals.issuperset(run.asked):
+            if finals.issuperset(asked):
                 return
             gevent.sleep(_POLL_S)
 
