@@ -54,7 +54,7 @@ from harness.swarm.messages import (
 from harness.swarm.plan import OPTION, new_plan
 
 _WINDOW_NOTICE_S = 0.3
-"""The measured window is announced this long before it opens, so that every worker knows it."""
+"""The measured window is announced this long before it opens, so that every worker has it in time."""
 _EXIT_HARNESS_FAILED = 4
 
 
@@ -278,7 +278,7 @@ class Conductor:
         try:
             self._loading_over.wait()
             if run.epoch_s:
-                # Else no worker knows the run.
+                # Before that no worker has the plan.
                 self._sharing.collect(stopped_s, self._hurry)
             self._examine(run, stopped_s)
         finally:

@@ -192,7 +192,7 @@ class RunTables:
         return tuple(found)
 
     def clean_up(self, *, hurry: bool) -> None:
-        """Delete what the run created and nothing else; give up after seconds if in a ``hurry``."""
+        """Delete what the run created and nothing else; a ``hurry`` allows 5 s in place of 60."""
         if not self._to_delete:
             return
         what = ", ".join(self._to_delete)

@@ -138,7 +138,7 @@ def wrap_start(
 
 
 def wrap_stop(web_ui: WebUI, stop_preparing: Callable[[], None]) -> None:
-    """Let Stop also end a start that is still being checked, which is no run for Locust yet."""
+    """Let Stop also end a start that is still being checked: Locust has no run to stop yet."""
     stop = web_ui.app.view_functions[_STOP_VIEW]
 
     def stop_all() -> Response:

@@ -138,7 +138,7 @@ class Table:
             require_text(operation)
         except (AttributeError, TypeError, UnicodeEncodeError) as error:
             named = operation.partition_key, operation.row_key, operation.table, operation.name
-            raise ValueError(f"a key or a name of {named!r} is no text: {error}") from error
+            raise ValueError(f"a key or a name of {named!r} is not text: {error}") from error
         return self._run.perform(operation)
 
 

@@ -28,5 +28,5 @@ def test_what_cannot_be_counted_is_no_operation(wrong: dict[str, Any]) -> None:
     fields = {"kind": Kind.INSERT, "partition_key": "p", "row_key": "r", **wrong}
     # Nothing of a run is needed to refuse.
     table = Table(cast(WorkerRun, None))
-    with pytest.raises(ValueError, match="is no text"):
+    with pytest.raises(ValueError, match="is not text"):
         table.execute(Operation(**fields))
