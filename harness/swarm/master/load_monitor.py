@@ -44,11 +44,7 @@ class LoadMonitor:
     """Follows one run from its ramp to its end."""
 
     def __init__(
-        self,
-        environment: Environment,
-        run: MasterRun,
-        sharing: Sharing,
-        messages: ConsoleMessages,
+        self, environment: Environment, run: MasterRun, sharing: Sharing, messages: ConsoleMessages
     ) -> None:
         self._environment = environment
         self._run = run

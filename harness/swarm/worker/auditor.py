@@ -150,10 +150,7 @@ class Auditor:
         table, partition_key, row_key = row.key
         result = session.execute(
             Operation(
-                kind=Kind.POINT_QUERY,
-                table=table,
-                partition_key=partition_key,
-                row_key=row_key,
+                kind=Kind.POINT_QUERY, table=table, partition_key=partition_key, row_key=row_key
             )
         )
         if not (result.outcome.succeeded or result.outcome is Outcome.NOT_FOUND):
