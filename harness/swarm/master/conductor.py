@@ -54,7 +54,7 @@ from harness.swarm.messages import (
 from harness.swarm.plan import OPTION, new_plan
 
 _WINDOW_NOTICE_S = 0.3
-"""The measured window is announced this long before it opens, so that every worker has it in time."""
+"""The measured window is announced this long before it opens: every worker has it in time."""
 _EXIT_HARNESS_FAILED = 4
 
 
