@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich.console import RenderableType
-from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
@@ -54,15 +53,9 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
         legend.append(("", Text(page.show(_described(subject)), style="dim")))
     parts: list[RenderableType] = [grid(legend)]
     if comparison.warnings:
-        parts.append(
-            Panel(
-                Text("\n".join(page.show(sentence) for sentence in comparison.warnings)),
-                title=Text("COMPARE WITH CARE", "bold yellow"),
-                title_align="left",
-                box=page.glyphs.box,
-                border_style="yellow",
-            )
-        )
+        warnings = Text("\n".join(map(page.show, comparison.warnings)))
+        title = Text("COMPARE WITH CARE", "bold yellow")
+        parts.append(page.panel(warnings, title, "yellow", title_align="left"))
     for block in _blocks(subjects, page):
         parts.append(page.section(_title(block), _table(block, page)))
     lines = [Text(page.show(sentence)) for sentence in comparison.findings]

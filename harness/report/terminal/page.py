@@ -6,10 +6,12 @@ import dataclasses
 import io
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
+from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -141,6 +143,10 @@ class Page:
         """A part of the report under its title."""
         rule = Rule(Text(title, "bold"), characters=self.glyphs.line, style="dim", align="left")
         return Group(Text(), rule, *content)
+
+    def panel(self, content: RenderableType, title: Text, style: str, **more: Any) -> Panel:
+        """A frame; ``more`` are further settings of `Panel`."""
+        return Panel(content, title=title, box=self.glyphs.box, border_style=style, **more)
 
     def ratio(self, share: float, width: int) -> Text:
         """A bar and its percentage; yellow above the target."""

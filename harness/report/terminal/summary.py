@@ -12,7 +12,6 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
@@ -91,27 +90,14 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
     if question := profile.get("question"):
         content += [Text(page.show(str(question)), style="italic"), Text()]
     content.append(facts(sentences.setup(record), page))
-    return Panel(
-        Group(*content),
-        title=Text(page.show(str(profile.get("name", "run"))), style="bold"),
-        title_align="left",
-        box=page.glyphs.box,
-        border_style="cyan",
-    )
+    name = Text(page.show(str(profile.get("name", "run"))), "bold")
+    return page.panel(Group(*content), name, "cyan", title_align="left")
 
 
 def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
     lines = [page.show(sentence) for sentence in sentences.alarms(record)]
-    if not lines:
-        return []
-    return [
-        Panel(
-            Text("\n".join(lines), "bold"),
-            title=Text(sentences.RELY_NOT.upper(), "bold"),
-            box=page.glyphs.box,
-            border_style="bold red",
-        )
-    ]
+    title = Text(sentences.RELY_NOT.upper(), "bold")
+    return [page.panel(Text("\n".join(lines), "bold"), title, "bold red")] if lines else []
 
 
 def _steps(part: SearchPart | None, page: Page) -> list[RenderableType]:
@@ -393,16 +379,14 @@ def _conditions(record: RunRecord, page: Page) -> list[RenderableType]:
 def _verdict(record: RunRecord, page: Page) -> RenderableType:
     colour = _VERDICT_COLOURS.get(record.verdict.result, "yellow")
     limit = sentences.limited_by(record)
-    return Panel(
+    result = page.show(sentences.result_words(record).upper())
+    return page.panel(
         Text(page.show(record.verdict.sentence), "bold"),
-        title=Text(
-            f"VERDICT: {page.show(sentences.result_words(record).upper())}", style=f"bold {colour}"
-        ),
+        Text(f"VERDICT: {result}", f"bold {colour}"),
+        colour,
         title_align="left",
         subtitle=None if limit is None else Text(f"limited by {limit}", "dim"),
         subtitle_align="left",
-        box=page.glyphs.box,
-        border_style=colour,
         padding=(1, 1),
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
-from harness.measure.record.record import LatencyPart, PartitionPart, RatesPart, RunRecord
+from harness.measure.record.record import AccountPart, LatencyPart, PartitionPart, RunRecord
 from harness.model.outcome import FAILURES
 from harness.report import columns, sentences
 from harness.report.columns import Column, Output
@@ -309,12 +309,10 @@ class KeyFigure:
 def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     account = record.account
     best = columns.best_over(record)
-    yield _rate("account", account.entities_per_s, account.ratio, account.target, best)
+    yield _rate("account", account, best)
     if (hot := sentences.hottest(record)) is not None:
         name = _named(partition_name(hot.key), 24)
-        figure = _rate(
-            f"hottest partition {name.text}", hot.entities_per_s, hot.ratio, hot.target, best
-        )
+        figure = _rate(f"hottest partition {name.text}", hot, best)
         yield dataclasses.replace(figure, title=name.title)
     by_status = columns.throttled_by_status(record.attempts_by_status)
     yield KeyFigure(
@@ -342,12 +340,10 @@ def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
         yield KeyFigure("achieved of offered", percent(held), "", notes, share=held)
 
 
-def _rate(
-    name: str, rates: RatesPart, ratio: float | None, target: float | None, best: str
-) -> KeyFigure:
-    beside = sentences.NO_TARGET
-    if ratio is not None and target is not None:
-        beside = f"{percent(ratio)} of {number(target)}"
+def _rate(name: str, part: AccountPart | PartitionPart, best: str) -> KeyFigure:
+    rates, ratio, beside = part.entities_per_s, part.ratio, sentences.NO_TARGET
+    if ratio is not None and part.target is not None:
+        beside = f"{percent(ratio)} of {number(part.target)}"
     bests = f"best 1 s {number(rates.best_1s)}, {best} {number(rates.best_10s)}"
     tone = "warn" if ratio is not None and ratio > 1 else ""
     mean = number(rates.mean)
