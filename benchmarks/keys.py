@@ -15,9 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.workload.keys.pickers import PICKERS, new_picker
+from harness.workload.keys.pickers import PICKERS, Shape
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
+from harness.workload.keys.schemes.registry import SCHEMES
 
 KEYS = 1_000_000
 CALLS = range(1, 20_001)
@@ -51,7 +51,8 @@ def random_us(rng: random.Random) -> float:
 
 def draw(name: str, rng: random.Random) -> Callable[[], float]:
     """Draw from a million with the picker of this name."""
-    picker = new_picker(name, KEYS, theta=0.99, hot_operations=0.8, hot_keys=0.2, start=0)
+    shape = Shape(theta=0.99, hot_operations=0.8, hot_keys=0.2, start=0)
+    picker = PICKERS[name](KEYS, shape)
 
     def turn() -> float:
         began = time.process_time()
@@ -97,8 +98,8 @@ def scheme_named(name: str) -> KeyScheme:
     """A scheme of as many of a million partitions as it can have."""
     for partitions in (KEYS, KEYS // 20, 1):
         rows = RowCounts(partitions, 1)
-        if SCHEMES[name].problem(rows) is None:
-            return scheme_of(name, rows, prefix="p", periods=1, row_keys=None)
+        if not any(SCHEMES[name].problems(rows, 1, None)):
+            return SCHEMES[name](rows)
     raise ValueError(f"{name} has no partitions")
 
 

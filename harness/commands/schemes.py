@@ -17,10 +17,10 @@ from harness.model.errors import SetupError, echoed
 from harness.model.operation import Operation
 from harness.profile.settings.part import EXAMPLE_RUN_ID
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.keys.pickers import PICKERS, Picker, new_picker
-from harness.workload.keys.row_keys import ROW_KEYS, row_keys_of
+from harness.workload.keys.pickers import PICKERS, Picker, Shape
+from harness.workload.keys.row_keys import ROW_KEYS
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
+from harness.workload.keys.schemes.registry import SCHEMES
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
@@ -101,13 +101,13 @@ def _smallest(name: str) -> KeyScheme:
     """A scheme with few keys, and several partitions if it can have them."""
     for partitions, rows in ((_PARTITIONS, 2), (_PARTITIONS, 1), (1, _EXAMPLES)):
         made = RowCounts(partitions, rows)
-        if SCHEMES[name].problem(made) is None:
-            return scheme_of(name, made, prefix="p", periods=1, row_keys=None)
+        if not any(SCHEMES[name].problems(made, 1, None)):
+            return SCHEMES[name](made)
     raise SetupError(f"scheme {name} has no small example")
 
 
 def _row_keys(name: str) -> Iterator[str]:
-    made = row_keys_of(name, 1)
+    made = ROW_KEYS[name](1)
     yield "five loaded ones, in key order:"
     yield from sorted(f"  {made.loaded(0, row, row)!r}" for row in range(_EXAMPLES))
     yield "five new ones, in the order they come:"
@@ -115,7 +115,8 @@ def _row_keys(name: str) -> Iterator[str]:
 
 
 def _picker(name: str) -> Picker:
-    return new_picker(name, _EXAMPLES, theta=0.99, hot_operations=0.8, hot_keys=0.2, start=0)
+    shape = Shape(theta=0.99, hot_operations=0.8, hot_keys=0.2, start=0)
+    return PICKERS[name](_EXAMPLES, shape)
 
 
 def _shares(name: str) -> Iterator[str]:
@@ -181,7 +182,7 @@ class _Named:
 def _kinds() -> dict[str, dict[str, _Named]]:
     """All values by setting and name."""
     pickers = {name: type(_picker(name)) for name in PICKERS}
-    row_keys = {name: type(row_keys_of(name, 1)) for name in ROW_KEYS}
+    row_keys = {name: type(ROW_KEYS[name](1)) for name in ROW_KEYS}
     kinds: dict[str, tuple[Mapping[str, type], Callable[[str], Iterable[str]]]] = {
         "keys.scheme": (SCHEMES, _scheme_keys),
         "keys.distribution": (pickers, _shares),

@@ -7,14 +7,15 @@ import os
 import random
 from pathlib import Path
 
-from harness.workload.keys.pickers import PICKERS, new_picker
+from harness.workload.keys.pickers import PICKERS, Shape
 
 KEPT = Path(__file__).parent / "draws-seed-1.jsonl"
 
 
 def drawn(name: str, count: int) -> str:
     """The first draws of a picker as a line of the golden file."""
-    picker = new_picker(name, count, theta=0.99, hot_operations=0.8, hot_keys=0.2, start=2 * 7919)
+    shape = Shape(theta=0.99, hot_operations=0.8, hot_keys=0.2, start=2 * 7919)
+    picker = PICKERS[name](count, shape)
     rng = random.Random(1)
     draws = [picker.draw(rng) for _ in range(50)]
     return json.dumps({"picker": name, "count": count, "draws": draws}) + "\n"

@@ -23,7 +23,7 @@ from harness.model.errors import SetupError, echoed
 from harness.model.operation import Operation, over_partitions
 from harness.workload.dry_run import operations_by_task
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.keys.pickers import Picker, new_picker
+from harness.workload.keys.pickers import PICKERS, Picker, Shape
 from harness.workload.operation_source import OperationSource
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
@@ -40,14 +40,13 @@ _HARNESS = Path(__file__).resolve().parents[1]
 def picker_of(profile: Profile, worker: int) -> Picker:
     """Draws which partition is touched next."""
     keys = profile.keys
-    return new_picker(
-        keys.distribution,
-        keys.partitions,
+    shape = Shape(
         theta=keys.theta,
         hot_operations=keys.hot_operations,
         hot_keys=keys.hot_keys,
         start=worker * 7919,
     )
+    return PICKERS[keys.distribution](keys.partitions, shape)
 
 
 def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scenario:

@@ -12,9 +12,9 @@ from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, k
 from harness.profile.settings.part import EXAMPLE_RUN_ID, Part
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS
-from harness.workload.keys.row_keys import ROW_KEYS, RowKeys, row_keys_of
+from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
+from harness.workload.keys.schemes.registry import SCHEMES
 from harness.workload.mix import Action
 
 
@@ -114,12 +114,10 @@ class Keys(Part):
             )
         else:
             rows = self.rows
-        yield from SCHEMES[self.scheme].problems(
-            rows, periods=self.periods, row_keys=self._row_keys(rows)
-        )
+        yield from SCHEMES[self.scheme].problems(rows, self.periods, self._row_keys(rows))
 
     def _row_keys(self, rows: RowCounts) -> RowKeys | None:
-        return None if self.row_keys == "default" else row_keys_of(self.row_keys, rows.partitions)
+        return None if self.row_keys == "default" else ROW_KEYS[self.row_keys](rows.partitions)
 
     @property
     def rows(self) -> RowCounts:
@@ -129,12 +127,8 @@ class Keys(Part):
     def made(self) -> KeyScheme:
         """The scheme."""
         rows = self.rows
-        return scheme_of(
-            self.scheme,
-            rows,
-            prefix=self.prefix,
-            periods=self.periods,
-            row_keys=self._row_keys(rows),
+        return SCHEMES[self.scheme](
+            rows, prefix=self.prefix, periods=self.periods, row_keys=self._row_keys(rows)
         )
 
 

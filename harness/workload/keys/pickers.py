@@ -38,7 +38,6 @@ class Uniform:
     count: int
 
     def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1."""
         return int(rng.random() * self.count)
 
 
@@ -46,7 +45,7 @@ class Zipfian:
     """Partition k (from 0) with a probability proportional to 1 / (k+1)^theta: 0 is the hottest.
 
     Args:
-        count: How many numbers.
+        count: Number of partitions.
         theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
     """
 
@@ -60,18 +59,12 @@ class Zipfian:
         self._last = count - 1
 
     def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1."""
         place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
         return place if place < self._last else self._last
 
 
 class Latest(Zipfian):
-    """Zipfian by age: the newest row or partition is the hottest.
-
-    Args:
-        count: How many ages.
-        theta: Skew; 0 is uniform.
-    """
+    """Zipfian by age: the newest row or partition is the hottest."""
 
     __slots__ = ()
     newest_first: ClassVar[bool] = True
@@ -83,9 +76,9 @@ class Hotspot:
     The hot partitions are the first ones, a contiguous range if the scheme keeps the order.
 
     Args:
-        count: How many numbers.
+        count: Number of partitions.
         operations_share: This share of the draws, from 0 to 1, ...
-        keys_share: ... goes to this share of the numbers, at least to one.
+        keys_share: ... goes to this share of the partitions, at least to one.
     """
 
     __slots__ = ("_cold", "_hot", "_hot_draws", "_last")
@@ -94,12 +87,10 @@ class Hotspot:
     def __init__(self, count: int, operations_share: float, keys_share: float) -> None:
         self._hot = min(count, max(1, round(count * keys_share)))
         self._cold = count - self._hot
-        # Without others the hot ones take it all.
         self._hot_draws = operations_share if self._cold else 1.0
         self._last = count - 1
 
     def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1."""
         chance, hot_draws = rng.random(), self._hot_draws
         if chance < hot_draws:
             return int(chance / hot_draws * self._hot)
@@ -111,8 +102,9 @@ class Sequential:
     """One partition after the other, starting again after the last.
 
     Args:
-        count: How many numbers.
-        start: The first one, taken round: workers with different ones do not walk in step.
+        count: Number of partitions.
+        start: The first one, modulo ``count``; different for each worker, so that workers do not
+            use the same partition at the same time.
     """
 
     __slots__ = ("_count", "_next")
@@ -123,7 +115,6 @@ class Sequential:
         self._next = start % count
 
     def draw(self, rng: random.Random) -> int:
-        """A number from 0 to count-1; chance has no part in it."""
         drawn = self._next
         self._next = drawn + 1 if drawn + 1 < self._count else 0
         return drawn
@@ -135,9 +126,9 @@ class Shape:
 
     Attributes:
         theta: Skew of `Zipfian` and `Latest`.
-        hot_operations: Share of the draws that a `Hotspot` gets.
-        hot_keys: Share of the numbers that a `Hotspot` is.
-        start: Where `Sequential` starts.
+        hot_operations: Share of the draws of a `Hotspot` that go to hot partitions.
+        hot_keys: Share of the partitions that are hot in a `Hotspot`.
+        start: First partition of `Sequential`.
     """
 
     theta: float
@@ -155,18 +146,4 @@ PICKERS: Mapping[str, Callable[[int, Shape], Picker]] = MappingProxyType(
         "sequential": lambda count, shape: Sequential(count, shape.start),
     }
 )
-"""All pickers by the name that ``keys.distribution`` may have."""
-
-
-def new_picker(
-    name: str,
-    count: int,
-    *,
-    theta: float,
-    hot_operations: float,
-    hot_keys: float,
-    start: int,
-) -> Picker:
-    """The picker called ``name`` in `PICKERS`, over the numbers from 0 to count-1; see `Shape`."""
-    shape = Shape(theta=theta, hot_operations=hot_operations, hot_keys=hot_keys, start=start)
-    return PICKERS[name](count, shape)
+"""Makes the picker for a number of partitions, by its name in ``keys.distribution``."""

@@ -17,7 +17,7 @@ MAX_TICKS = 3_155_378_975_999_999_999
 """The last tick of the year 9999."""
 _TICKS_LEFT = MAX_TICKS - TICKS_AT_EPOCH
 TICKS_A_ROW = 10_000
-"""Simulated time between two rows: a millisecond. Workers are told apart within it."""
+"""Simulated time between two rows: a millisecond. Rows of different workers are ticks apart."""
 
 
 class RowKeys(Protocol):
@@ -30,21 +30,16 @@ class RowKeys(Protocol):
     order: ClassVar[int]
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """RowKey of a loaded row.
-
-        Args:
-            partition: Number of its partition.
-            row: Number of the row in it.
-            number: Number of the row among all loaded ones.
-        """
+        """RowKey of row ``row`` of a loaded partition; ``number`` counts all loaded rows."""
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """RowKey of the row number ``number`` (from 1) that a worker inserts.
+        """RowKey of a new row that no other worker makes. With an order, it sorts last (1) or
+        first (-1).
 
         Args:
             worker: Number of the worker, below 10,000.
-            number: Number of the row, from 1.
-            loaded: How many rows were loaded.
+            number: Number of the row among all that the worker inserts, from 1.
+            loaded: Number of all loaded rows.
         """
 
 
@@ -58,77 +53,60 @@ class SequenceRows:
         self._width = len(str(partitions - 1))
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """Partition and row, both of fixed width."""
         return f"{str(partition).zfill(self._width)}-{str(row).zfill(8)}"
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """Worker and number, both of fixed width."""
         return f"w{str(worker).zfill(4)}-{str(number).zfill(10)}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """Identifiers such as ``order-0000000012``, one sequence over all partitions.
-
-    Attributes:
-        thing: What a row is.
-    """
+    """Identifiers such as ``order-0000000012``, one sequence over all partitions."""
 
     order: ClassVar[int] = 1
 
     thing: str
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """The number among all rows, of fixed width."""
         return f"{self.thing}-{str(number).zfill(10)}"
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """The sequence goes on; workers are told apart at its end."""
         return f"{self.thing}-{str(loaded + number).zfill(10)}-{str(worker).zfill(4)}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class TimestampRows:
     """Timestamp in ticks of 100 ns, 19 digits: the newest row sorts last."""
 
     order: ClassVar[int] = 1
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """Rows come a millisecond apart."""
         return str(TICKS_AT_EPOCH + number * TICKS_A_ROW).zfill(19)
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """Newer than all that was loaded; workers are ticks of one millisecond apart."""
         return str(TICKS_AT_EPOCH + (loaded + number) * TICKS_A_ROW + worker).zfill(19)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class InvertedTimestampRows:
     """Ticks from the timestamp to the year 9999, 19 digits: the newest row sorts first."""
 
     order: ClassVar[int] = -1
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """Rows come a millisecond apart."""
         return str(_TICKS_LEFT - number * TICKS_A_ROW).zfill(19)
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """Newer than all that was loaded; workers are ticks of one millisecond apart."""
         return str(_TICKS_LEFT - (loaded + number) * TICKS_A_ROW - worker).zfill(19)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class GuidRows:
     """GUIDs: no order that a query could use."""
 
     order: ClassVar[int] = 0
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """The GUID of a number."""
         return guid(scattered(number))
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """The GUID of a number that no loaded row and no other worker has."""
         return guid(scattered(new_number(worker, number)))
 
 
@@ -140,18 +118,15 @@ _FIRST = tuple(_FIRST_WORDS.split())
 _LAST = tuple(_LAST_WORDS.split())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class SlugRows:
     """Titles as in URLs, such as ``keen-oak-12``: no order in time."""
 
     order: ClassVar[int] = 0
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """Two words and the number of the row."""
         return f"{_title(number)}-{number}"
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """A higher number than any loaded row has, and the worker's."""
         return f"{_title(number)}-{loaded + number}-{worker}"
 
 
@@ -160,18 +135,15 @@ def _title(number: int) -> str:
     return f"{_FIRST[mixed & 15]}-{_LAST[mixed >> 4 & 15]}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class EmptyRows:
     """An empty RowKey: the PartitionKey identifies the entity."""
 
     order: ClassVar[int] = 0
 
     def loaded(self, partition: int, row: int, number: int) -> str:
-        """The empty string."""
         return ""
 
     def inserted(self, worker: int, number: int, loaded: int) -> str:
-        """The empty string."""
         return ""
 
 
@@ -184,17 +156,12 @@ ROW_KEYS: Mapping[str, Callable[[int], RowKeys]] = MappingProxyType(
         "slug": lambda _: SlugRows(),
     }
 )
-"""What ``keys.row_keys`` may name, made for a number of partitions."""
-
-
-def row_keys_of(name: str, partitions: int) -> RowKeys:
-    """The way to name rows that is called ``name`` in `ROW_KEYS`."""
-    return ROW_KEYS[name](partitions)
+"""Makes the RowKeys for a number of partitions, by their name in ``keys.row_keys``."""
 
 
 def scattered(number: int) -> int:
     """A number of 128 bits that belongs to ``number`` alone: always the same, evenly spread."""
-    # Odd factors and shifted copies of the upper bits can be undone: no two numbers meet.
+    # Odd factors and shifted copies of the upper bits can be undone: no two results are equal.
     mixed = (number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 & 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
     mixed ^= mixed >> 67
     mixed = mixed * 0xD1342543DE82EF95DA942042E4DD58B5 & 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
@@ -202,7 +169,7 @@ def scattered(number: int) -> int:
 
 
 def new_number(worker: int, number: int) -> int:
-    """A number under 2^64 that no loaded thing and no other worker has."""
+    """A number under 2^64 that no loaded row and no other worker has."""
     return (worker + 1 << 44) + number
 
 

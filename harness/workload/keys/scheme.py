@@ -1,8 +1,8 @@
-"""Key schemes: the PartitionKeys and RowKeys of a table.
+"""What all key schemes have in common: keys, numbers of rows, and the base class.
 
 A scheme names the loaded partitions, numbered from 0, and the rows of each, numbered from 0. It
 also decides where a new row goes. RowKeys differ between partitions where the design allows it, so
-that a RowKey alone identifies a row. The schemes themselves are in `schemes/`.
+that a RowKey alone identifies a row.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class KeyScheme:
 
     Args:
         rows: Number of loaded partitions, and of rows in each.
-        prefix: Start of every PartitionKey, unless the scheme has names of its own.
+        prefix: Start of every PartitionKey, unless the scheme has its own.
         periods: Days, months or years of each thing, if keys consist of both.
         row_keys: The kind of RowKey; None is the documented one of the scheme.
 
@@ -87,6 +87,8 @@ class KeyScheme:
     """Whether PartitionKeys sort by number, so that a range of numbers is a range of keys."""
     one_row: ClassVar[bool] = False
     """Whether each entity has its own partition: no transactions, no ranges of rows."""
+    own_prefix: ClassVar[str] = ""
+    """Start of every PartitionKey in place of the profile's prefix, if not empty."""
     own_row_keys: ClassVar[RowKeys | None] = None
     """The kind of RowKey unless the profile sets another; None is ``sequence``."""
 
@@ -98,24 +100,16 @@ class KeyScheme:
         periods: int = 1,
         row_keys: RowKeys | None = None,
     ) -> None:
-        if (problem := self.problem(rows, periods=periods, row_keys=row_keys)) is not None:
+        for problem in self.problems(rows, periods, row_keys):
             raise ValueError(problem)
         self.rows = rows
         self.count = rows.partitions
-        self.prefix = prefix
+        self.prefix = self.own_prefix or prefix
         self.periods = periods
         self.row_keys: RowKeys = row_keys or self.own_row_keys or SequenceRows(self.count)
 
     @classmethod
-    def problem(
-        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> str | None:
-        return next(cls.problems(rows, periods=periods, row_keys=row_keys), None)
-
-    @classmethod
-    def problems(
-        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> Iterator[str]:
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
         """Why the scheme does not allow these arguments: one sentence for each reason."""
         if cls.one_row and rows.total != rows.partitions:
             yield (
@@ -132,11 +126,6 @@ class KeyScheme:
     def grows(self) -> bool:
         """Whether new rows go to a partition other than the drawn one."""
         return False
-
-    @property
-    def can_transact(self) -> bool:
-        """Whether a partition has enough rows for a transaction."""
-        return not self.one_row
 
     def partition_key(self, partition: int) -> str:
         """PartitionKey of the loaded partition with this number."""
@@ -164,10 +153,8 @@ class KeyScheme:
         )
 
     def copies(self, key: Key, number: int) -> tuple[tuple[str, Key], ...]:
-        """Further keys of an entity, each with the ending of the table's name.
+        """Further keys of the entity with this first key, each with the ending of its table's name.
 
-        Args:
-            key: Its first key.
-            number: Number of the entity; loaded entities come first.
+        ``number`` is that of the entity; loaded entities come first.
         """
         return ()

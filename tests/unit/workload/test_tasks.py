@@ -444,7 +444,7 @@ def scheme(name: str) -> KeyScheme:
 def workload(
     of: KeyScheme, *actions: Action, kinds: tuple[Kind, ...] = MIXED, latest: bool = False
 ) -> Workload:
-    wanted = [one for one in actions if one is not Action.TRANSACTION or of.can_transact]
+    wanted = [one for one in actions if one is not Action.TRANSACTION or not of.one_row]
     return Workload(
         scheme=of,
         picker=Latest(of.count, 0.9) if latest else Uniform(of.count),

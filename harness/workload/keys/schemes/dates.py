@@ -32,9 +32,9 @@ class Period:
     """A kind of period.
 
     Attributes:
-        plural: What several of them are called.
-        most: How many there are until the year 9999 ends.
-        label: Text of the period with this number, from 0 on; later ones sort behind.
+        plural: Its plural, for messages.
+        most: Number of periods until the end of the year 9999.
+        label: Text of the period with this number, from 0; later periods sort last.
     """
 
     plural: str
@@ -67,26 +67,21 @@ class Date(KeyScheme):
     ends when a worker has inserted as many rows as the last loaded day has.
     """
 
-    name: ClassVar[str] = "date"
+    name = "date"
     own_row_keys: ClassVar[RowKeys | None] = InvertedTimestampRows()
-    period: ClassVar[Period] = DAYS
+    period = DAYS
     grows = True
 
     @classmethod
-    def problems(
-        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> Iterator[str]:
-        """The calendar ends."""
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
         if rows.partitions > cls.period.most:
             yield _calendar_ends("keys.partitions", rows.partitions, cls)
-        yield from super().problems(rows, periods=periods, row_keys=row_keys)
+        yield from super().problems(rows, periods, row_keys)
 
     def partition_key(self, partition: int) -> str:
-        """The period."""
         return self.period.label(partition)
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
-        """Whatever was drawn: the newest period, which is the last loaded one at first."""
         last = self.count - 1
         at = last + (number - 1) // self.rows.of(last)
         return super().inserted(min(at, self.period.most - 1), worker, number)
@@ -100,9 +95,9 @@ class PublishMonth(Date):
     month ends when a worker has inserted as many posts as the last loaded month has.
     """
 
-    name: ClassVar[str] = "publish-month"
-    own_row_keys: ClassVar[RowKeys | None] = SlugRows()
-    period: ClassVar[Period] = MONTHS
+    name = "publish-month"
+    own_row_keys = SlugRows()
+    period = MONTHS
 
 
 class DeviceDate(KeyScheme):
@@ -112,14 +107,13 @@ class DeviceDate(KeyScheme):
     New rows go to the newest day of the device that was drawn.
     """
 
-    name: ClassVar[str] = "device-date"
+    name = "device-date"
     own_row_keys: ClassVar[RowKeys | None] = TimestampRows()
-    thing: ClassVar[str] = "device"
-    period: ClassVar[Period] = DAYS
+    thing = "device"
+    period = DAYS
 
     @property
     def grows(self) -> bool:
-        """Where there is more than one period of each thing."""
         return self.periods > 1
 
     @functools.cached_property
@@ -135,10 +129,7 @@ class DeviceDate(KeyScheme):
         return len(str(self._things - 1))
 
     @classmethod
-    def problems(
-        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> Iterator[str]:
-        """Each thing has as many periods as any other, and the calendar ends."""
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
         if periods > cls.period.most:
             yield _calendar_ends("keys.periods", periods, cls)
         if rows.partitions % periods:
@@ -147,20 +138,18 @@ class DeviceDate(KeyScheme):
                 f"({periods:,}): keys.scheme {cls.name!r} has so many {cls.period.plural} of "
                 f"each {cls.thing}"
             )
-        yield from super().problems(rows, row_keys=row_keys)
+        yield from super().problems(rows, 1, row_keys)
 
     def partition_key(self, partition: int) -> str:
-        """The thing, then the period."""
         thing, period = divmod(partition, self.periods)
         return f"{self.thing}-{str(thing).zfill(self._width)}__{self._labels[period]}"
 
     def by_age(self, age: int) -> int:
-        """The newest period of each thing, then the one before it."""
+        # The newest period of each thing, then the one before it.
         older, thing = divmod(min(age, self.count - 1), self._things)
         return (self._things - thing) * self.periods - 1 - older
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
-        """The newest period of the thing that was drawn."""
         newest = partition - partition % self.periods + self.periods - 1
         return super().inserted(newest, worker, number)
 
@@ -171,10 +160,10 @@ class CustomerMonth(DeviceDate):
     Advised by key design for blog posts, where a customer alone has too many rows.
     """
 
-    name: ClassVar[str] = "customer-month"
-    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("order")
-    thing: ClassVar[str] = "customer"
-    period: ClassVar[Period] = MONTHS
+    name = "customer-month"
+    own_row_keys = NumberedRows("order")
+    thing = "customer"
+    period = MONTHS
 
 
 class CustomerYear(CustomerMonth):
@@ -183,8 +172,8 @@ class CustomerYear(CustomerMonth):
     Advised by key design for blog posts (e-commerce orders).
     """
 
-    name: ClassVar[str] = "customer-year"
-    period: ClassVar[Period] = YEARS
+    name = "customer-year"
+    period = YEARS
 
 
 def _calendar_ends(setting: str, wanted: int, scheme: type[Date] | type[DeviceDate]) -> str:

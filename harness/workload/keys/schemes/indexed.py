@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from harness.workload.keys.scheme import Key
 from harness.workload.keys.schemes.dates import DAYS
 from harness.workload.keys.schemes.numbered import Customer
@@ -18,8 +16,8 @@ class IndexTable(Customer):
     checklist warns of. The RowKey of an index row names the order.
     """
 
-    name: ClassVar[str] = "index-table"
-    tables: ClassVar[tuple[str, ...]] = ("", "Index")
+    name = "index-table"
+    tables = ("", "Index")
 
     def copies(self, key: Key, number: int) -> tuple[tuple[str, Key], ...]:
         """The key by date. As many days are loaded as customers, and each has orders of many."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import ClassVar
 
 from harness.workload.keys.row_keys import InvertedTimestampRows, NumberedRows, RowKeys
 from harness.workload.keys.scheme import KeyScheme, RowCounts
@@ -17,14 +16,13 @@ class Spread(KeyScheme):
     performance checklist, "High-traffic data".
     """
 
-    name: ClassVar[str] = "spread"
+    name = "spread"
 
     @functools.cached_property
     def _width(self) -> int:
         return len(str(self.count - 1))
 
     def partition_key(self, partition: int) -> str:
-        """The prefix, then the number."""
         return f"{self.prefix}{str(partition).zfill(self._width)}"
 
 
@@ -35,74 +33,61 @@ class Single(Spread):
     (as do the data partitioning strategies); key design for blog posts warns of it (anti-patterns).
     """
 
-    name: ClassVar[str] = "single"
+    name = "single"
 
     @classmethod
-    def problems(
-        cls, rows: RowCounts, *, periods: int = 1, row_keys: RowKeys | None = None
-    ) -> Iterator[str]:
-        """It has one partition."""
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
         if rows.partitions != 1:
             yield (
                 f"keys.partitions has to be 1: keys.scheme {cls.name!r} has one value, which "
                 f"makes no {rows.partitions:,} partitions; {Spread.name!r} has"
             )
-        yield from super().problems(rows, periods=periods, row_keys=row_keys)
+        yield from super().problems(rows, periods, row_keys)
 
 
-class _OfThing(Spread):
-    """One partition per thing; the key is the name of the thing and its number."""
-
-    thing: ClassVar[str]
-
-    def partition_key(self, partition: int) -> str:
-        """What it is, then its number."""
-        return f"{self.thing}-{str(partition).zfill(self._width)}"
-
-
-class Tenant(_OfThing):
+class Tenant(Spread):
     """One partition per tenant; RowKey is the entity id.
 
     Advised by key design for blog posts, pattern B (multi-tenant SaaS).
     """
 
-    name: ClassVar[str] = "tenant"
-    thing: ClassVar[str] = "tenant"
-    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("entity")
+    name = "tenant"
+    own_prefix = "tenant-"
+    own_row_keys = NumberedRows("entity")
 
 
-class Device(_OfThing):
+class Device(Spread):
     """One partition per device; RowKey is an inverted timestamp, newest reading first.
 
     Advised by key design for blog posts, pattern A (time-series data).
     """
 
-    name: ClassVar[str] = "device"
-    thing: ClassVar[str] = "device"
-    own_row_keys: ClassVar[RowKeys | None] = InvertedTimestampRows()
+    name = "device"
+    own_prefix = "device-"
+    own_row_keys = InvertedTimestampRows()
 
 
-class Customer(_OfThing):
+class Customer(Spread):
     """One partition per customer; RowKey is the order id.
 
     Advised by key design for blog posts (e-commerce orders), which warns that such partitions can
     get very large: see customer-month and customer-year.
     """
 
-    name: ClassVar[str] = "customer"
-    thing: ClassVar[str] = "customer"
-    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("order")
+    name = "customer"
+    own_prefix = "customer-"
+    own_row_keys = NumberedRows("order")
 
 
-class Category(_OfThing):
+class Category(Spread):
     """One partition per category; RowKey is the product number.
 
     The Product Info table of the data partitioning strategies.
     """
 
-    name: ClassVar[str] = "category"
-    thing: ClassVar[str] = "category"
-    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("product")
+    name = "category"
+    own_prefix = "category-"
+    own_row_keys = NumberedRows("product")
 
 
 _MEMBERS = 10
@@ -115,17 +100,16 @@ class Composite(KeyScheme):
     partitioning strategies (more than two key properties: the third one is the RowKey).
     """
 
-    name: ClassVar[str] = "composite"
-    group: ClassVar[str] = "country"
-    member: ClassVar[str] = "city"
-    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("customer")
+    name = "composite"
+    group = "country"
+    member = "city"
+    own_row_keys = NumberedRows("customer")
 
     @functools.cached_property
     def _width(self) -> int:
         return len(str((self.count - 1) // _MEMBERS))
 
     def partition_key(self, partition: int) -> str:
-        """The group's number, then the member's."""
         group, member = divmod(partition, _MEMBERS)
         return f"{self.group}-{str(group).zfill(self._width)}__{self.member}-{member}"
 
@@ -136,7 +120,7 @@ class RegionCategory(Composite):
     Advised by key design for blog posts, where a partition by region alone gets too large.
     """
 
-    name: ClassVar[str] = "region-category"
-    group: ClassVar[str] = "region"
-    member: ClassVar[str] = "category"
-    own_row_keys: ClassVar[RowKeys | None] = NumberedRows("product")
+    name = "region-category"
+    group = "region"
+    member = "category"
+    own_row_keys = NumberedRows("product")

@@ -7,7 +7,6 @@ what is inserted by all of them is at one end.
 from __future__ import annotations
 
 import zlib
-from typing import ClassVar
 
 from harness.workload.keys.scheme import Key, KeyScheme, new_key
 
@@ -23,27 +22,25 @@ class AppendOnly(KeyScheme):
     queries may profit from it.
     """
 
-    name: ClassVar[str] = "append-only"
-    one_row: ClassVar[bool] = True
-    grows: ClassVar[bool] = True
+    name = "append-only"
+    one_row = True
+    grows = True
 
     def partition_key(self, partition: int) -> str:
-        """The number of a loaded partition."""
         return self._label(partition)
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
-        """The next number of this worker."""
         return new_key(
             partition_key=self._label(self._next(number), f"-{str(worker).zfill(4)}"),
             row_key=self.row_keys.inserted(worker, number, self.rows.total),
         )
 
     def _next(self, number: int) -> int:
-        """Where in the sequence the ``number``-th new row of a worker is; 0 is the first loaded."""
+        """Place of a worker's new row in the sequence; the first loaded row has place 0."""
         return self.count - 1 + number
 
     def _label(self, at: int, suffix: str = "") -> str:
-        """PartitionKey of this number in the sequence, with the worker at the end of a new one."""
+        """PartitionKey of a place in the sequence; ``suffix`` is the worker of a new row."""
         return f"{self.prefix}{str(at).zfill(_DIGITS)}{suffix}"
 
 
@@ -55,10 +52,9 @@ class PrependOnly(AppendOnly):
     newest: partitions are numbered in key order.
     """
 
-    name: ClassVar[str] = "prepend-only"
+    name = "prepend-only"
 
     def by_age(self, age: int) -> int:
-        """The first one is the newest."""
         return min(age, self.count - 1)
 
     def _next(self, number: int) -> int:
@@ -74,8 +70,8 @@ class AppendOnlyUnpadded(AppendOnly):
     Warned of by the partitioning strategy, "Table primary key": keys are compared as text.
     """
 
-    name: ClassVar[str] = "append-only-unpadded"
-    in_order: ClassVar[bool] = False
+    name = "append-only-unpadded"
+    in_order = False
 
     def _label(self, at: int, suffix: str = "") -> str:
         return f"{self.prefix}{at}{suffix}"
@@ -88,8 +84,8 @@ class HashPrefix(AppendOnly):
     prefix), against append-only. Range queries over the sequence are no longer possible.
     """
 
-    name: ClassVar[str] = "hash-prefix"
-    in_order: ClassVar[bool] = False
+    name = "hash-prefix"
+    in_order = False
 
     def _label(self, at: int, suffix: str = "") -> str:
         key = f"{self.prefix}{str(at).zfill(_DIGITS)}{suffix}"

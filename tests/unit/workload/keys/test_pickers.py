@@ -16,9 +16,9 @@ from harness.workload.keys.pickers import (
     Latest,
     Picker,
     Sequential,
+    Shape,
     Uniform,
     Zipfian,
-    new_picker,
 )
 
 DRAWS = 50_000
@@ -26,7 +26,8 @@ every_picker = pytest.mark.parametrize("name", PICKERS)
 
 
 def picker(name: str, count: int, *, theta: float = 0.99, start: int = 0) -> Picker:
-    return new_picker(name, count, theta=theta, hot_operations=0.8, hot_keys=0.2, start=start)
+    shape = Shape(theta=theta, hot_operations=0.8, hot_keys=0.2, start=start)
+    return PICKERS[name](count, shape)
 
 
 def seen(of: Picker, draws: int = DRAWS, seed: int = 5) -> collections.Counter[int]:
@@ -124,14 +125,8 @@ def test_draws_are_numbers_of_what_there_is(
     chance: float,
 ) -> None:
     """Whatever chance says, the number exists."""
-    of = new_picker(
-        name,
-        count,
-        theta=theta,
-        hot_operations=hot_operations,
-        hot_keys=hot_keys,
-        start=start,
-    )
+    shape = Shape(theta=theta, hot_operations=hot_operations, hot_keys=hot_keys, start=start)
+    of = PICKERS[name](count, shape)
     assert all(0 <= of.draw(Fixed(chance)) < count for _ in range(3))
 
 

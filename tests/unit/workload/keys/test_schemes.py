@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.entity import key_problem
-from harness.workload.keys.row_keys import ROW_KEYS, guid, new_number, row_keys_of, scattered
+from harness.workload.keys.row_keys import ROW_KEYS, guid, new_number, scattered
 from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES, scheme_of
+from harness.workload.keys.schemes.registry import SCHEMES
 
 WORKERS = (0, 1, 12, 9999)
 
@@ -57,9 +57,9 @@ def schemes(draw: st.DrawFn, name: str) -> KeyScheme:
         (partitions * periods, 1), (each, 1), (named, None), (periods, 1)
     ):
         rows = RowCounts(count, of_each if isinstance(of_each, int) else of_each[:count])
-        row_keys = None if kind is None else row_keys_of(kind, rows.partitions)
-        if SCHEMES[name].problem(rows, periods=span, row_keys=row_keys) is None:
-            return scheme_of(name, rows, prefix=prefix, periods=span, row_keys=row_keys)
+        row_keys = None if kind is None else ROW_KEYS[kind](rows.partitions)
+        if not any(SCHEMES[name].problems(rows, span, row_keys)):
+            return SCHEMES[name](rows, prefix=prefix, periods=span, row_keys=row_keys)
     raise AssertionError(f"{name} takes nothing")
 
 
@@ -100,7 +100,6 @@ def test_what_a_scheme_says_of_itself_is_true_of_its_keys(name: str, data: st.Da
         for number in (1, 7)
     )
     assert scheme.grows == elsewhere
-    assert scheme.can_transact == (not scheme.one_row)
 
 
 @every_scheme
@@ -139,7 +138,7 @@ def test_rows_ascend_or_descend_as_they_say(name: str, data: st.DataObject) -> N
 def test_rows_of_a_transaction_are_distinct(name: str, data: st.DataObject) -> None:
     """New rows of one worker have RowKeys of their own, wherever they go in the end."""
     scheme = data.draw(schemes(name))
-    if not scheme.can_transact:
+    if scheme.one_row:
         return
     drawn = data.draw(st.integers(0, scheme.count - 1))
     rows = [scheme.inserted(drawn, 7, number).row_key for number in range(1, 101)]
@@ -192,8 +191,8 @@ def sized(name: str, partitions: int, rows: int = 4) -> KeyScheme:
     """A scheme of this name with about so many partitions, or with one."""
     for count, each, periods in itertools.product((partitions, 1), (rows, 1), (3, 1)):
         of = RowCounts(count, each)
-        if SCHEMES[name].problem(of, periods=periods) is None:
-            return scheme_of(name, of, prefix="p", periods=periods, row_keys=None)
+        if not any(SCHEMES[name].problems(of, periods, None)):
+            return SCHEMES[name](of, prefix="p", periods=periods, row_keys=None)
     raise AssertionError(f"{name} takes nothing")
 
 
@@ -365,21 +364,21 @@ def test_a_guid_is_spelled_as_any(value: int) -> None:
 
 def test_a_new_day_begins_when_a_day_is_full() -> None:
     """Inserts go to the last day, whatever was drawn, until it had its rows; then to the next."""
-    scheme = scheme_of("date", RowCounts(2, [9, 3]), prefix="p", periods=1, row_keys=None)
+    scheme = SCHEMES["date"](RowCounts(2, [9, 3]), prefix="p", periods=1, row_keys=None)
     days = [scheme.inserted(0, 5, number).partition_key for number in range(1, 8)]
     assert days == ["2024-01-02"] * 3 + ["2024-01-03"] * 3 + ["2024-01-04"]
 
 
 def test_time_ends_with_the_calendar() -> None:
     """The last day takes all that comes after it."""
-    scheme = scheme_of("publish-month", RowCounts(1, 1), prefix="p", periods=1, row_keys=None)
+    scheme = SCHEMES["publish-month"](RowCounts(1, 1), prefix="p", periods=1, row_keys=None)
     assert scheme.inserted(0, 0, 95_712).partition_key == "9999-12"
     assert scheme.inserted(0, 0, 10**9).partition_key == "9999-12"
 
 
 def test_new_rows_of_a_customer_go_to_its_newest_month() -> None:
     """Whichever month was drawn, the customer stays and the month is the newest."""
-    scheme = scheme_of("customer-month", RowCounts(6, 2), prefix="p", periods=3, row_keys=None)
+    scheme = SCHEMES["customer-month"](RowCounts(6, 2), prefix="p", periods=3, row_keys=None)
     partitions = [scheme.inserted(drawn, 0, 1).partition_key for drawn in range(6)]
     assert partitions == ["customer-0__2024-03"] * 3 + ["customer-1__2024-03"] * 3
     assert [scheme.by_age(age) for age in range(6)] == [5, 2, 4, 1, 3, 0]
@@ -387,7 +386,7 @@ def test_new_rows_of_a_customer_go_to_its_newest_month() -> None:
 
 def test_the_index_is_by_date() -> None:
     """Each day of the index has orders of many customers; new orders are of the newest day."""
-    scheme = scheme_of("index-table", RowCounts(3, 4), prefix="p", periods=1, row_keys=None)
+    scheme = SCHEMES["index-table"](RowCounts(3, 4), prefix="p", periods=1, row_keys=None)
     key = Key(partition_key="customer-1", row_key="order-5")
     days = [scheme.copies(key, number)[0][1].partition_key for number in range(12)]
     assert days == ["2024-01-01", "2024-01-02", "2024-01-03"] * 4
@@ -423,11 +422,11 @@ def test_what_cannot_be_is_refused_with_the_setting(
 ) -> None:
     """The sentence names the setting of the profile and the scheme."""
     of = RowCounts(partitions, rows)
-    named = None if row_keys is None else row_keys_of(row_keys, of.partitions)
+    named = None if row_keys is None else ROW_KEYS[row_keys](of.partitions)
     with pytest.raises(ValueError, match=f"^{sentence}") as refused:
-        scheme_of(name, of, prefix="p", periods=periods, row_keys=named)
+        SCHEMES[name](of, prefix="p", periods=periods, row_keys=named)
     assert f"keys.scheme {name!r}" in str(refused.value)
-    assert SCHEMES[name].problem(of, periods=periods, row_keys=named) == str(refused.value)
+    assert next(SCHEMES[name].problems(of, periods, named)) == str(refused.value)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9))
