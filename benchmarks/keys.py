@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from harness.workload.keys.pickers import PICKERS, Shape
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 
 KEYS = 1_000_000
 CALLS = range(1, 20_001)

@@ -20,7 +20,7 @@ from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
 from harness.workload.keys.row_keys import ROW_KEYS
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 

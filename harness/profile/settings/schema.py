@@ -23,7 +23,7 @@ from harness.profile.settings.load_settings import (
 )
 from harness.profile.settings.part import Part
 from harness.profile.settings.workload_settings import Entity, Keys, Mix, Query, Transaction, Weight
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 
 
 def _condition(text: str) -> str:

@@ -9,7 +9,7 @@ from harness.measure.verdict.conditions import parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.profile.settings.part import EXAMPLE_RUN_ID
 from harness.workload.entity_factory import EntityFactory, wire_bytes
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS
 from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
 
 

@@ -42,7 +42,7 @@ from harness.workload.entity_factory import GROUPS, EntityFactory
 from harness.workload.keys.pickers import Uniform
 from harness.workload.keys.row_keys import GuidRows
 from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import QueryShape
 from harness.workload.workload import Workload

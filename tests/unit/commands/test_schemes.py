@@ -12,7 +12,7 @@ from harness.cli import main
 from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
 from harness.workload.keys.pickers import PICKERS
 from harness.workload.keys.row_keys import ROW_KEYS
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.scenarios.registry import SCENARIOS
 
 KNOWN = [*SCHEMES, *PICKERS, *ROW_KEYS, *SCENARIOS]

@@ -34,7 +34,7 @@ from harness.profile.profile_loader import (
 )
 from harness.profile.settings.load_settings import Session
 from harness.profile.settings.schema import Profile
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
 from harness.workload.retry import (
     ExponentialBackoff,

@@ -17,7 +17,7 @@ from harness.model.outcome import Attempt, Outcome, Result
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Uniform
 from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, Task, next_operation, steps_of
 from harness.workload.tasks import ByPartition, TaskRow, Tasks

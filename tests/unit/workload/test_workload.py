@@ -24,7 +24,7 @@ from harness.workload.entity_factory import (
 )
 from harness.workload.keys.pickers import Latest, Uniform
 from harness.workload.keys.scheme import RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
 from harness.workload.workload import Workload
 from tests.support.driving import first_of

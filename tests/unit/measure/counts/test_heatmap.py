@@ -17,7 +17,7 @@ from harness.model.operation import WHOLE_TABLE
 from harness.profile.build.scenarios import dry_run
 from harness.profile.build.workload import source_of
 from harness.profile.profile_loader import parse
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 
 START = 1_700_000_000
 SECONDS = 60

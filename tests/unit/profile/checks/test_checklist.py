@@ -18,7 +18,7 @@ from harness.profile.checks.practice import Look, Severity
 from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile
 from harness.report.terminal.live import opening_line
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
 SAMPLE = 600

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.model.entity import key_problem
 from harness.workload.keys.row_keys import ROW_KEYS, guid, new_number, scattered
 from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
-from harness.workload.keys.schemes.registry import SCHEMES
+from harness.workload.keys.schemes import SCHEMES
 
 WORKERS = (0, 1, 12, 9999)
 

@@ -1,0 +1,500 @@
+"""Every documented key scheme, by the name that the documents give it.
+
+A scheme is a class; its docstring says what it is, and which document advises it or warns of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import functools
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+from harness.workload.keys.row_keys import (
+    EmptyRows,
+    InvertedTimestampRows,
+    NumberedRows,
+    RowKeys,
+    SlugRows,
+    TimestampRows,
+    guid,
+    new_number,
+    scattered,
+)
+from harness.workload.keys.scheme import Key, KeyScheme, RowCounts, new_key
+
+# Numbers of fixed width; a new row goes to the drawn partition.
+
+
+class Spread(KeyScheme):
+    """A fixed number of values, such as p00 to p49; a new row goes to the drawn value.
+
+    Advised by the partitioning strategy, "Partition sizing" (multiple values), and by the
+    performance checklist, "High-traffic data".
+    """
+
+    name = "spread"
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(str(self.count - 1))
+
+    def partition_key(self, partition: int) -> str:
+        return f"{self.prefix}{str(partition).zfill(self._width)}"
+
+
+class Single(Spread):
+    """The same PartitionKey for all entities.
+
+    The target of the stress test in the partitioning strategy, which takes it for small tables
+    (as do the data partitioning strategies); key design for blog posts warns of it (anti-patterns).
+    """
+
+    name = "single"
+
+    @classmethod
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
+        if rows.partitions != 1:
+            yield (
+                f"keys.partitions has to be 1: keys.scheme {cls.name!r} has one value, which "
+                f"makes no {rows.partitions:,} partitions; {Spread.name!r} has"
+            )
+        yield from super().problems(rows, periods, row_keys)
+
+
+class Tenant(Spread):
+    """One partition per tenant; RowKey is the entity id.
+
+    Advised by key design for blog posts, pattern B (multi-tenant SaaS).
+    """
+
+    name = "tenant"
+    own_prefix = "tenant-"
+    own_row_keys = NumberedRows("entity")
+
+
+class Device(Spread):
+    """One partition per device; RowKey is an inverted timestamp, newest reading first.
+
+    Advised by key design for blog posts, pattern A (time-series data).
+    """
+
+    name = "device"
+    own_prefix = "device-"
+    own_row_keys = InvertedTimestampRows()
+
+
+class Customer(Spread):
+    """One partition per customer; RowKey is the order id.
+
+    Advised by key design for blog posts (e-commerce orders), which warns that such partitions can
+    get very large: see customer-month and customer-year.
+    """
+
+    name = "customer"
+    own_prefix = "customer-"
+    own_row_keys = NumberedRows("order")
+
+
+class Category(Spread):
+    """One partition per category; RowKey is the product number.
+
+    The Product Info table of the data partitioning strategies.
+    """
+
+    name = "category"
+    own_prefix = "category-"
+    own_row_keys = NumberedRows("product")
+
+
+_MEMBERS = 10
+
+
+class Composite(KeyScheme):
+    """Two properties joined, the one with fewer values first: ten cities per country.
+
+    Advised by the partitioning strategy, "Choose the PartitionKey value", and by the data
+    partitioning strategies (more than two key properties: the third one is the RowKey).
+    """
+
+    name = "composite"
+    group = "country"
+    member = "city"
+    own_row_keys = NumberedRows("customer")
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(str((self.count - 1) // _MEMBERS))
+
+    def partition_key(self, partition: int) -> str:
+        group, member = divmod(partition, _MEMBERS)
+        return f"{self.group}-{str(group).zfill(self._width)}__{self.member}-{member}"
+
+
+class RegionCategory(Composite):
+    """One partition per region and category, ten categories a region; RowKey is the product.
+
+    Advised by key design for blog posts, where a partition by region alone gets too large.
+    """
+
+    name = "region-category"
+    group = "region"
+    member = "category"
+    own_row_keys = NumberedRows("product")
+
+
+# No order: each entity has its own PartitionKey, anywhere in the table.
+
+
+class Unique(KeyScheme):
+    """A GUID per entity.
+
+    Advised by the partitioning strategy, "Storage operations", instead of append-only; key design
+    for blog posts warns of it (anti-patterns: groups cannot be queried).
+    """
+
+    name = "unique"
+    in_order = False
+    one_row = True
+    grows = True
+
+    def partition_key(self, partition: int) -> str:
+        return guid(scattered(partition))
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        return new_key(
+            partition_key=self.partition_key(new_number(worker, number)),
+            row_key=self.row_keys.inserted(worker, number, self.rows.total),
+        )
+
+
+class NaturalKey(Unique):
+    """The natural key of the entity, such as a user name; the RowKey is empty.
+
+    Advised by the data partitioning strategies and the partitioning strategy (one key property),
+    and by the performance checklist, "Tables and partitions" (the user's id).
+    """
+
+    name = "natural-key"
+    own_row_keys = EmptyRows()
+
+    @classmethod
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
+        if row_keys is not None:
+            yield f"keys.row_keys: the RowKey of keys.scheme {cls.name!r} is empty"
+        yield from super().problems(rows, periods, row_keys)
+
+    def partition_key(self, partition: int) -> str:
+        # An odd factor can be undone: no two results are equal. This one spreads most evenly.
+        value = (partition + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+        return f"user-{value:016x}"
+
+
+# Growing sequences: each entity has the next number, and a partition of its own. The worker is at
+# the low-order end of the key, so that new rows of all workers are at one end of the table.
+
+
+_DIGITS = 10
+_LAST = 10**_DIGITS - 1
+
+
+class AppendOnly(KeyScheme):
+    """Ascending zero-padded numbers: each insert creates a partition after the last one.
+
+    Warned of by the partitioning strategy, "Range partitions", the performance checklist, "Append
+    Only and Prepend Only patterns", and the data partitioning strategies, which say too that range
+    queries may profit from it.
+    """
+
+    name = "append-only"
+    one_row = True
+    grows = True
+
+    def partition_key(self, partition: int) -> str:
+        return self._label(partition)
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        return new_key(
+            partition_key=self._label(self._next(number), f"-{str(worker).zfill(4)}"),
+            row_key=self.row_keys.inserted(worker, number, self.rows.total),
+        )
+
+    def _next(self, number: int) -> int:
+        """Place of a worker's new row in the sequence; the first loaded row has place 0."""
+        return self.count - 1 + number
+
+    def _label(self, at: int, suffix: str = "") -> str:
+        """PartitionKey of a place in the sequence; ``suffix`` is the worker of a new row."""
+        return f"{self.prefix}{str(at).zfill(_DIGITS)}{suffix}"
+
+
+class PrependOnly(AppendOnly):
+    """Descending zero-padded numbers: each insert creates a partition before the first one.
+
+    Warned of with append-only by the partitioning strategy, "Range partitions", and the
+    performance checklist, "Append Only and Prepend Only patterns". The loaded partition 0 is the
+    newest: partitions are numbered in key order.
+    """
+
+    name = "prepend-only"
+
+    def by_age(self, age: int) -> int:
+        return min(age, self.count - 1)
+
+    def _next(self, number: int) -> int:
+        return -number
+
+    def _label(self, at: int, suffix: str = "") -> str:
+        return super()._label(_LAST - self.count + 1 + at, suffix)
+
+
+class AppendOnlyUnpadded(AppendOnly):
+    """The append-only sequence without zero-padding: 111 sorts before 2.
+
+    Warned of by the partitioning strategy, "Table primary key": keys are compared as text.
+    """
+
+    name = "append-only-unpadded"
+    in_order = False
+
+    def _label(self, at: int, suffix: str = "") -> str:
+        return f"{self.prefix}{at}{suffix}"
+
+
+class HashPrefix(AppendOnly):
+    """The append-only sequence with a three-digit hash as prefix, which scatters it.
+
+    Advised by the data partitioning strategies (hash the partition key; a three-digit hash as
+    prefix), against append-only. Range queries over the sequence are no longer possible.
+    """
+
+    name = "hash-prefix"
+    in_order = False
+
+    def _label(self, at: int, suffix: str = "") -> str:
+        key = f"{self.prefix}{str(at).zfill(_DIGITS)}{suffix}"
+        return f"{str(zlib.crc32(key.encode()) % 1000).zfill(3)}-{key}"
+
+
+# A day, month or year, from 2024 on; new rows go to the newest period. The documents disagree. Key
+# design for blog posts uses a date for logs and a month for posts, and calls them evenly
+# distributed; the performance checklist, "Append Only and Prepend Only patterns", names the date
+# as PartitionKey as its example of a hot partition.
+
+
+_YEAR = 2024
+_YEARS = 10_000 - _YEAR
+_FIRST_DAY = dt.date(_YEAR, 1, 1).toordinal()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """A kind of period.
+
+    Attributes:
+        plural: Its plural, for messages.
+        most: Number of periods until the end of the year 9999.
+        label: Text of the period with this number, from 0; later periods sort last.
+    """
+
+    plural: str
+    most: int
+    label: Callable[[int], str]
+
+
+def _day(number: int) -> str:
+    return dt.date.fromordinal(_FIRST_DAY + number).isoformat()
+
+
+def _month(number: int) -> str:
+    return f"{_YEAR + number // 12}-{number % 12 + 1:02d}"
+
+
+def _year(number: int) -> str:
+    return f"{_YEAR + number}"
+
+
+DAYS = Period(plural="days", most=dt.date.max.toordinal() - _FIRST_DAY + 1, label=_day)
+MONTHS = Period(plural="months", most=_YEARS * 12, label=_month)
+YEARS = Period(plural="years", most=_YEARS, label=_year)
+
+
+class Date(KeyScheme):
+    """One partition per day, such as 2024-02-04; the newest log entry comes first.
+
+    Advised by key design for blog posts, pattern C (event logs); warned of by the performance
+    checklist, "Append Only and Prepend Only patterns": every insert goes to the last day. A day
+    ends when a worker has inserted as many rows as the last loaded day has.
+    """
+
+    name = "date"
+    own_row_keys: ClassVar[RowKeys | None] = InvertedTimestampRows()
+    period = DAYS
+    grows = True
+
+    @classmethod
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
+        if rows.partitions > cls.period.most:
+            yield _calendar_ends("keys.partitions", rows.partitions, cls)
+        yield from super().problems(rows, periods, row_keys)
+
+    def partition_key(self, partition: int) -> str:
+        return self.period.label(partition)
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        last = self.count - 1
+        at = last + (number - 1) // self.rows.of(last)
+        return super().inserted(min(at, self.period.most - 1), worker, number)
+
+
+class PublishMonth(Date):
+    """One partition per month, such as 2025-02; RowKey is the slug of the post.
+
+    Advised by key design for blog posts (with inverted timestamps instead for the latest first),
+    against the performance checklist's warning of PartitionKeys that follow the current time. A
+    month ends when a worker has inserted as many posts as the last loaded month has.
+    """
+
+    name = "publish-month"
+    own_row_keys = SlugRows()
+    period = MONTHS
+
+
+class DeviceDate(KeyScheme):
+    """One partition per device and day; RowKey is the time of the reading.
+
+    Advised by key design for blog posts (IoT telemetry), where a device alone has too many rows.
+    New rows go to the newest day of the device that was drawn.
+    """
+
+    name = "device-date"
+    own_row_keys: ClassVar[RowKeys | None] = TimestampRows()
+    thing = "device"
+    period = DAYS
+
+    @property
+    def grows(self) -> bool:
+        return self.periods > 1
+
+    @functools.cached_property
+    def _things(self) -> int:
+        return self.count // self.periods
+
+    @functools.cached_property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(self.period.label(period) for period in range(self.periods))
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(str(self._things - 1))
+
+    @classmethod
+    def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
+        if periods > cls.period.most:
+            yield _calendar_ends("keys.periods", periods, cls)
+        if rows.partitions % periods:
+            yield (
+                f"keys.partitions ({rows.partitions:,}) has to be a multiple of keys.periods "
+                f"({periods:,}): keys.scheme {cls.name!r} has so many {cls.period.plural} of "
+                f"each {cls.thing}"
+            )
+        yield from super().problems(rows, 1, row_keys)
+
+    def partition_key(self, partition: int) -> str:
+        thing, period = divmod(partition, self.periods)
+        return f"{self.thing}-{str(thing).zfill(self._width)}__{self._labels[period]}"
+
+    def by_age(self, age: int) -> int:
+        # The newest period of each thing, then the one before it.
+        older, thing = divmod(min(age, self.count - 1), self._things)
+        return (self._things - thing) * self.periods - 1 - older
+
+    def inserted(self, partition: int, worker: int, number: int) -> Key:
+        newest = partition - partition % self.periods + self.periods - 1
+        return super().inserted(newest, worker, number)
+
+
+class CustomerMonth(DeviceDate):
+    """One partition per customer and month; RowKey is the order id.
+
+    Advised by key design for blog posts, where a customer alone has too many rows.
+    """
+
+    name = "customer-month"
+    own_row_keys = NumberedRows("order")
+    thing = "customer"
+    period = MONTHS
+
+
+class CustomerYear(CustomerMonth):
+    """One partition per customer and year; RowKey is the order id.
+
+    Advised by key design for blog posts (e-commerce orders).
+    """
+
+    name = "customer-year"
+    period = YEARS
+
+
+def _calendar_ends(setting: str, wanted: int, scheme: type[Date] | type[DeviceDate]) -> str:
+    return (
+        f"{setting} ({wanted:,}) is more than the {scheme.period.most:,} "
+        f"{scheme.period.plural} from {_YEAR} to 9999 that keys.scheme {scheme.name!r} has"
+    )
+
+
+class IndexTable(Customer):
+    """Each order twice: by customer, and by date in a second table whose name ends in Index.
+
+    Advised by the performance checklist, "Denormalization", key design for blog posts (tables as
+    indexes), and the data partitioning strategies (Index Table pattern). The tables are
+    eventually consistent. New index rows all go to the newest day, a hot partition that the
+    checklist warns of. The RowKey of an index row names the order.
+    """
+
+    name = "index-table"
+    tables = ("", "Index")
+
+    def copies(self, key: Key, number: int) -> tuple[tuple[str, Key], ...]:
+        """The key by date. As many days are loaded as customers, and each has orders of many."""
+        total = self.rows.total
+        days = min(self.count, DAYS.most)
+        if number < total:
+            day = number % days
+        else:
+            day = min(days - 1 + (number - total) * days // total, DAYS.most - 1)
+        by_date = Key(
+            partition_key=DAYS.label(day),
+            row_key=f"{key.partition_key}__{key.row_key}",
+        )
+        return ((self.tables[1], by_date),)
+
+
+_ALL: tuple[type[KeyScheme], ...] = (
+    Single,
+    Spread,
+    Unique,
+    AppendOnly,
+    PrependOnly,
+    AppendOnlyUnpadded,
+    HashPrefix,
+    Composite,
+    NaturalKey,
+    Date,
+    DeviceDate,
+    CustomerMonth,
+    CustomerYear,
+    RegionCategory,
+    PublishMonth,
+    Tenant,
+    Device,
+    Customer,
+    Category,
+    IndexTable,
+)
+
+SCHEMES: Mapping[str, type[KeyScheme]] = MappingProxyType({one.name: one for one in _ALL})
+"""All schemes by name."""

@@ -1,1 +1,0 @@
-"""Every documented key scheme; `harness.workload.keys.schemes.registry` names them."""
