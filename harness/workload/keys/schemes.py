@@ -305,21 +305,17 @@ class Period:
     label: Callable[[int], str]
 
 
-def _day(number: int) -> str:
-    return dt.date.fromordinal(_FIRST_DAY + number).isoformat()
-
-
-def _month(number: int) -> str:
-    return f"{_YEAR + number // 12}-{number % 12 + 1:02d}"
-
-
-def _year(number: int) -> str:
-    return f"{_YEAR + number}"
-
-
-DAYS = Period(plural="days", most=dt.date.max.toordinal() - _FIRST_DAY + 1, label=_day)
-MONTHS = Period(plural="months", most=_YEARS * 12, label=_month)
-YEARS = Period(plural="years", most=_YEARS, label=_year)
+DAYS = Period(
+    plural="days",
+    most=dt.date.max.toordinal() - _FIRST_DAY + 1,
+    label=lambda number: dt.date.fromordinal(_FIRST_DAY + number).isoformat(),
+)
+MONTHS = Period(
+    plural="months",
+    most=_YEARS * 12,
+    label=lambda number: f"{_YEAR + number // 12}-{number % 12 + 1:02d}",
+)
+YEARS = Period(plural="years", most=_YEARS, label=lambda number: f"{_YEAR + number}")
 
 
 class Date(KeyScheme):
@@ -346,8 +342,8 @@ class Date(KeyScheme):
 
     def inserted(self, partition: int, worker: int, number: int) -> Key:
         last = self.count - 1
-        at = last + (number - 1) // self.rows.of(last)
-        return super().inserted(min(at, self.period.most - 1), worker, number)
+        newest = last + (number - 1) // self.rows.of(last)
+        return super().inserted(min(newest, self.period.most - 1), worker, number)
 
 
 class PublishMonth(Date):
@@ -466,11 +462,8 @@ class IndexTable(Customer):
             day = number % days
         else:
             day = min(days - 1 + (number - total) * days // total, DAYS.most - 1)
-        by_date = Key(
-            partition_key=DAYS.label(day),
-            row_key=f"{key.partition_key}__{key.row_key}",
-        )
-        return ((self.tables[1], by_date),)
+        row_key = f"{key.partition_key}__{key.row_key}"
+        return ((self.tables[1], Key(partition_key=DAYS.label(day), row_key=row_key)),)
 
 
 _ALL: tuple[type[KeyScheme], ...] = (
