@@ -1,17 +1,13 @@
-"""The search for the highest sustainable rate: which rate is tried next, and what was found.
+"""The search for the highest sustainable rate: which rate to try next, and what was found.
 
-The rate climbs until a step fails, then the gap between the highest step that passed and the lowest
-that failed is halved until it is small, and then the rate is held once more, for longer. Where it
-does not last it is lowered, and the gap halved again, with the longer time. All of it is read off
-the steps that were taken; nothing else is remembered.
+The rate climbs until a step fails. Then the gap between the highest rate that passed and the lowest
+that failed is halved until it is small, and the rate is held once more, for longer. A rate that
+fails then is lowered, and the gap is halved again with the longer time. The steps taken are the
+whole state of the search.
 
-What limits the found rate is why the lowest failed step failed. A step in which the generator was
-the limit says nothing about what is tested, whatever else was seen in it: then the result is "at
-least", so that the generator's own ceiling is never taken for the endpoint's.
-
-A step in which the generator was the limit says nothing about what is tested, whatever else was
-seen in it, so that this is the first thing that is asked. Throttling comes next, because the
-service says it itself.
+The reason why the lowest failed step failed is what limits the result. A step in which the
+generator was the limit says nothing about the endpoint, so that this reason comes first and makes
+the result "at least". Throttling comes second, because the service reports it itself.
 """
 
 from __future__ import annotations
@@ -21,54 +17,53 @@ import enum
 import math
 
 _REACHED_FROM = 0.95
-"""Share of the wanted rate from which it counts as held."""
+"""A step holds its rate if it achieves this share of it."""
 _SLACK = 1.0 + 1e-9
-"""A gap that was made as wide as the precision counts as closed, whatever the rounding."""
+"""Tolerance for rounding where a gap is exactly as wide as the precision."""
 
 
 class Limit(enum.StrEnum):
-    """Why no higher rate was found. The first five are reasons why a step failed."""
+    """Why no higher rate was found. The first five are why a step failed."""
 
     CLIENT = "client-limited"
     USERS = "users"
-    """Answers took no longer than before, and those who send were too few."""
+    """Latency did not grow: there were too few users to send more."""
     THROTTLED = "throttled"
     NOT_HELD = "not-held"
     LATENCY = "latency"
     MAXIMUM = "maximum"
-    """The highest rate of the search passed."""
+    """The maximum rate passed."""
     UNFINISHED = "unfinished"
     """The search ended before a step failed."""
 
 
+_OF_THE_ENDPOINT = (Limit.THROTTLED, Limit.NOT_HELD, Limit.LATENCY)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBounds:
-    """What is searched, and when a step passes.
+    """Range and precision of a search, and when a step passes. Rates are entities/s.
 
     Attributes:
-        start_per_s: Rate of the first step, units a second.
-        max_per_s: No step has a higher rate.
-        factor: Each step of the climb has so many times the rate of the one before.
-        step_per_s: Each step of the climb has so much more than the one before; in place of
-            ``factor``.
-        settle_s: Of each step, before it is looked at.
-        hold_s: How long it is looked at then.
-        confirm_s: The same for a step that confirms.
-        precision: The gap between the highest passed and the lowest failed rate, as a share of
-            the former, that is not halved any more.
+        start_per_s: Rate of the first step.
+        max_per_s: The highest rate to try.
+        factor: Ratio of two consecutive rates of the climb.
+        settle_s: Time at the start of each step that is not measured.
+        hold_s: Measured time of a step.
+        confirm_s: Measured time of a step that confirms.
+        precision: The search ends when the gap between the highest passed and the lowest failed
+            rate is at most this share of the former.
         most_throttled: Highest share of throttled attempts with which a step passes.
         most_p99_ms: Highest 99th percentile of latency with which a step passes.
-        most_steps: The search has no more; the last one is kept for confirming.
-        unit: What is counted, in the sentences.
+        most_steps: Largest number of steps; the last one is reserved for confirming.
 
     Raises:
-        ValueError: a bound makes no sense; the sentence names it.
+        ValueError: a bound is invalid; the message names it.
     """
 
     start_per_s: float
     max_per_s: float
     factor: float = 1.5
-    step_per_s: float | None = None
     settle_s: float
     hold_s: float
     confirm_s: float
@@ -76,14 +71,12 @@ class SearchBounds:
     most_throttled: float
     most_p99_ms: float
     most_steps: int = 40
-    unit: str = "entities"
 
     def __post_init__(self) -> None:
         for name, holds in {
             "start_per_s": 0.0 < self.start_per_s < math.inf,
             "max_per_s": self.start_per_s <= self.max_per_s < math.inf,
             "factor": 1.0 < self.factor < math.inf,
-            "step_per_s": self.step_per_s is None or 0.0 < self.step_per_s < math.inf,
             "settle_s": 0.0 <= self.settle_s < math.inf,
             "hold_s": 0.0 < self.hold_s < math.inf,
             "confirm_s": 0.0 < self.confirm_s < math.inf,
@@ -95,13 +88,8 @@ class SearchBounds:
             if not holds:
                 raise ValueError(f"{name} cannot be {getattr(self, name)}")
 
-    def above(self, per_s: float) -> float:
-        """The rate of the climb that follows ``per_s``."""
-        higher = per_s * self.factor if self.step_per_s is None else per_s + self.step_per_s
-        return min(higher, self.max_per_s)
-
     def failed(self, outcome: StepOutcome) -> Limit | None:
-        """Why a step failed; None where it passed."""
+        """Why a step failed; None if it passed."""
         if outcome.client_limited:
             return Limit.CLIENT
         if outcome.throttled_ratio > self.most_throttled:
@@ -115,7 +103,7 @@ class SearchBounds:
         return Limit.LATENCY if late else None
 
     def why(self, taken: TakenStep) -> str:
-        """Why a step failed, in half a sentence with its figures."""
+        """Clause that says why a step failed, with its figures."""
         outcome = taken.outcome
         achieved = f"{outcome.achieved_per_s:,.0f} came through"
         if taken.failed is Limit.CLIENT:
@@ -132,19 +120,18 @@ class SearchBounds:
             return f"p99 was {outcome.p99_ms:,.0f} ms, more than {self.most_p99_ms:,.0f} ms"
         throttled = f"{outcome.throttled_ratio:.2%} of attempts were throttled"
         if taken.failed is Limit.NOT_HELD:
-            return f"{achieved}, {throttled}, and answers became slower with the load"
-        return f"{achieved}, {throttled}, and answers took no longer: more users may get more"
+            return f"{achieved}, {throttled}, and latency grew with the load"
+        return (
+            f"{achieved}, {throttled}, and latency did not grow: more users may reach a higher rate"
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A rate to try.
+    """A rate to try, for ``settle_s`` and then ``hold_s``, which is measured.
 
     Attributes:
-        rate_per_s: Units a second.
-        settle_s: How long it is held before it is looked at.
-        hold_s: How long it is looked at.
-        confirming: True where it is held for the longer time, because the shorter one was passed.
+        confirming: True if ``hold_s`` is the longer time, because the rate passed the shorter one.
     """
 
     rate_per_s: float
@@ -155,17 +142,15 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
-    """What was seen while a step was looked at.
+    """What a step measured. Rates are entities/s.
 
     Attributes:
-        wanted_per_s: Units a second that were due.
-        achieved_per_s: Units a second that were served.
         throttled_ratio: Throttled attempts / all attempts.
-        p99_ms: 99th percentile of response latency; None where nothing was answered.
-        client_limited: True where the generator was the limit.
-        endpoint_limited: True where answers became slower with the load, or took too long.
-        billable_transactions: What the step cost, settling included.
-        seconds: How long it was looked at.
+        p99_ms: 99th percentile of response latency; None if there were no answers.
+        client_limited: True if the generator was the limit.
+        endpoint_limited: True if latency grew with the load, or was too high.
+        billable_transactions: Those of the whole step, settling included.
+        seconds: Measured time.
     """
 
     wanted_per_s: float
@@ -180,20 +165,11 @@ class StepOutcome:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TakenStep:
-    """A step with what came of it.
-
-    Attributes:
-        failed: Why it failed; None where it passed.
-    """
+    """A step and its outcome; ``failed`` is why it failed, None if it passed."""
 
     step: Step
     outcome: StepOutcome
     failed: Limit | None
-
-    @property
-    def of_what_is_tested(self) -> bool:
-        """Whether it failed for what is tested, and not for what tests it."""
-        return self.failed in (Limit.THROTTLED, Limit.NOT_HELD, Limit.LATENCY)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,12 +177,12 @@ class SearchResult:
     """The result of a search.
 
     Attributes:
-        rate_per_s: The highest sustainable rate, units a second: what was served of the highest
-            wanted rate that passed. None where not one was found.
-        at_least: True where what is tested may sustain more: something else was the limit.
-        confirmed: True where the rate was held for the longer time too.
+        rate_per_s: The highest sustainable rate in entities/s: the achieved rate of the highest
+            step that passed. None if no step passed.
+        at_least: True if the endpoint may sustain more: something else was the limit.
+        confirmed: True if the rate was also held for the longer time.
         limited_by: Why no higher rate was found.
-        sentence: All of it in plain words.
+        sentence: The result in words.
         steps: Every step, in the order in which they were taken.
     """
 
@@ -219,22 +195,22 @@ class SearchResult:
 
 
 class StepSearch:
-    """One search; ask `next`, take that step, `note` what came of it, and so on.
-
-    Attributes:
-        steps: The steps that were taken.
-    """
+    """A search: call `next`, take that step, pass its outcome to `note`, and repeat."""
 
     def __init__(self, bounds: SearchBounds) -> None:
         self._bounds = bounds
         self.steps: tuple[TakenStep, ...] = ()
 
     def next(self) -> Step | SearchResult:
-        """What to do now; the same until an outcome is noted."""
+        """The next step, or the result; the same until an outcome is noted."""
         bounds, steps = self._bounds, self.steps
         if not steps:
             return self._step(bounds.start_per_s)
-        passed, confirmed, failure = self._passed(), self._confirmed(), self._lowest_failed()
+        passed, confirmed, failure = (
+            self._passed(),
+            self._highest(confirming=True),
+            self._lowest_failed(),
+        )
         if passed is None:
             return self._found()
         low = passed.step.rate_per_s
@@ -245,19 +221,19 @@ class StepSearch:
             return self._found("no steps were left")
         refuted = sum(taken.step.confirming and taken.failed is not None for taken in steps)
         if refuted and confirmed is None:
-            # Each time farther down, so that it ends soon where nothing lasts.
+            # The distance doubles each time: the search ends soon even if no rate lasts.
             assert failure is not None
             lower = failure.step.rate_per_s / (1.0 + bounds.precision * 2.0 ** (refuted - 1))
             return self._step(max(lower, bounds.start_per_s), confirming=True)
         if unsettled is None or (left == 1 and confirmed is None):
             return self._step(low, confirming=True)
         if failure is None:
-            return self._step(bounds.above(low))
-        # What was refuted once passed the shorter time: only the longer one tells then.
+            return self._step(min(low * bounds.factor, bounds.max_per_s))
+        # A refuted rate had passed the shorter time, so that only the longer one counts now.
         return self._step((low + failure.step.rate_per_s) / 2.0, confirming=bool(refuted))
 
     def note(self, outcome: StepOutcome) -> TakenStep:
-        """Keep what came of the step that `next` asked for.
+        """Add the outcome of the step that `next` returned.
 
         Raises:
             ValueError: the search is over.
@@ -270,11 +246,7 @@ class StepSearch:
         return taken
 
     def ended(self, why: str) -> SearchResult:
-        """What is known where the run ends before the search does.
-
-        Args:
-            why: Half a sentence, such as "the budget was used up".
-        """
+        """The result so far, if the run ends early; ``why`` is such as "the budget was used up"."""
         found = self.next()
         return found if isinstance(found, SearchResult) else self._found(why)
 
@@ -304,15 +276,12 @@ class StepSearch:
         ]
         return max(passed, key=lambda taken: taken.step.rate_per_s, default=None)
 
-    def _confirmed(self) -> TakenStep | None:
-        return self._highest(confirming=True)
-
     def _passed(self) -> TakenStep | None:
-        """The step with the highest rate that may count as sustained, by what is known."""
-        return self._confirmed() or self._highest(confirming=False)
+        """The highest step that may count as sustained."""
+        return self._highest(confirming=True) or self._highest(confirming=False)
 
     def _unsettled(self) -> str | None:
-        """What more steps are needed for before a rate is confirmed."""
+        """Why more steps are needed, besides confirming; None if they are not."""
         bounds, passed, failure = self._bounds, self._passed(), self._lowest_failed()
         if passed is None:
             return None
@@ -323,7 +292,7 @@ class StepSearch:
         return "to look closer" if gap > bounds.precision * _SLACK else None
 
     def _found(self, ended: str | None = None) -> SearchResult:
-        """The result; ``ended`` says why the search is not through, None where it is."""
+        """The result; ``ended`` is why the search is incomplete, None if it is complete."""
         failure, passed = self._lowest_failed(), self._passed()
         if failure is not None:
             assert failure.failed is not None
@@ -336,40 +305,37 @@ class StepSearch:
             rate, at_least, sentence = None, False, self._nothing(failure, ended)
         else:
             rate = min(passed.step.rate_per_s, passed.outcome.achieved_per_s)
-            at_least = ended is not None or failure is None or not failure.of_what_is_tested
+            at_least = ended is not None or limited_by not in _OF_THE_ENDPOINT
             lead = "At least" if at_least else "Highest sustainable rate:"
             sentence = f"{lead} {self._something(rate, passed, failure, ended)}"
         return SearchResult(
             rate_per_s=rate,
             at_least=at_least,
-            confirmed=self._confirmed() is not None,
+            confirmed=self._highest(confirming=True) is not None,
             limited_by=limited_by,
             sentence=sentence,
             steps=self.steps,
         )
 
     def _nothing(self, failure: TakenStep | None, ended: str | None) -> str:
-        """The sentence of a search that found no rate."""
         if failure is None:
             return f"No sustainable rate was found: {ended}."
-        bounds = self._bounds
         return (
-            f"No sustainable rate was found: the start of the search, "
-            f"{failure.step.rate_per_s:,.0f} {bounds.unit}/s, failed already; "
-            f"{bounds.why(failure)}. Begin lower."
+            f"No sustainable rate was found: the first rate, {failure.step.rate_per_s:,.0f} "
+            f"entities/s, failed; {self._bounds.why(failure)}. Begin lower."
         )
 
     def _something(
         self, rate: float, passed: TakenStep, failure: TakenStep | None, ended: str | None
     ) -> str:
-        """The sentence, but for its beginning, of a search that found a rate."""
         bounds, step = self._bounds, passed.step
-        unit = f"{bounds.unit}/s"
-        parts = [f"{rate:,.0f} of {step.rate_per_s:,.0f} wanted {unit}, held for {step.hold_s:g} s"]
+        held = f"held for {step.hold_s:g} s"
+        parts = [f"{rate:,.0f} of {step.rate_per_s:,.0f} wanted entities/s, {held}"]
         if ended is not None:
             parts.append(ended if step.confirming else f"not confirmed, because {ended}")
         if failure is not None:
-            parts.append(f"{failure.step.rate_per_s:,.0f} {unit} failed: {bounds.why(failure)}")
+            failed = f"{failure.step.rate_per_s:,.0f} entities/s failed"
+            parts.append(f"{failed}: {bounds.why(failure)}")
         elif step.rate_per_s >= bounds.max_per_s:
-            parts.append("the search looks no higher")
+            parts.append("the search tries no higher rate")
         return f"{'; '.join(parts)}."

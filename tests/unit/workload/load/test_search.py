@@ -132,16 +132,10 @@ def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.booleans(), min_size=60, max_size=60),
-    st.integers(2, 40),
-    st.sampled_from([None, 250.0]),
-)
-def test_a_search_ends_whatever_comes_of_its_steps(
-    passes: list[bool], most_steps: int, step_per_s: float | None
-) -> None:
+@given(st.lists(st.booleans(), min_size=60, max_size=60), st.integers(2, 40))
+def test_a_search_ends_whatever_comes_of_its_steps(passes: list[bool], most_steps: int) -> None:
     """Steps that pass and fail at random: never more steps than allowed, each kept."""
-    bounds = dataclasses.replace(BOUNDS, most_steps=most_steps, step_per_s=step_per_s)
+    bounds = dataclasses.replace(BOUNDS, most_steps=most_steps)
     search = StepSearch(bounds)
     for number, passed in enumerate(passes):
         step = search.next()
@@ -186,8 +180,8 @@ NO_CHANCE = random.Random(1)
             Limit.NOT_HELD,
             False,
             "Highest sustainable rate: 990 of 1,032 wanted entities/s, held for 30 s; 1,044 "
-            "entities/s failed: 990 came through, 0.00% of attempts were throttled, and answers "
-            "became slower with the load.",
+            "entities/s failed: 990 came through, 0.00% of attempts were throttled, and latency "
+            "grew with the load.",
         ),
         # A rate that few users cannot make says nothing about the endpoint.
         (
@@ -195,8 +189,8 @@ NO_CHANCE = random.Random(1)
             Limit.USERS,
             True,
             "At least 990 of 1,032 wanted entities/s, held for 30 s; 1,044 entities/s failed: 990 "
-            "came through, 0.00% of attempts were throttled, and answers took no longer: more "
-            "users may get more.",
+            "came through, 0.00% of attempts were throttled, and latency did not grow: more "
+            "users may reach a higher rate.",
         ),
         (
             Model(ceiling_per_s=990.0),
@@ -220,8 +214,8 @@ NO_CHANCE = random.Random(1)
             Model(),
             Limit.MAXIMUM,
             True,
-            "At least 20,000 of 20,000 wanted entities/s, held for 30 s; the search looks no "
-            "higher.",
+            "At least 20,000 of 20,000 wanted entities/s, held for 30 s; the search tries no "
+            "higher rate.",
         ),
     ],
 )
@@ -252,8 +246,7 @@ def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: 
     assert not found.at_least
     assert len(found.steps) == 1
     assert found.sentence.startswith(
-        f"No sustainable rate was found: the start of the search, 100 entities/s, failed already; "
-        f"{why}"
+        f"No sustainable rate was found: the first rate, 100 entities/s, failed; {why}"
     )
 
 
@@ -271,10 +264,10 @@ def test_the_climb_then_the_halves_then_the_longer_window() -> None:
     )
 
 
-def test_a_climb_by_steps_of_the_same_height() -> None:
-    """With ``step_per_s`` each step of the climb adds so much, and the last is the maximum."""
-    bounds = dataclasses.replace(BOUNDS, step_per_s=400.0, max_per_s=1000.0)
-    assert rates(searched(Model(), bounds)) == [100.0, 500.0, 900.0, 1000.0, 1000.0]
+def test_the_climb_ends_at_the_maximum() -> None:
+    """No step has a higher rate than the maximum, which is confirmed when it passes."""
+    bounds = dataclasses.replace(BOUNDS, factor=3.0, max_per_s=1000.0)
+    assert rates(searched(Model(), bounds)) == [100.0, 300.0, 900.0, 1000.0, 1000.0]
 
 
 @settings(max_examples=100, deadline=None)
@@ -386,7 +379,6 @@ def test_waiting_for_few_users_is_no_slow_endpoint() -> None:
         {"start_per_s": math.nan},
         {"max_per_s": 99.0},
         {"factor": 1.0},
-        {"step_per_s": 0.0},
         {"settle_s": -1.0},
         {"hold_s": 0.0},
         {"confirm_s": math.inf},
