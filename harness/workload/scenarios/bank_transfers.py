@@ -1,9 +1,4 @@
-"""Bank transfers: debit and credit of one transfer are two rows of one transaction.
-
-The partitioning strategy, "Entity group transactions": both sides have to net to zero, so that
-they are written atomically and share a PartitionKey. As they are of different accounts, it cannot
-be the account; it is the id of the transfer. What an account did is then a scan of the table.
-"""
+"""Bank transfers."""
 
 from __future__ import annotations
 
@@ -25,13 +20,8 @@ SIDES = 2
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """So many cents go from one account to another.
-
-    Attributes:
-        transfer_id: A GUID: numbers that ascend would be an append-only pattern.
-    """
-
     transfer_id: str
+    """A GUID: ascending numbers would be an append-only pattern."""
     debit: str
     credit: str
     cents: int
@@ -39,6 +29,11 @@ class Transfer:
 
 class BankTransfers(Scenario):
     """One partition per transfer, with a debit row and a credit row.
+
+    The partitioning strategy, "Entity group transactions": both sides have to net to zero, so that
+    one transaction writes them and they share a PartitionKey. This is the id of the transfer,
+    because the two sides belong to different accounts. The statement of an account therefore scans
+    the table.
 
     ``keys.partitions`` is the number of transfers.
 
@@ -57,27 +52,24 @@ class BankTransfers(Scenario):
         super().__init__(setting)
         if setting.rows != SIDES:
             raise SetupError(
-                "bank-transfers: a transfer has a debit and a credit, so that "
-                f"keys.rows_per_partition is {SIDES} and not {setting.rows}; keys.partitions says "
-                "how many transfers there are"
+                "bank-transfers: keys.rows_per_partition has to be "
+                f"{SIDES}, the debit and the credit of a transfer, not {setting.rows}; "
+                "keys.partitions is the number of transfers"
             )
         self._ids = GuidRows()
         self._done: Recent[Transfer] = Recent()
 
     def loading(self) -> Iterator[Operation]:
-        """Transfer by transfer, each as it was made."""
         return (
             self.transaction(self._sides(self._loaded(number)))
             for number in range(self.setting.partitions)
         )
 
     def transfer(self, rng: random.Random) -> Steps:
-        """Debit and credit by one transaction: there are both or none."""
-        number = self.new_number()
+        """Both sides of a new transfer by one transaction."""
+        setting, number = self.setting, self.new_number()
         new = Transfer(
-            transfer_id=self._ids.inserted(
-                self.setting.worker, number, loaded=self.setting.partitions
-            ),
+            transfer_id=self._ids.inserted(setting.worker, number, setting.partitions),
             debit=_account(rng.randrange(ACCOUNTS)),
             credit=_account(rng.randrange(ACCOUNTS)),
             cents=1 + rng.randrange(100_000),
@@ -88,31 +80,24 @@ class BankTransfers(Scenario):
 
     def read_transfer(self, rng: random.Random) -> Operation:
         """Both sides of a transfer: its partition."""
-        return self.query(
-            self._any(rng).transfer_id,
-            name="read_transfer",
-            key_range=KeyRange(entities=SIDES, exact=True),
-        )
+        both = KeyRange(entities=SIDES, exact=True)
+        return self.query(self._any(rng).transfer_id, name="read_transfer", key_range=both)
 
     def read_debit(self, rng: random.Random) -> Operation:
-        """One side of a transfer."""
         found = self._any(rng)
         return self.get(found.transfer_id, f"DEBIT:{found.debit}", name="read_debit")
 
     def statement_of_account(self, rng: random.Random) -> Operation:
-        """Whatever an account did: it is in no key, so that the whole table is walked."""
-        still = not self.does("transfer")
+        """All rows of an account: a table scan, because the account is in no key."""
+        rows = self.loaded_rows + SIDES * self._done.written
         return self.query(
             None,
             name="statement_of_account",
             filter=f"Account eq '{_account(rng.randrange(ACCOUNTS))}'",
-            key_range=KeyRange(
-                entities=SIDES * (self.setting.partitions + self._done.written), exact=still
-            ),
+            key_range=KeyRange(entities=rows, exact=not self.does("transfer")),
         )
 
     def _any(self, rng: random.Random) -> Transfer:
-        """A transfer that was made."""
         return self._done.sometimes(rng) or self._loaded(self.pick(rng))
 
     def _loaded(self, number: int) -> Transfer:

@@ -1,9 +1,9 @@
-"""A blog: posts by month, and three tables by which they are found otherwise.
+"""A blog: posts by month, and three index tables.
 
 The key design for blog posts: Posts has the publish month as PartitionKey, and as RowKey the slug
-or an inverted timestamp, which are the two classes here. PostsByCategory, PostsByTag and
-PostsByAuthor have yyyy-MM-dd-HH-mm-ss + slug as RowKey, and name their post. The service keeps no
-two partitions in step, the application does: post first, then its index rows, one after the other.
+or an inverted timestamp, which are the two classes here. The index tables have yyyy-MM-dd-HH-mm-ss
+and the slug as RowKey, and name their post. The application keeps the tables consistent: it writes
+the post first, then its index rows, one after the other.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _INDEXES = (
     ("PostsByAuthor", AUTHORS),
 )
 _LOADED_DAYS = 27
-"""Loaded posts are spread over these first days of a month; new ones come behind them."""
+"""Loaded posts are spread over these first days of each month; new posts follow in the last."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """A post; its number decides about its category, tags and author."""
+    """A post; its number determines its category, tags and author."""
 
     number: int
     slug: str
@@ -78,7 +78,6 @@ class Blog(Scenario):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._total = setting.partitions * setting.rows
         self._loaded_at = EvenSpread(setting.rows, _LOADED_DAYS * DAY)
         self._last = setting.partitions - 1
         start = times.month(self._last).after(_LOADED_DAYS * DAY)
@@ -87,12 +86,8 @@ class Blog(Scenario):
         self._published: Recent[Post] = Recent()
 
     def loading(self) -> Iterator[Operation]:
-        """Every post, then the index tables, each partition by partition."""
-        posts = [
-            self._loaded(month, number)
-            for month in range(self.setting.partitions)
-            for number in range(self.setting.rows)
-        ]
+        """Table by table, partition by partition."""
+        posts = [self._loaded(*place) for place in self.places()]
         yield from self.batched(self._post(post) for post in posts)
         for table, names in _INDEXES:
             for number, name in enumerate(names):
@@ -100,12 +95,11 @@ class Blog(Scenario):
                 yield from self.batched(self._index_row(post, table, name) for post in listed)
 
     def get_post(self, rng: random.Random) -> Operation:
-        """A single post by what its address on the web has: month, and slug or ID."""
         post = self._any(rng)
         return self.get(post.published.month, self._row_key(post), table="Posts", name="get_post")
 
     def list_by_date(self, rng: random.Random) -> Operation:
-        """The posts of a week: all of the month are walked, as slugs do not sort by date."""
+        """The posts of a week: a scan of the whole month, as slugs do not sort by date."""
         month, week = self.pick(rng), rng.randrange(4)
         begin = times.month(month).after(week * 7 * DAY)
         return self.query(
@@ -118,19 +112,19 @@ class Blog(Scenario):
         )
 
     def list_by_category(self, rng: random.Random) -> Steps:
-        """The posts of a month in a category, of which one is read then."""
+        """The posts of a month in a category, then the first of them."""
         return self._list("list_by_category", "PostsByCategory", CATEGORIES, rng)
 
     def list_by_tag(self, rng: random.Random) -> Steps:
-        """The posts of a month with a tag, of which one is read then."""
+        """The posts of a month with a tag, then the first of them."""
         return self._list("list_by_tag", "PostsByTag", (*TOPICS, *LEVELS), rng)
 
     def list_by_author(self, rng: random.Random) -> Steps:
-        """The posts of a month by an author, of which one is read then."""
+        """The posts of a month by an author, then the first of them."""
         return self._list("list_by_author", "PostsByAuthor", AUTHORS, rng)
 
     def latest_posts(self, rng: random.Random) -> Operation:
-        """The latest posts: the whole month is read, and sorted by the application."""
+        """The latest posts: the application reads and sorts the whole month."""
         return self.query(
             self._clock.now.month,
             table="Posts",
@@ -143,7 +137,7 @@ class Blog(Scenario):
         """A new post, then each of its index rows."""
         new = Post(
             number=rng.randrange(1_000_000),
-            slug=f"post-{self.new_id(after=self._total)}",
+            slug=f"post-{self.new_id(after=self.loaded_rows)}",
             published=self._clock.next(),
         )
         rows = [self._index_row(new, *listed) for listed in new.listed_by]
@@ -151,7 +145,7 @@ class Blog(Scenario):
             self._published.add(new)
 
     def unpublish(self, rng: random.Random) -> Steps:
-        """Delete the oldest of the worker's posts, then its index rows; without one, publish."""
+        """Delete the worker's oldest post, then its index rows; if there is none, publish one."""
         post = self._published.take()
         if post is None:
             yield from self.publish(rng)
@@ -169,9 +163,7 @@ class Blog(Scenario):
         return post.slug
 
     def _any(self, rng: random.Random) -> Post:
-        """A post that is there."""
-        new = self._published.sometimes(rng)
-        return new or self._loaded(self.pick(rng), rng.randrange(self.setting.rows))
+        return self._published.sometimes(rng) or self._loaded(*self.place(rng))
 
     def _loaded(self, month: int, number: int) -> Post:
         of_all = month * self.setting.rows + number
@@ -193,7 +185,7 @@ class Blog(Scenario):
         )
 
     def _index_row(self, post: Post, table: str, partition_key: str) -> Operation:
-        # A pointer and what a list shows of a post; it is not filled up.
+        # A pointer and what a list shows of a post; not filled up to the size.
         content = {
             "TargetPartition": post.published.month,
             "TargetRow": self._row_key(post),
@@ -225,13 +217,13 @@ class Blog(Scenario):
         )
         for pointer in entities_of(result)[:1]:
             partition, row = pointer.get("TargetPartition"), pointer.get("TargetRow")
-            # Another application may have written to this table.
+            # The table may hold rows of another application.
             if isinstance(partition, str) and isinstance(row, str):
-                # The post may have been deleted in the meantime.
+                # The post may have been deleted since.
                 yield self.get(partition, row, table="Posts", name="follow_pointer")
 
     def _still(self, month: int) -> bool:
-        """Whether nobody writes into this loaded month: new posts come into the last one."""
+        """Whether this loaded month does not change: new posts go to the last one."""
         return month < self._last or not self._moving
 
     def _month(self, month: int) -> KeyRange:
@@ -245,7 +237,7 @@ class BlogNewestFirst(Blog):
     actions: ClassVar[Mapping[str, float]] = {**Blog.actions, "find_by_slug": 5}
 
     def find_by_slug(self, rng: random.Random) -> Operation:
-        """A post by its slug, which is no key here: its month is walked."""
+        """A post by its slug, which is in no key: a scan of its month."""
         month = self.pick(rng)
         post = self._loaded(month, rng.randrange(self.setting.rows))
         return self.query(
@@ -257,11 +249,11 @@ class BlogNewestFirst(Blog):
         )
 
     def list_by_date(self, rng: random.Random) -> Operation:
-        """The posts of a week: just these are walked, as RowKeys sort by date."""
+        """The posts of a week: a range, as RowKeys sort by date."""
         month, week = self.pick(rng), rng.randrange(4)
         begin = times.month(month).after(week * 7 * DAY)
         row_from, row_before = times.newest_first(begin, begin.after(7 * DAY))
-        walked = self._loaded_at.within(week * 7 * DAY, (week + 1) * 7 * DAY)
+        scanned = self._loaded_at.within(week * 7 * DAY, (week + 1) * 7 * DAY)
         return self.query(
             begin.month,
             table="Posts",
@@ -270,13 +262,13 @@ class BlogNewestFirst(Blog):
             key_range=KeyRange(
                 row_from=row_from,
                 row_before=row_before,
-                entities=walked,
+                entities=scanned,
                 exact=week < 3 or self._still(month),
             ),
         )
 
     def latest_posts(self, rng: random.Random) -> Operation:
-        """The latest posts: they stand at the beginning of the month."""
+        """The latest posts: the first rows of the month."""
         return self.query(
             self._clock.now.month,
             table="Posts",

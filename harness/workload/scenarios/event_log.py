@@ -1,9 +1,4 @@
-"""An event log: one partition a day, the newest event first.
-
-The key design for blog posts, "Good RowKey examples" and "Pattern C: Event logs", advises the date
-as PartitionKey and an inverted timestamp as RowKey. The performance checklist, "Append Only and
-Prepend Only patterns", names just this as a hot partition: every write goes to today.
-"""
+"""An event log."""
 
 from __future__ import annotations
 
@@ -24,11 +19,16 @@ LEVELS = ("info", "info", "info", "info", "warning", "info", "info", "info", "in
 LATEST = 20
 BATCH = 20
 _LOADED_HOURS = 12
-"""Loaded events are of the first half of each day; new ones come behind those of the last."""
+"""Loaded events are from the first half of each day; new events follow on the last day."""
 
 
 class EventLog(Scenario):
     """One partition per day with its events, the newest first.
+
+    The key design for blog posts, "Good RowKey examples" and "Pattern C: Event logs", advises the
+    date as PartitionKey and an inverted timestamp as RowKey. The performance checklist, "Append
+    Only and Prepend Only patterns", gives this as an example of a hot partition: every write goes
+    to the current day.
 
     ``keys.partitions`` is the number of days,
     ``keys.rows_per_partition`` the number of events of a day.
@@ -51,49 +51,42 @@ class EventLog(Scenario):
         self._moving = self.does("write_event", "write_batch")
 
     def loading(self) -> Iterator[Operation]:
-        """Day by day."""
         return self.batched(
             self._event(times.day(day).after(self._loaded.at(number)), number)
-            for day in range(self.setting.partitions)
-            for number in range(self.setting.rows)
+            for day, number in self.places()
         )
 
     def write_event(self, rng: random.Random) -> Steps:
-        """One event, into today's partition."""
         self._count((yield self._event(self._clock.next(), self.new_number(), "write_event")))
 
     def write_batch(self, rng: random.Random) -> Steps:
-        """What a server collected, by one transaction."""
+        """Several events of one server by one transaction."""
         events = [self._event(self._clock.next(), self.new_number()) for _ in range(BATCH)]
-        # A transaction stays in one partition, also where midnight begins another.
+        # A transaction stays in one partition, but midnight begins another.
         today = [event for event in events if event.partition == events[0].partition]
         self._count((yield self.transaction(today, name="write_batch")))
 
     def latest_events(self, rng: random.Random) -> Operation:
-        """The latest events stand at the beginning of today's partition."""
-        return self.query(
-            self._clock.now.date,
-            name="latest_events",
-            top=LATEST,
-            key_range=self._day(self._today),
-        )
+        """The first rows of today's partition."""
+        today = self._clock.now.date
+        return self.query(today, name="latest_events", top=LATEST, key_range=self._day(self._today))
 
     def events_of_an_hour(self, rng: random.Random) -> Operation:
-        """The events of one hour: a range of RowKeys into which nothing comes any more."""
+        """The events of one hour: a range of RowKeys that gets no new rows."""
         hour = rng.randrange(_LOADED_HOURS)
         begin = times.day(self.pick(rng)).after(hour * HOUR)
         row_from, row_before = times.newest_first(begin, begin.after(HOUR))
-        walked = self._loaded.within(hour * HOUR, (hour + 1) * HOUR)
+        scanned = self._loaded.within(hour * HOUR, (hour + 1) * HOUR)
         return self.query(
             begin.date,
             name="events_of_an_hour",
             key_range=KeyRange(
-                row_from=row_from, row_before=row_before, entities=walked, exact=True
+                row_from=row_from, row_before=row_before, entities=scanned, exact=True
             ),
         )
 
     def errors_of_a_day(self, rng: random.Random) -> Operation:
-        """The errors of a day: all of its events are walked, and one of ten is returned."""
+        """The errors of a day: a scan of all its events, of which one in ten is returned."""
         number = self.pick(rng)
         return self.query(
             times.day(number).date,

@@ -1,8 +1,4 @@
-"""Registrations for foot races, found by bib and by age.
-
-The partitioning strategy, "Choose the PartitionKey value": two queries are equally dominant, so
-that each registration is stored as two rows of one partition, which one transaction inserts.
-"""
+"""Registrations for foot races."""
 
 from __future__ import annotations
 
@@ -47,6 +43,9 @@ class Registration:
 class FootRace(Scenario):
     """One partition per race; each registration is two entities, by bib and by age.
 
+    The partitioning strategy, "Choose the PartitionKey value": two queries are equally dominant, so
+    that one transaction inserts each registration as two rows of one partition.
+
     ``keys.partitions`` is the number of races,
     ``keys.rows_per_partition`` the number of registrations of a race.
     """
@@ -63,20 +62,16 @@ class FootRace(Scenario):
         self._registered: Recent[Registration] = Recent()
 
     def loading(self) -> Iterator[Operation]:
-        """Race by race."""
         return self.batched(
-            row
-            for race in range(self.setting.partitions)
-            for runner in range(self.setting.rows)
-            for row in self._rows(self._loaded(race, runner))
+            row for place in self.places() for row in self._rows(self._loaded(*place))
         )
 
     def register(self, rng: random.Random) -> Steps:
-        """Both rows of a new registration by one transaction: there are both or none."""
+        """Both rows of a new registration by one transaction."""
         name, sex = RUNNERS[rng.randrange(len(RUNNERS))]
         new = Registration(
             race=self._race(self.pick(rng)),
-            bib=self.new_id(after=self.setting.partitions * self.setting.rows),
+            bib=self.new_id(after=self.loaded_rows),
             name=name,
             sex=sex,
             age=YOUNGEST + rng.randrange(AGES),
@@ -86,21 +81,14 @@ class FootRace(Scenario):
             self._registered.add(new)
 
     def query_by_bib(self, rng: random.Random) -> Operation:
-        """The row of a bib, whoever the runner is: a range of RowKeys with one row in it."""
+        """The row of a bib, without the runner's name: a range of RowKeys that holds one row."""
         found = self._any(rng)
-        return self.query(
-            found.race,
-            name="query_by_bib",
-            key_range=KeyRange(
-                row_from=f"BIB:{found.bib}__",
-                row_before=f"BIB:{found.bib}_`",
-                entities=1,
-                exact=True,
-            ),
-        )
+        bib = f"BIB:{found.bib}_"
+        key_range = KeyRange(row_from=bib + "_", row_before=bib + "`", entities=1, exact=True)
+        return self.query(found.race, name="query_by_bib", key_range=key_range)
 
     def point_query_by_bib(self, rng: random.Random) -> Operation:
-        """The same row, by somebody who knows the runner and so the whole RowKey."""
+        """The same row, if the runner and therefore the whole RowKey is known."""
         found = self._any(rng)
         return self.get(found.race, found.by_bib, name="point_query_by_bib")
 
@@ -120,9 +108,7 @@ class FootRace(Scenario):
         )
 
     def _any(self, rng: random.Random) -> Registration:
-        """One that is there."""
-        new = self._registered.sometimes(rng)
-        return new or self._loaded(self.pick(rng), rng.randrange(self.setting.rows))
+        return self._registered.sometimes(rng) or self._loaded(*self.place(rng))
 
     def _race(self, number: int) -> str:
         year, distance = divmod(number, len(DISTANCES))

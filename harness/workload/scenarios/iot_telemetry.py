@@ -1,9 +1,4 @@
-"""Telemetry of devices, keyed by device, or by device and date.
-
-The key design for blog posts, "Good PartitionKey examples" and "Pattern A: Time-series data":
-DeviceId with an inverted timestamp as RowKey, newest first; or DeviceId + Date with a sequence
-number, where a device has so many readings that one partition would grow too large.
-"""
+"""Telemetry of devices."""
 
 from __future__ import annotations
 
@@ -21,11 +16,14 @@ READINGS_A_DAY = 96
 """Loaded readings of a device are a quarter of an hour apart."""
 LATEST = 10
 BATCH = 10
-"""Readings that a device sends together when it was without a connection."""
+"""Readings that a device sends together after it was offline."""
 
 
 class IotTelemetry(Scenario):
     """Readings of devices; PartitionKey is the device, the newest reading comes first.
+
+    The key design for blog posts, "Pattern A: Time-series data": the RowKey is an inverted
+    timestamp.
 
     ``keys.partitions`` is the number of devices,
     ``keys.rows_per_partition`` the number of readings of a device.
@@ -40,41 +38,29 @@ class IotTelemetry(Scenario):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._width = len(str(setting.partitions - 1))
-        # The day on which new readings begin, behind all that is loaded.
+        # The day of the first new readings.
         self._today = setting.rows // READINGS_A_DAY
         self._clock = Clock(_loaded_at(setting.rows), setting.worker)
         self._moving = self.does("send_reading", "send_batch")
 
     def loading(self) -> Iterator[Operation]:
-        """Device by device."""
-        return self.batched(
-            # Devices are ticks apart.
-            self._reading(
-                device,
-                _loaded_at(number).after(device),
-                f"{device * self.setting.rows + number:08d}",
-            )
-            for device in range(self.setting.partitions)
-            for number in range(self.setting.rows)
-        )
+        return self.batched(self._loaded(*place) for place in self.places())
 
     def send_reading(self, rng: random.Random) -> Operation:
-        """One reading of one device."""
         return self._new(self.pick(rng), "send_reading")
 
     def send_batch(self, rng: random.Random) -> Operation:
-        """Some readings of one device by one transaction."""
+        """Several readings of one device by one transaction."""
         device = self.pick(rng)
         readings = [self._new(device) for _ in range(BATCH)]
-        # A transaction stays in one partition, also where midnight begins another.
+        # A transaction stays in one partition, but midnight begins another.
         together = [one for one in readings if one.partition == readings[0].partition]
         return self.transaction(together, name="send_batch")
 
     def latest_readings(self, rng: random.Random) -> Operation:
-        """The latest readings of a device stand at the beginning of its partition."""
+        """The first rows of the partition of a device."""
         return self.query(
-            self._device(self.pick(rng)),
+            self.named("device", self.pick(rng)),
             name="latest_readings",
             top=LATEST,
             key_range=KeyRange(entities=self.setting.rows, exact=not self._moving),
@@ -87,15 +73,20 @@ class IotTelemetry(Scenario):
         end = _loaded_at(number * READINGS_A_DAY + readings)
         row_from, row_before = times.newest_first(times.day(number), end)
         return self.query(
-            self._device(self.pick(rng)),
+            self.named("device", self.pick(rng)),
             name="readings_of_a_day",
             key_range=KeyRange(
                 row_from=row_from, row_before=row_before, entities=readings, exact=True
             ),
         )
 
+    def _loaded(self, device: int, number: int) -> Operation:
+        # Readings of different devices are ticks apart.
+        sequence = f"{device * self.setting.rows + number:08d}"
+        return self._reading(device, _loaded_at(number).after(device), sequence)
+
     def _new(self, device: int, name: str = "") -> Operation:
-        sequence = self.new_id(after=self.setting.partitions * self.setting.rows)
+        sequence = self.new_id(after=self.loaded_rows)
         return self._reading(device, self._clock.next(), sequence, name)
 
     def _reading(self, device: int, at: Instant, sequence: str, name: str = "") -> Operation:
@@ -109,13 +100,10 @@ class IotTelemetry(Scenario):
 
     def _key(self, device: int, at: Instant, sequence: str) -> tuple[str, str]:
         """PartitionKey and RowKey of a reading."""
-        return self._device(device), at.inverted
-
-    def _device(self, number: int) -> str:
-        return f"device-{number:0{self._width}d}"
+        return self.named("device", device), at.inverted
 
     def _day(self, rng: random.Random) -> int:
-        """Any day on which there are loaded readings."""
+        """Any day that has loaded readings."""
         return rng.randrange(-(-self.setting.rows // READINGS_A_DAY))
 
     def _readings_on(self, day: int) -> int:
@@ -124,10 +112,14 @@ class IotTelemetry(Scenario):
 
 
 class IotTelemetryByDate(IotTelemetry):
-    """Readings of devices; PartitionKey is device and date, RowKey a sequence number."""
+    """Readings of devices; PartitionKey is device and date, RowKey a sequence number.
+
+    The key design for blog posts, "Good PartitionKey examples": for devices with so many readings
+    that one partition would get too large.
+    """
 
     def latest_readings(self, rng: random.Random) -> Operation:
-        """The latest readings of a device are the last of its newest day, which is read whole."""
+        """The newest day of a device, whole: its latest readings are the last rows."""
         return self.query(
             self._partition(self.pick(rng), self._clock.now),
             name="latest_readings",
@@ -148,7 +140,7 @@ class IotTelemetryByDate(IotTelemetry):
         return self._partition(device, at), sequence
 
     def _partition(self, device: int, at: Instant) -> str:
-        return f"{self._device(device)}__{at.date}"
+        return f"{self.named('device', device)}__{at.date}"
 
 
 def _loaded_at(number: int) -> Instant:

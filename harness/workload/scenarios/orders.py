@@ -1,10 +1,4 @@
-"""Orders of an online shop, found by customer and by date.
-
-The key design for blog posts, "Good PartitionKey examples": CustomerId, with the OrderId as RowKey.
-The performance checklist, "Denormalization": an order that is wanted by date too is stored a second
-time, in a table with the date as PartitionKey. The application keeps both in step, one after the
-other.
-"""
+"""Orders of an online shop."""
 
 from __future__ import annotations
 
@@ -20,13 +14,11 @@ from harness.workload.scenarios import simulated_time as times
 from harness.workload.scenarios.scenario import Pointers, Recent, Scenario, Setting
 
 DAYS = 10
-"""Loaded orders are spread over so many days; new ones are all of the day behind them."""
+"""Loaded orders are spread over these days; all new orders are from the day after."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order, and what its keys are made of."""
-
     customer: str
     order_id: str
     day: int
@@ -45,6 +37,10 @@ class Order:
 class Orders(Scenario):
     """Orders by customer, with a copy by date in a second table; two entities an order.
 
+    The key design for blog posts, "Good PartitionKey examples": the customer, with the order id as
+    RowKey. The performance checklist, "Denormalization": to find orders by date, a copy is stored
+    under the date. The application writes both, one after the other.
+
     ``keys.partitions`` is the number of customers,
     ``keys.rows_per_partition`` the number of orders of a customer.
     """
@@ -62,48 +58,45 @@ class Orders(Scenario):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._width = len(str(setting.partitions - 1))
-        self._total = setting.partitions * setting.rows
         self._moving = self.does("place_order", "cancel_order")
         self._placed: Recent[Order] = Recent()
 
     def loading(self) -> Iterator[Operation]:
         """The orders customer by customer, then their copies day by day."""
-        yield from self.batched(self._order(self._loaded(number)) for number in range(self._total))
+        numbers = range(self.loaded_rows)
+        yield from self.batched(self._order(self._loaded(number)) for number in numbers)
         yield from self.batched(
-            self._copy(self._loaded(number))
-            for day in range(DAYS)
-            for number in range(day, self._total, DAYS)
+            self._copy(self._loaded(number)) for day in range(DAYS) for number in numbers[day::DAYS]
         )
 
     def read_order(self, rng: random.Random) -> Operation:
-        """One order."""
         return self.get(*self._any(rng).key, table="Orders", name="read_order")
 
     def orders_of_customer(self, rng: random.Random) -> Operation:
         """All orders of one customer: a partition."""
         return self.query(
-            self._customer(self.pick(rng)),
+            self.named("customer", self.pick(rng)),
             table="Orders",
             name="orders_of_customer",
             key_range=KeyRange(entities=self.setting.rows, exact=not self._moving),
         )
 
     def orders_of_day(self, rng: random.Random) -> Operation:
-        """All orders of one day: a partition of the other table, without which it is a scan."""
+        """All orders of one day: a partition of the second table instead of a table scan."""
         day = rng.randrange(DAYS + 1)
+        loaded = 0 if day == DAYS else len(range(day, self.loaded_rows, DAYS))
         return self.query(
             times.day(day).date,
             table="OrdersByDate",
             name="orders_of_day",
-            key_range=KeyRange(entities=self._loaded_on(day), exact=day < DAYS or not self._moving),
+            key_range=KeyRange(entities=loaded, exact=day < DAYS or not self._moving),
         )
 
     def place_order(self, rng: random.Random) -> Steps:
         """A new order, then its copy."""
         new = Order(
-            customer=self._customer(self.pick(rng)),
-            order_id=self.new_id(after=self._total),
+            customer=self.named("customer", self.pick(rng)),
+            order_id=self.new_id(after=self.loaded_rows),
             day=DAYS,
         )
         rows = [self._order(new, "place_order"), self._copy(new, "insert_copy")]
@@ -111,7 +104,7 @@ class Orders(Scenario):
             self._placed.add(new)
 
     def ship_order(self, rng: random.Random) -> Steps:
-        """An order changes: twice, which is the price of storing it twice."""
+        """Two updates: the cost of storing an order twice."""
         order, change = self._any(rng), {"Status": "shipped"}
         kind = Kind.UPDATE_MERGE
         ship = self.write(kind, *order.key, change, table="Orders", name="ship_order")
@@ -119,7 +112,7 @@ class Orders(Scenario):
         yield from self.in_sequence([ship, copy])
 
     def cancel_order(self, rng: random.Random) -> Steps:
-        """Delete the oldest order that the worker placed, then its copy; without one, place one."""
+        """Delete the worker's oldest order, then its copy; if there is none, place one."""
         order = self._placed.take()
         if order is None:
             yield from self.place_order(rng)
@@ -128,35 +121,27 @@ class Orders(Scenario):
         copy = self.delete(*order.by_date, table="OrdersByDate", name="delete_copy")
         yield from self.in_sequence([cancel, copy])
 
-    def _customer(self, number: int) -> str:
-        return f"customer-{number:0{self._width}d}"
-
     def _any(self, rng: random.Random) -> Order:
-        """An order that is there."""
         rows = self.setting.rows
         new = self._placed.sometimes(rng)
         return new or self._loaded(self.pick(rng) * rows + rng.randrange(rows))
 
     def _loaded(self, number: int) -> Order:
         return Order(
-            customer=self._customer(number // self.setting.rows),
+            customer=self.named("customer", number // self.setting.rows),
             order_id=f"{number:08d}",
             day=number % DAYS,
         )
-
-    def _loaded_on(self, day: int) -> int:
-        return 0 if day == DAYS else len(range(day, self._total, DAYS))
 
     def _order(self, order: Order, name: str = "") -> Operation:
         return self.insert(*order.key, _content(order), table="Orders", name=name)
 
     def _copy(self, order: Order, name: str = "") -> Operation:
-        # All of the order, so that nobody needs to read the other one; and which one that is.
+        # A whole copy, so that readers do not need the original, and the key of the original.
         partition_key, row_key = order.key
         pointer = {"TargetPartition": partition_key, "TargetRow": row_key}
-        return self.insert(
-            *order.by_date, {**_content(order), **pointer}, table="OrdersByDate", name=name
-        )
+        content = {**_content(order), **pointer}
+        return self.insert(*order.by_date, content, table="OrdersByDate", name=name)
 
 
 def _content(order: Order) -> dict[str, EdmValue]:

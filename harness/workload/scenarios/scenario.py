@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import inspect
+import itertools
 import random
 from collections.abc import Iterator, Mapping
 from types import GeneratorType
@@ -23,6 +24,8 @@ from harness.workload.mix import ActionMix
 from harness.workload.operation_factory import OperationFactory
 from harness.workload.operation_source import Task
 
+_REMEMBERED = 1000
+"""The oldest item is forgotten first."""
 _NEW_SHARE = 0.2
 """Share of reads that go to new items, if there are any."""
 _READ = 10
@@ -42,9 +45,8 @@ class Setting:
         rows: ``keys.rows_per_partition``: number of rows of each of them.
         picker: ``keys.distribution``: draws the next of them, from 0.
         entities: Marks entities as the run's own, and fills them up to ``entity.size_bytes``.
-        worker: Number of the worker, below 10,000: part of every new key, so that no two workers
-            make the same one.
-        actions: ``[actions]``: weights that the profile gives otherwise than the class.
+        worker: Number of the worker, below 10,000; part of every new key, to make it unique.
+        actions: ``[actions]``: weights that replace those of the class.
     """
 
     partitions: int
@@ -60,10 +62,10 @@ class Pointers:
     """Rows of one table that name rows of another in two properties; checked after the run.
 
     Attributes:
-        table: Ending of the name of the table that points.
-        to: Ending of the name of the table it points to.
-        partition: Property that holds the other's PartitionKey.
-        row: Property that holds the other's RowKey.
+        table: Ending of the name of the index table.
+        to: Ending of the name of the table that its rows point to.
+        partition: Property with the PartitionKey of the other row.
+        row: Property with the RowKey of the other row.
     """
 
     table: str
@@ -78,21 +80,18 @@ class Recent(Generic[_T]):
     Reads use newer items than deletes, so that no user reads an item that another user of the
     same worker is deleting.
 
-    Args:
-        most: Number of items to remember; the oldest is forgotten first.
-
     Attributes:
         written: Number of items added and not taken, forgotten or not.
     """
 
     __slots__ = ("_items", "written")
 
-    def __init__(self, most: int = 1000) -> None:
-        self._items: collections.deque[_T] = collections.deque(maxlen=most)
+    def __init__(self) -> None:
+        self._items: collections.deque[_T] = collections.deque(maxlen=_REMEMBERED)
         self.written = 0
 
     def add(self, item: _T) -> None:
-        """Remember one more, once its write succeeded."""
+        """Remember an item, after its write succeeded."""
         self._items.append(item)
         self.written += 1
 
@@ -113,8 +112,9 @@ class Recent(Generic[_T]):
 class Scenario(OperationFactory):
     """Base of all scenarios.
 
-    Args:
-        setting: What the profile says.
+    Attributes:
+        setting: What the profile sets.
+        loaded_rows: ``keys.partitions`` times ``keys.rows_per_partition``.
 
     Raises:
         SetupError: no action has a weight.
@@ -124,13 +124,15 @@ class Scenario(OperationFactory):
     """Endings of the names of its tables: a capital letter, then letters and digits. A single
     table needs none."""
     actions: ClassVar[Mapping[str, float]] = {}
-    """Weights by name of a method. It takes the random source and makes a `Task`."""
+    """Weights by the name of the method that takes the random source and makes a `Task`."""
     pointers: ClassVar[tuple[Pointers, ...]] = ()
     """Index tables that are kept in step by the application, not by the service."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting.entities)
         self.setting = setting
+        self.loaded_rows = setting.partitions * setting.rows
+        self.__width = len(str(setting.partitions - 1))
         weights = {**self.actions, **setting.actions}
         if not any(weights.values()):
             raise SetupError("[actions]: every weight is 0; nothing would be sent")
@@ -155,7 +157,7 @@ class Scenario(OperationFactory):
         """One of the actions, drawn by weight.
 
         Raises:
-            SetupError: its method makes something else; file and line are named.
+            SetupError: its method returns something else; the message names file and line.
         """
         method = getattr(self, self.__mix.draw(rng))
         task: Task = method(rng)
@@ -168,8 +170,20 @@ class Scenario(OperationFactory):
         return task
 
     def does(self, *actions: str) -> bool:
-        """Whether any of these actions has a weight, so that rows change during the run."""
+        """Whether any of these actions has a weight above 0."""
         return not set(actions).isdisjoint(self.__mix.actions)
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Numbers of the partition and of the row within it, for each loaded row."""
+        return itertools.product(range(self.setting.partitions), range(self.setting.rows))
+
+    def place(self, rng: random.Random) -> tuple[int, int]:
+        """A partition, drawn with `pick`, and any of its loaded rows."""
+        return self.pick(rng), rng.randrange(self.setting.rows)
+
+    def named(self, thing: str, number: int) -> str:
+        """Name such as ``device-007``, with as many digits as the number of partitions needs."""
+        return f"{thing}-{number:0{self.__width}d}"
 
     def pick(self, rng: random.Random) -> int:
         """Number of the next event, tenant, device ...; the highest is the newest."""
@@ -177,14 +191,13 @@ class Scenario(OperationFactory):
         return self.setting.partitions - 1 - drawn if self.setting.picker.newest_first else drawn
 
     def new_number(self) -> int:
-        """1, 2, 3 ...: not unique, other workers make the same numbers."""
+        """1, 2, 3 ...; every worker makes the same numbers."""
         self.__made += 1
         return self.__made
 
     def new_id(self, after: int = 0) -> str:
         """An identifier that no other worker makes; later ones sort after earlier ones.
 
-        Args:
-            after: It also sorts after all eight-digit numbers up to this one.
+        It also sorts after all eight-digit numbers up to ``after``.
         """
         return f"{after + self.new_number():08d}w{self.setting.worker:04d}"

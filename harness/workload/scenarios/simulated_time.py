@@ -1,7 +1,7 @@
-"""Simulated time, from which keys are made: it begins on 2024-01-01 and goes on with each write.
+"""Simulated time for keys: it begins on 2024-01-01 and advances with each write.
 
-No clock is read, so that the same seed gives the same keys. It is counted as .NET does, in ticks
-of 100 ns since the year 1, because the documented RowKeys are made of them.
+No clock is read, so that the same seed gives the same keys. The unit is that of .NET, ticks of
+100 ns since the year 1, because the documented RowKeys are made of ticks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ _YEAR_1 = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instant:
-    """A moment of simulated time.
-
-    Attributes:
-        ticks: Of 100 ns, since the year 1.
-    """
+    """A moment of simulated time, in ticks since the year 1."""
 
     ticks: int
 
@@ -55,11 +51,10 @@ class Instant:
 
     @property
     def inverted(self) -> str:
-        """What is left of time in ticks, 19 digits: of two moments the later one sorts first."""
+        """Ticks until the year 9999 ends, 19 digits: a later moment sorts first."""
         return f"{MAX_TICKS - self.ticks:019d}"
 
     def after(self, ticks: int) -> Instant:
-        """The moment so many ticks later."""
         return Instant(self.ticks + ticks)
 
 
@@ -76,54 +71,41 @@ def month(number: int) -> Instant:
 
 
 def newest_first(begin: Instant, end: Instant) -> tuple[str, str]:
-    """First RowKey, and the RowKey before which it ends, of ``begin`` to before ``end``.
-
-    For rows that are named by `Instant.inverted`.
-    """
+    """``row_from`` and ``row_before`` of inverted RowKeys, from ``begin`` to before ``end``."""
     return end.after(-1).inverted, begin.after(-1).inverted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EvenSpread:
-    """Rows that come evenly over a span of time.
-
-    Attributes:
-        rows: How many.
-        span: Ticks from the first row to the end.
-    """
+    """So many rows spread evenly over a span of ticks, which begins with the first row."""
 
     rows: int
     span: int
 
     def at(self, number: int) -> int:
-        """When the row with this number comes: ticks behind the first."""
+        """Ticks from the first row to the row with this number."""
         return number * (self.span // self.rows)
 
     def within(self, begin: int, end: int) -> int:
-        """How many rows come from ``begin`` on and before ``end``, ticks behind the first."""
+        """Number of rows from ``begin`` to before ``end``, in ticks after the first row."""
         every = self.span // self.rows
         first, last = -(-begin // every), -(-end // every)
         return len(range(first, min(last, self.rows)))
 
 
 class Clock:
-    """Simulated time of one worker. No two workers have a moment in common.
-
-    Args:
-        start: Nothing is made before it.
-        worker: Number of the worker, below 10,000.
-    """
+    """Simulated time of one worker (below 10,000). No two workers have a moment in common."""
 
     __slots__ = ("_made", "_start")
 
     def __init__(self, start: Instant, worker: int) -> None:
-        # Moments are a millisecond apart, workers are ticks of it apart.
+        # Moments are a millisecond apart; those of different workers are ticks apart.
         self._start = start.after(worker)
         self._made = 0
 
     @property
     def now(self) -> Instant:
-        """The moment that was given out last."""
+        """The last moment that `next` returned; at first the start."""
         return self._start.after(self._made * TICKS_A_ROW)
 
     def next(self) -> Instant:

@@ -1,9 +1,4 @@
-"""Profiles of users: the user's id is the whole key.
-
-The performance checklist, "Tables and partitions": the user id of a popular website makes a good
-PartitionKey. The data partitioning strategies: an entity with one natural key has it as
-PartitionKey, and an empty RowKey. Each user is a partition, and nothing is asked of two together.
-"""
+"""Profiles of users."""
 
 from __future__ import annotations
 
@@ -20,6 +15,10 @@ from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
 class UserProfiles(Scenario):
     """User profiles: one partition per user, with one entity.
+
+    The performance checklist, "Tables and partitions": the user id of a website makes a good
+    PartitionKey. The data partitioning strategies: an entity with one natural key has this as
+    PartitionKey, and an empty RowKey.
 
     ``keys.partitions`` is the number of users.
 
@@ -39,17 +38,16 @@ class UserProfiles(Scenario):
         super().__init__(setting)
         if setting.rows != 1:
             raise SetupError(
-                f"user-profiles: a user has one profile, so that keys.rows_per_partition is 1 and "
-                f"not {setting.rows}; keys.partitions says how many users there are"
+                f"user-profiles: keys.rows_per_partition has to be 1, the profile of a user, not "
+                f"{setting.rows}; keys.partitions is the number of users"
             )
         self._new: Recent[str] = Recent()
 
     def loading(self) -> Iterator[Operation]:
-        """User by user, each by a request of its own: no two are of one partition."""
+        """One request for each user: a transaction stays in one partition."""
         return (self._profile(f"user-{user:08d}") for user in range(self.setting.partitions))
 
     def read_profile(self, rng: random.Random) -> Operation:
-        """A whole profile."""
         return self.get(self._any(rng), "", name="read_profile")
 
     def read_name(self, rng: random.Random) -> Operation:
@@ -57,23 +55,21 @@ class UserProfiles(Scenario):
         return self.get(self._any(rng), "", name="read_name", select=("Name", "Picture"))
 
     def note_visit(self, rng: random.Random) -> Operation:
-        """One property is merged, without asking whether there is anything yet."""
+        """Merge one property, without reading first."""
         return self.merge(self._any(rng), "", {"Visits": self.new_number()}, name="note_visit")
 
     def edit_profile(self, rng: random.Random) -> Steps:
-        """Read a profile, then change it, unless it was changed meanwhile."""
+        """Read a profile, then change it if it has not changed since."""
         change = {"Name": f"Name {self.new_number()}"}
         return self.edit(self._any(rng), "", change, name="edit_profile")
 
     def sign_up(self, rng: random.Random) -> Steps:
-        """A new user."""
-        user = f"user-{self.new_id(after=self.setting.partitions)}"
+        user = f"user-{self.new_id(after=self.loaded_rows)}"
         result = yield self._profile(user, "sign_up")
         if result.outcome.succeeded:
             self._new.add(user)
 
     def _any(self, rng: random.Random) -> str:
-        """A user who is there."""
         return self._new.sometimes(rng) or f"user-{self.pick(rng):08d}"
 
     def _profile(self, user: str, name: str = "") -> Operation:

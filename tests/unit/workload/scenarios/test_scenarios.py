@@ -378,7 +378,7 @@ def test_an_index_row_sorts_by_time_and_then_slug() -> None:
 def test_a_size_that_the_design_does_not_have_is_refused(name: str) -> None:
     """A user has one profile and a transfer two sides, whatever the profile says."""
     setting = Setting(partitions=4, rows=3, picker=Uniform(4), entities=EntityFactory(256, "run1"))
-    with pytest.raises(SetupError, match=r"keys\.rows_per_partition is [12] and not 3"):
+    with pytest.raises(SetupError, match=r"keys\.rows_per_partition has to be [12], .* not 3;"):
         SCENARIOS[name](setting)
 
 
