@@ -1,22 +1,21 @@
-"""The shipped scenarios: the applications that the documents name, one small file each."""
+"""The shipped scenarios: the applications that the documents name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from harness.workload.scenarios.bank_transfers import BankTransfers
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst
-from harness.workload.scenarios.customers_products_orders import CustomersProductsOrders
-from harness.workload.scenarios.data_series import DataSeries
-from harness.workload.scenarios.event_log import EventLog
-from harness.workload.scenarios.foot_race import FootRace
-from harness.workload.scenarios.iot_telemetry import IotTelemetry, IotTelemetryByDate
-from harness.workload.scenarios.orders import Orders
-from harness.workload.scenarios.saas import Saas
+from harness.workload.scenarios.row_pairs import BankTransfers, FootRace
 from harness.workload.scenarios.scenario import Scenario
-from harness.workload.scenarios.user_profiles import UserProfiles
-from harness.workload.scenarios.vertical_split import VerticalSplit
+from harness.workload.scenarios.shops import CustomersProductsOrders, Orders, VerticalSplit
+from harness.workload.scenarios.tenants import Saas, UserProfiles
+from harness.workload.scenarios.time_series import (
+    DataSeries,
+    EventLog,
+    IotTelemetry,
+    IotTelemetryByDate,
+)
 
 SCENARIOS: Mapping[str, type[Scenario]] = MappingProxyType(
     {

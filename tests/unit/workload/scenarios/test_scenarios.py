@@ -19,8 +19,8 @@ from harness.workload.dry_run import operations
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Picker, Uniform
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
-from harness.workload.scenarios.foot_race import FootRace, Registration
 from harness.workload.scenarios.registry import SCENARIOS
+from harness.workload.scenarios.row_pairs import FootRace, Registration
 from harness.workload.scenarios.scenario import Pointers, Scenario, Setting
 from harness.workload.scenarios.simulated_time import day
 from tests.support.driving import first_of

@@ -1,0 +1,332 @@
+"""Time series: readings of devices, an event log, hourly values."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from harness.model.entity import EdmValue
+from harness.model.operation import KeyRange, Kind, Operation
+from harness.model.outcome import Result
+from harness.workload.operation_source import Steps
+from harness.workload.scenarios import simulated_time as times
+from harness.workload.scenarios.scenario import Scenario, Setting
+from harness.workload.scenarios.simulated_time import HOUR, SECOND, Clock, EvenSpread, Instant
+
+READINGS_A_DAY = 96
+"""Loaded readings of a device are a quarter of an hour apart."""
+LATEST_READINGS = 10
+BATCH_READINGS = 10
+"""Readings that a device sends together after it was offline."""
+
+
+class IotTelemetry(Scenario):
+    """Readings of devices; PartitionKey is the device, the newest reading comes first.
+
+    The key design for blog posts, "Pattern A: Time-series data": the RowKey is an inverted
+    timestamp.
+
+    ``keys.partitions`` is the number of devices,
+    ``keys.rows_per_partition`` the number of readings of a device.
+    """
+
+    actions: ClassVar[Mapping[str, float]] = {
+        "send_reading": 60,
+        "send_batch": 5,
+        "latest_readings": 25,
+        "readings_of_a_day": 10,
+    }
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        # The day of the first new readings.
+        self._today = setting.rows // READINGS_A_DAY
+        self._clock = Clock(_loaded_at(setting.rows), setting.worker)
+        self._moving = self.does("send_reading", "send_batch")
+
+    def loading(self) -> Iterator[Operation]:
+        return self.batched(self._loaded(*place) for place in self.places())
+
+    def send_reading(self, rng: random.Random) -> Operation:
+        return self._new(self.pick(rng), "send_reading")
+
+    def send_batch(self, rng: random.Random) -> Operation:
+        """Several readings of one device by one transaction."""
+        device = self.pick(rng)
+        readings = [self._new(device) for _ in range(BATCH_READINGS)]
+        # A transaction stays in one partition, but midnight begins another.
+        together = [one for one in readings if one.partition == readings[0].partition]
+        return self.transaction(together, name="send_batch")
+
+    def latest_readings(self, rng: random.Random) -> Operation:
+        """The first rows of the partition of a device."""
+        return self.query(
+            self.named("device", self.pick(rng)),
+            name="latest_readings",
+            top=LATEST_READINGS,
+            key_range=KeyRange(entities=self.setting.rows, exact=not self._moving),
+        )
+
+    def readings_of_a_day(self, rng: random.Random) -> Operation:
+        """All loaded readings of a device on one day: a range of RowKeys."""
+        number = self._day(rng)
+        readings = self._readings_on(number)
+        end = _loaded_at(number * READINGS_A_DAY + readings)
+        row_from, row_before = times.newest_first(times.day(number), end)
+        return self.query(
+            self.named("device", self.pick(rng)),
+            name="readings_of_a_day",
+            key_range=KeyRange(
+                row_from=row_from, row_before=row_before, entities=readings, exact=True
+            ),
+        )
+
+    def _loaded(self, device: int, number: int) -> Operation:
+        # Readings of different devices are ticks apart.
+        sequence = f"{device * self.setting.rows + number:08d}"
+        return self._reading(device, _loaded_at(number).after(device), sequence)
+
+    def _new(self, device: int, name: str = "") -> Operation:
+        sequence = self.new_id(after=self.loaded_rows)
+        return self._reading(device, self._clock.next(), sequence, name)
+
+    def _reading(self, device: int, at: Instant, sequence: str, name: str = "") -> Operation:
+        content: dict[str, EdmValue] = {
+            "At": at.utc,
+            "Temperature": 20.5,
+            "Humidity": 0.4,
+            "Battery": 87,
+        }
+        return self.insert(*self._key(device, at, sequence), content, name=name)
+
+    def _key(self, device: int, at: Instant, sequence: str) -> tuple[str, str]:
+        """PartitionKey and RowKey of a reading."""
+        return self.named("device", device), at.inverted
+
+    def _day(self, rng: random.Random) -> int:
+        """Any day that has loaded readings."""
+        return rng.randrange(-(-self.setting.rows // READINGS_A_DAY))
+
+    def _readings_on(self, day: int) -> int:
+        """Loaded readings of each device on this day."""
+        return min(READINGS_A_DAY, self.setting.rows - day * READINGS_A_DAY)
+
+
+class IotTelemetryByDate(IotTelemetry):
+    """Readings of devices; PartitionKey is device and date, RowKey a sequence number.
+
+    The key design for blog posts, "Good PartitionKey examples": for devices with so many readings
+    that one partition would get too large.
+    """
+
+    def latest_readings(self, rng: random.Random) -> Operation:
+        """The newest day of a device, whole: its latest readings are the last rows."""
+        return self.query(
+            self._partition(self.pick(rng), self._clock.now),
+            name="latest_readings",
+            key_range=KeyRange(entities=self._readings_on(self._today), exact=not self._moving),
+        )
+
+    def readings_of_a_day(self, rng: random.Random) -> Operation:
+        """All readings of a device on one day: a partition."""
+        number = self._day(rng)
+        still = number < self._today or not self._moving
+        return self.query(
+            self._partition(self.pick(rng), times.day(number)),
+            name="readings_of_a_day",
+            key_range=KeyRange(entities=self._readings_on(number), exact=still),
+        )
+
+    def _key(self, device: int, at: Instant, sequence: str) -> tuple[str, str]:
+        return self._partition(device, at), sequence
+
+    def _partition(self, device: int, at: Instant) -> str:
+        return f"{self.named('device', device)}__{at.date}"
+
+
+def _loaded_at(number: int) -> Instant:
+    """When the loaded reading with this number was made."""
+    return times.day(0).after(number * (24 * 3600 // READINGS_A_DAY) * SECOND)
+
+
+LEVELS = ("info", "info", "info", "info", "warning", "info", "info", "info", "info", "error")
+"""Of ten events, one is a warning and one an error."""
+LATEST_EVENTS = 20
+BATCH_EVENTS = 20
+_LOADED_HOURS = 12
+"""Loaded events are from the first half of each day; new events follow on the last day."""
+
+
+class EventLog(Scenario):
+    """One partition per day with its events, the newest first.
+
+    The key design for blog posts, "Good RowKey examples" and "Pattern C: Event logs", advises the
+    date as PartitionKey and an inverted timestamp as RowKey. The performance checklist, "Append
+    Only and Prepend Only patterns", gives this as an example of a hot partition: every write goes
+    to the current day.
+
+    ``keys.partitions`` is the number of days,
+    ``keys.rows_per_partition`` the number of events of a day.
+    """
+
+    actions: ClassVar[Mapping[str, float]] = {
+        "write_event": 60,
+        "write_batch": 5,
+        "latest_events": 20,
+        "events_of_an_hour": 10,
+        "errors_of_a_day": 3,
+    }
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._today = setting.partitions - 1
+        self._loaded = EvenSpread(setting.rows, _LOADED_HOURS * HOUR)
+        self._clock = Clock(times.day(self._today).after(_LOADED_HOURS * HOUR), setting.worker)
+        self._written = 0
+        self._moving = self.does("write_event", "write_batch")
+
+    def loading(self) -> Iterator[Operation]:
+        return self.batched(
+            self._event(times.day(day).after(self._loaded.at(number)), number)
+            for day, number in self.places()
+        )
+
+    def write_event(self, rng: random.Random) -> Steps:
+        self._count((yield self._event(self._clock.next(), self.new_number(), "write_event")))
+
+    def write_batch(self, rng: random.Random) -> Steps:
+        """Several events of one server by one transaction."""
+        events = [self._event(self._clock.next(), self.new_number()) for _ in range(BATCH_EVENTS)]
+        # A transaction stays in one partition, but midnight begins another.
+        today = [event for event in events if event.partition == events[0].partition]
+        self._count((yield self.transaction(today, name="write_batch")))
+
+    def latest_events(self, rng: random.Random) -> Operation:
+        """The first rows of today's partition."""
+        today = self._clock.now.date
+        return self.query(
+            today, name="latest_events", top=LATEST_EVENTS, key_range=self._day(self._today)
+        )
+
+    def events_of_an_hour(self, rng: random.Random) -> Operation:
+        """The events of one hour: a range of RowKeys that gets no new rows."""
+        hour = rng.randrange(_LOADED_HOURS)
+        begin = times.day(self.pick(rng)).after(hour * HOUR)
+        row_from, row_before = times.newest_first(begin, begin.after(HOUR))
+        scanned = self._loaded.within(hour * HOUR, (hour + 1) * HOUR)
+        return self.query(
+            begin.date,
+            name="events_of_an_hour",
+            key_range=KeyRange(
+                row_from=row_from, row_before=row_before, entities=scanned, exact=True
+            ),
+        )
+
+    def errors_of_a_day(self, rng: random.Random) -> Operation:
+        """The errors of a day: a scan of all its events, of which one in ten is returned."""
+        number = self.pick(rng)
+        return self.query(
+            times.day(number).date,
+            name="errors_of_a_day",
+            filter="Level eq 'error'",
+            key_range=self._day(number),
+        )
+
+    def _count(self, result: Result) -> None:
+        today = times.day(self._today).date
+        if result.outcome.succeeded and result.operation.partition_key == today:
+            self._written += result.operation.entities_asked
+
+    def _day(self, number: int) -> KeyRange:
+        if number < self._today:
+            return KeyRange(entities=self.setting.rows, exact=True)
+        return KeyRange(entities=self.setting.rows + self._written, exact=not self._moving)
+
+    def _event(self, at: Instant, number: int, name: str = "") -> Operation:
+        content: dict[str, EdmValue] = {
+            "At": at.utc,
+            "Level": LEVELS[number % len(LEVELS)],
+            "Source": "web",
+        }
+        return self.insert(at.date, at.inverted, content, name=name)
+
+
+HOURS = 24
+
+
+class DataSeries(Scenario):
+    """Hourly values of machines: one entity a day, and in a second table 24 entities a day.
+
+    The performance checklist, "Storing data series in a single entity": one point query reads a
+    whole plot, and a new value is a merge of one property. The second table shows the cost of one
+    entity for each value.
+
+    ``keys.partitions`` is the number of machines,
+    ``keys.rows_per_partition`` the number of days of a machine.
+
+    The load adds no rows; it reads and overwrites the loaded ones.
+    """
+
+    tables = ("SeriesOfDay", "ValueOfHour")
+    actions: ClassVar[Mapping[str, float]] = {
+        "merge_hour": 10,
+        "plot_day": 10,
+        "write_hour": 10,
+        "plot_hours": 10,
+    }
+
+    def loading(self) -> Iterator[Operation]:
+        """Table by table."""
+        series: dict[str, EdmValue] = {f"Cpu{hour:02d}": hour * 1.5 for hour in range(HOURS)}
+        yield from self.batched(
+            self.insert(*self._day(*place), series, table="SeriesOfDay") for place in self.places()
+        )
+        yield from self.batched(
+            self._value(Kind.INSERT, *place, hour, hour * 1.5)
+            for place in self.places()
+            for hour in range(HOURS)
+        )
+
+    def merge_hour(self, rng: random.Random) -> Operation:
+        """One value into the entity of the day: a merge of one property."""
+        machine, day, hour = self._any(rng)
+        value = {f"Cpu{hour:02d}": rng.random() * 100}
+        return self.merge(*self._day(machine, day), value, table="SeriesOfDay", name="merge_hour")
+
+    def plot_day(self, rng: random.Random) -> Operation:
+        """24 values: one entity."""
+        machine, day, _ = self._any(rng)
+        return self.get(*self._day(machine, day), table="SeriesOfDay", name="plot_day")
+
+    def write_hour(self, rng: random.Random) -> Operation:
+        """One value as an entity of its own."""
+        value = rng.random() * 100
+        return self._value(Kind.UPSERT_REPLACE, *self._any(rng), value, "write_hour")
+
+    def plot_hours(self, rng: random.Random) -> Operation:
+        """24 values: a range of 24 entities."""
+        machine, day, _ = self._any(rng)
+        begin = times.day(day)
+        end = begin.after(HOURS * HOUR)
+        return self.query(
+            self.named("machine", machine),
+            table="ValueOfHour",
+            name="plot_hours",
+            key_range=KeyRange(
+                row_from=begin.stamp, row_before=end.stamp, entities=HOURS, exact=True
+            ),
+        )
+
+    def _any(self, rng: random.Random) -> tuple[int, int, int]:
+        """Machine, day and hour."""
+        return *self.place(rng), rng.randrange(HOURS)
+
+    def _day(self, machine: int, day: int) -> tuple[str, str]:
+        return self.named("machine", machine), times.day(day).date
+
+    def _value(
+        self, kind: Kind, machine: int, day: int, hour: int, value: float, name: str = ""
+    ) -> Operation:
+        key = self.named("machine", machine), times.day(day).after(hour * HOUR).stamp
+        return self.write(kind, *key, {"Cpu": value}, table="ValueOfHour", name=name)
