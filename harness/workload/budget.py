@@ -1,18 +1,14 @@
-"""A bound on billable transactions, taken from before each request."""
+"""A budget of billable transactions, from which each request is taken before it is sent."""
 
 from __future__ import annotations
 
 
 class BudgetSpent(Exception):
-    """The budget of billable transactions is used up; nothing more may be sent."""
+    """The budget of billable transactions is used up."""
 
 
 class Budget:
-    """Requests that may still be sent. Every request counts, answered or not.
-
-    Args:
-        limit: How many requests may be sent; None is without bound.
-    """
+    """Requests that may still be sent. Every request counts, answered or not; None is no limit."""
 
     __slots__ = ("limit", "spent")
 
@@ -21,19 +17,18 @@ class Budget:
         self.spent = 0
 
     def take(self) -> bool:
-        """Take one request from the budget; False, and nothing taken, where none is left."""
+        """Take one request; False, and nothing is taken, if none is left."""
         if self.limit is not None and self.spent >= self.limit:
             return False
         self.spent += 1
         return True
 
     def overdraw(self) -> None:
-        """Count a request that nobody could hold back."""
+        """Count a request that could not be prevented."""
         self.spent += 1
 
     @property
     def exhausted(self) -> bool:
-        """True where nothing more may be sent."""
         return self.limit is not None and self.spent >= self.limit
 
 

@@ -1,7 +1,4 @@
-"""A source driven without a service: every operation succeeds at once.
-
-This shows what a profile would send before anything is sent.
-"""
+"""A source driven without a service: every operation succeeds at once."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from harness.model.target import entity_count
 from harness.workload.operation_source import OperationSource, next_operation, steps_of
 
 _MOST_LOADED = 20_000
-"""If more rows are loaded, every row is assumed to exist instead of tracking each."""
+"""If more rows are loaded, all rows are assumed to exist."""
 _MOST_EMPTY_TASKS = 1_000
 
 _RowName = tuple[str, str, str]
@@ -33,7 +30,7 @@ def operations_by_task(
     """The operations of ``source`` without end, each with the number of its task.
 
     Raises:
-        SetupError: 1,000 tasks in a row have no operation.
+        SetupError: 1,000 consecutive tasks have no operation.
         Exception: whatever the source raises.
     """
     rows = _Rows(source)
@@ -51,8 +48,6 @@ def operations_by_task(
 
 
 class _Rows:
-    """The rows that would exist."""
-
     def __init__(self, source: OperationSource) -> None:
         self._all = source.loaded_entities > _MOST_LOADED
         self._existing: set[_RowName] = set()
@@ -61,7 +56,7 @@ class _Rows:
                 self.perform(operation)
 
     def perform(self, operation: Operation) -> Result:
-        """The result that a service without failures would give."""
+        """The result that a service without failures would return."""
         for part in operation.parts or (operation,):
             row = (part.table, part.partition_key, part.row_key)
             if part.kind is Kind.DELETE:

@@ -35,13 +35,11 @@ class Action(enum.StrEnum):
 
     @property
     def moves_rows(self) -> bool:
-        """Whether it inserts or deletes rows, which makes the count of a scan an estimate."""
+        """Whether it inserts or deletes rows, so that the count of a scan is an estimate."""
         return self in _MOVING
 
 
 _MOVING = frozenset((Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Action.KEY_CHANGE))
-
-
 _T = TypeVar("_T")
 
 

@@ -12,7 +12,7 @@ from harness.model.entity import (
     ETAG,
     MAX_TRANSACTION_BYTES,
     MAX_TRANSACTION_OPERATIONS,
-    EdmValue,
+    Properties,
     stored_size,
 )
 from harness.model.operation import (
@@ -29,14 +29,15 @@ from harness.workload.entity_factory import EntityFactory, wire_bytes
 from harness.workload.operation_source import Steps
 
 PART_OVERHEAD_BYTES = 700
-"""Headers and multipart borders of one operation in a transaction, about."""
+"""Approximate size of the headers and multipart boundaries of an operation in a transaction."""
 _MOST_WIRE = 4
-"""JSON has at most so many bytes for a stored one, about: a character of two bytes takes six."""
+"""Approximate maximum of JSON bytes for a stored byte: a 2-byte character may take 6 bytes."""
 _ALWAYS_FITS = MAX_TRANSACTION_BYTES // MAX_TRANSACTION_OPERATIONS - PART_OVERHEAD_BYTES
+_MERGES = (Kind.UPSERT_MERGE, Kind.UPDATE_MERGE)
 
 
 def entities_of(result: Result) -> Sequence[Mapping[str, Any]]:
-    """The entities that a read brought: none, one or many."""
+    """The entities that a read returned: none, one or several."""
     if not result.outcome.succeeded or result.value is None:
         return ()
     if result.operation.kind is Kind.QUERY:
@@ -45,28 +46,24 @@ def entities_of(result: Result) -> Sequence[Mapping[str, Any]]:
 
 
 def _bytes_sent(write: Operation) -> int:
-    """Bytes of its entity as sent: at most, where a whole transaction of such entities fits."""
+    """Bytes of its entity as sent; an upper bound for small entities, which is faster."""
     content = write.properties or {}
     most = _MOST_WIRE * stored_size(write.partition_key, write.row_key, content)
-    # To know better takes much longer.
     return most if most <= _ALWAYS_FITS else wire_bytes(write.partition_key, write.row_key, content)
 
 
 class OperationFactory:
     """Makes operations.
 
-    Args:
-        entities: Marks entities as the run's own, and fills them up to the wanted size.
+    The parameters ``table`` (ending of the table's name) and ``name`` (of the operation in metrics
+    and reports) mean the same everywhere.
     """
 
     def __init__(self, entities: EntityFactory) -> None:
         self.__entities = entities
 
     def batched(self, writes: Iterable[Operation]) -> Iterator[Operation]:
-        """Single writes as transactions, as far as neighbours are of one partition of one table.
-
-        Each has as many operations, and is as large, as a transaction may be.
-        """
+        """Join consecutive writes of one partition into transactions as large as allowed."""
         parts: list[Operation] = []
         size = 0
         for write in writes:
@@ -84,10 +81,7 @@ class OperationFactory:
         """Send operations one after the other until one fails: for ``yield from`` in a task.
 
         Nothing is rolled back after a failure, as in an application that keeps several partitions
-        consistent by itself.
-
-        Returns:
-            Whether all of them succeeded.
+        consistent by itself. Returns whether all operations succeeded.
         """
         for operation in operations:
             if not (yield operation).outcome.succeeded:
@@ -150,46 +144,33 @@ class OperationFactory:
         self,
         partition_key: str,
         row_key: str,
-        properties: Mapping[str, EdmValue],
+        properties: Properties,
         *,
         table: str = "",
         name: str = "",
         fill: bool = True,
     ) -> Operation:
         """Insert of a new entity; see `write`."""
-        return self.write(
-            Kind.INSERT,
-            partition_key,
-            row_key,
-            properties,
-            table=table,
-            name=name,
-            fill=fill,
-        )
+        key = partition_key, row_key
+        return self.write(Kind.INSERT, *key, properties, table=table, name=name, fill=fill)
 
     def merge(
         self,
         partition_key: str,
         row_key: str,
-        properties: Mapping[str, EdmValue],
+        properties: Properties,
         *,
         table: str = "",
         name: str = "",
     ) -> Operation:
-        """Update of some properties of an entity, which is inserted where it is not there."""
-        return self.write(
-            Kind.UPSERT_MERGE, partition_key, row_key, properties, table=table, name=name
-        )
+        """Update of some properties of an entity, which is inserted if it does not exist."""
+        key = partition_key, row_key
+        return self.write(Kind.UPSERT_MERGE, *key, properties, table=table, name=name)
 
     def delete(
-        self,
-        partition_key: str,
-        row_key: str,
-        *,
-        table: str = "",
-        name: str = "",
+        self, partition_key: str, row_key: str, *, table: str = "", name: str = ""
     ) -> Operation:
-        """Delete of an entity, whatever it holds."""
+        """Delete of an entity, whatever its content."""
         return self.write(Kind.DELETE, partition_key, row_key, table=table, name=name)
 
     def write(
@@ -197,7 +178,7 @@ class OperationFactory:
         kind: Kind,
         partition_key: str,
         row_key: str,
-        properties: Mapping[str, EdmValue] | None = None,
+        properties: Properties | None = None,
         *,
         table: str = "",
         name: str = "",
@@ -207,18 +188,18 @@ class OperationFactory:
         """A single write, alone or for a transaction.
 
         Args:
-            kind: Which.
-            partition_key: Where to.
-            row_key: Where to.
-            properties: What is written; None for a delete.
+            kind: Any kind of single write.
+            partition_key: Of the entity.
+            row_key: Of the entity.
+            properties: What to write; None for a delete.
             table: Ending of the table's name.
-            name: What the application calls it.
-            fill: Whether an entity that is inserted or replaced is filled up to
-                ``entity.size_bytes``; one that is merged never is.
+            name: Name of the operation in metrics and reports.
+            fill: Whether to fill up an inserted or replaced entity to ``entity.size_bytes``; a
+                merged entity is never filled up.
             etag: Update or delete only if the entity still has this ETag.
         """
         content = properties
-        if properties is not None and fill and kind not in (Kind.UPSERT_MERGE, Kind.UPDATE_MERGE):
+        if properties is not None and fill and kind not in _MERGES:
             content = self.__entities.filled(partition_key, row_key, properties)
         elif properties is not None:
             content = self.__entities.marked(properties)
@@ -236,38 +217,26 @@ class OperationFactory:
         self,
         partition_key: str,
         row_key: str,
-        change: Mapping[str, EdmValue],
+        change: Properties,
         *,
         table: str = "",
         name: str = "edit",
     ) -> Steps:
-        """Read an entity, then update it if it has not changed since (optimistic locking).
+        """Read an entity, then merge ``change`` if it has not changed since (optimistic locking).
 
         A lost race ends as `Outcome.PRECONDITION` and is not retried.
-
-        Args:
-            partition_key: Of the entity.
-            row_key: Of the entity.
-            change: Properties to merge.
-            table: Ending of the table's name.
-            name: Name of the update in metrics and reports.
         """
-        result = yield self.get(partition_key, row_key, table=table, name="read_for_edit")
+        key = partition_key, row_key
+        result = yield self.get(*key, table=table, name="read_for_edit")
         for read in entities_of(result):
             yield self.write(
-                Kind.UPDATE_MERGE,
-                partition_key,
-                row_key,
-                change,
-                table=table,
-                name=name,
-                etag=read[ETAG],
+                Kind.UPDATE_MERGE, *key, change, table=table, name=name, etag=read[ETAG]
             )
 
     def transaction(self, parts: Sequence[Operation], *, name: str = "") -> Operation:
         """Entity group transaction of single writes in one partition.
 
         Raises:
-            ValueError: they cannot be one; the message says why.
+            ValueError: they cannot be one transaction; the message says why.
         """
         return transaction(tuple(parts), name=name)

@@ -13,10 +13,7 @@ from harness.model.outcome import Result
 Steps: TypeAlias = Generator[Operation, Result, None]
 """A task of several operations: ``result = yield operation`` sends one and returns its result."""
 Task: TypeAlias = Operation | Steps
-"""One operation if nothing depends on its result, else `Steps`.
-
-The entities that a query returns are kept only for `Steps`.
-"""
+"""`Steps`, or a single operation whose result is not needed: its entities are not kept."""
 
 
 class OperationSource(Protocol):
@@ -24,7 +21,7 @@ class OperationSource(Protocol):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Endings of the names of its tables; the first one is usually empty."""
+        """Endings of the names of its tables; the first is usually empty."""
 
     @property
     def loaded_entities(self) -> int:
@@ -37,11 +34,11 @@ class OperationSource(Protocol):
         """Names of the partitions that are loaded, as `Operation.partition` gives them."""
 
     def next_task(self, rng: random.Random) -> Task:
-        """The next task. Its operations are sent one after the other."""
+        """The next task; its operations are sent one after the other."""
 
 
 def steps_of(task: Task) -> Steps:
-    """A task as a generator, also if it is a single operation."""
+    """The task as a generator."""
     if isinstance(task, Operation):
         yield task
     else:
@@ -49,11 +46,7 @@ def steps_of(task: Task) -> Steps:
 
 
 def next_operation(steps: Steps, result: Result | None = None) -> Operation | None:
-    """The next operation of a task; None if the task is over.
-
-    Args:
-        steps: The task.
-        result: Result of its last operation; None to start the task.
+    """The next operation of a task, after the result of the last one; None if the task is over.
 
     Raises:
         TypeError: the task yields something else. The traceback ends at that ``yield``.

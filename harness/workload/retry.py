@@ -1,4 +1,4 @@
-"""When an operation is sent again.
+"""Retry policies: whether and when to send an operation again.
 
 The formulas are those of the documents: exponential back-off of "Retry strategy" (partitioning
 strategy), the schedule of 2, 4, 10 and 30 seconds of "Timeout and Server Busy errors"
@@ -17,18 +17,13 @@ from harness.model.outcome import Attempt, is_retryable
 
 
 class RetryPolicy(Protocol):
-    """How long to wait before retry number ``retry`` (1 is the first), in seconds."""
-
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        """The wait, or None where there is no such retry any more."""
+        """Seconds to wait before retry number ``retry`` (from 1); None if there is none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NoRetry:
-    """One attempt an operation."""
-
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        """Always None."""
         return None
 
 
@@ -40,7 +35,6 @@ class FixedBackoff:
     backoff_s: float
 
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        """``backoff_s``, or None after the last retry."""
         return self.backoff_s if retry <= self.retries else None
 
 
@@ -54,7 +48,6 @@ class ExponentialBackoff:
     maximum_s: float
 
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        """The wait of the formula, or None after the last retry."""
         if retry > self.retries:
             return None
         step = rng.uniform(0.8 * self.backoff_s, 1.2 * self.backoff_s) * (2.0**retry - 1.0)
@@ -63,26 +56,24 @@ class ExponentialBackoff:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledBackoff:
-    """The waits of a list, one a retry."""
+    """One retry after each of these waits."""
 
     delays_s: tuple[float, ...]
 
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        """The wait number ``retry`` of the list, or None behind its end."""
         return self.delays_s[retry - 1] if retry <= len(self.delays_s) else None
 
 
 def next_delay_s(
     policy: RetryPolicy, attempts: Sequence[Attempt], rng: random.Random, longest_s: float
 ) -> float | None:
-    """Seconds until the operation is sent again, or None where it is not.
+    """Seconds until the operation is sent again; None if it is not.
 
     Args:
         policy: The strategy of the profile.
         attempts: All attempts so far; the last one failed.
         rng: Source of the formula's random factor.
-        longest_s: What the service asks to wait (``Retry-After``) is honoured up to so many
-            seconds.
+        longest_s: Upper limit of the wait that the service requests (``Retry-After``).
     """
     last = attempts[-1]
     if not is_retryable(last):
