@@ -1,4 +1,4 @@
-"""Entities of a wanted stored size, built of real Edm types."""
+"""Entities of a wanted stored size, with a property of each Edm type."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from collections.abc import Mapping
 from harness.model.entity import EdmValue, Int64, characters, stored_size
 
 RUN_PROPERTY = "StressRun"
-"""Property with the run id, in every entity that a run writes."""
+"""Property with the run id; every entity that a run writes has it."""
 NUMBER_PROPERTY = "Number"
 """Property with the number of the entity in its table; loaded entities come first."""
 GROUP_PROPERTY = "Group"
 """Property with one of `GROUPS` numbers: a filter on it returns a known share of any range.
 
-Neighbours are in distant groups, so that this holds for short ranges too.
+Neighbours are in distant groups, so that this also holds for short ranges.
 """
 GROUPS = 1000
 _GROUP_STEP = 621
 """Coprime with `GROUPS`, and near its golden section."""
 
 _TEXT_CHARACTERS = 30_000
-"""Characters of one text property: under 64 KiB, however the service measures it."""
+"""Characters of one text property: less than 64 KiB in any encoding."""
 
 
 def _fixed_properties(run_id: str) -> dict[str, EdmValue]:
-    """One property of each Edm type but the text that fills up."""
     return {
         RUN_PROPERTY: run_id,
         NUMBER_PROPERTY: 0,
@@ -43,11 +42,9 @@ def _fixed_properties(run_id: str) -> dict[str, EdmValue]:
 
 
 class EntityFactory:
-    """Makes the properties of entities that the service stores in ``size_bytes`` bytes.
+    """Makes the properties of entities, marked with the run id.
 
-    Args:
-        size_bytes: Wanted stored size, keys included, by Microsoft's formula.
-        run_id: Marks every entity as this run's own.
+    ``size_bytes`` is the wanted stored size, keys included, by Microsoft's formula.
     """
 
     __slots__ = ("_run_id", "_templates", "size_bytes")
@@ -66,10 +63,10 @@ class EntityFactory:
             partition_key: Its PartitionKey.
             row_key: Its RowKey.
             version: Varies the content from one write to the next.
-            number: Which entity it is; decides about `NUMBER_PROPERTY` and `GROUP_PROPERTY`.
+            number: Of the entity; determines `NUMBER_PROPERTY` and `GROUP_PROPERTY`.
 
         Raises:
-            ValueError: the wanted size is less than the smallest entity with these keys.
+            ValueError: the wanted size is too small for these keys.
         """
         key_length = characters(partition_key + row_key)
         template = self._templates.get(key_length)
@@ -96,19 +93,19 @@ class EntityFactory:
     def _template(self, partition_key: str, row_key: str) -> dict[str, EdmValue]:
         made = _fixed_properties(self._run_id)
         missing = _fill(made, self.size_bytes - stored_size(partition_key, row_key, made))
-        # What is left is less than a property's overhead; binary fills it to the byte.
+        # The rest is less than the overhead of a property; binary fills it to the byte.
         if missing < 0:
             smallest = stored_size(partition_key, row_key, _fixed_properties(self._run_id))
             raise ValueError(
                 f"an entity of {self.size_bytes} bytes is too small: with these keys and one "
-                f"property of each type it has {smallest} at least"
+                f"property of each type it has at least {smallest}"
             )
         made["Digest"] = bytes(16 + missing)
         return made
 
 
 def _fill(made: dict[str, EdmValue], missing: int) -> int:
-    """Add text properties; returns the bytes still missing, too few for another property."""
+    """Add text properties; returns the bytes still missing, too few for one more."""
     text = 0
     while missing > 0:
         name = f"Text{text}"
@@ -125,7 +122,7 @@ def _fill(made: dict[str, EdmValue], missing: int) -> int:
 def wire_bytes(partition_key: str, row_key: str, properties: Mapping[str, EdmValue]) -> int:
     """Approximate bytes of an entity in the JSON of azure-data-tables.
 
-    The SDK annotates every value with its type but booleans and 32-bit integers, keys included.
+    The SDK annotates every value with its type, keys included, except booleans and 32-bit integers.
     """
     everything = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
     return sum(_json_bytes(name, value) for name, value in everything.items())

@@ -1,10 +1,8 @@
-"""Prediction of the load on partitions, from the mix and the keys alone.
+"""Prediction of the load on partitions and key ranges, from the mix and the keys alone.
 
-A dry run adds up the entity counts by partition and by key range, because one server may serve
-neighbouring keys ("range partitions" of the partitioning strategy).
-
-The largest of many random counts overestimates. Therefore one half of the operations selects the
-hottest partition and range, and the other half measures their shares.
+Key ranges count because one server may serve neighbouring keys ("range partitions" of the
+partitioning strategy). The largest of many random counts overestimates its share. Therefore one
+half of the operations selects the hottest partition and range, and the other half measures them.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from harness.model.operation import Operation, over_partitions
 RANGES = 20
 """Number of ranges of each table, with equal numbers of partitions."""
 SAMPLE = 8_000
-"""Operations in a prediction. The start of a run waits for them; more would hardly improve it."""
+"""Operations in a prediction. More would delay the start of a run and hardly improve it."""
 _MOST_PARTITIONS = 20_000
 """If more partitions are loaded, every n-th of them defines the ranges."""
 _BLOCK = 50
@@ -35,10 +33,8 @@ class Prediction:
     Attributes:
         hottest: Name of the partition with the largest share; empty if every operation is a
             query over several partitions.
-        hottest_share: Its share.
         ranges: First and last loaded partition of each range.
         hottest_range: Number of the range with the largest share; None if there is none.
-        hottest_range_share: Its share.
         over_partitions_share: Share of queries over several partitions.
     """
 
@@ -63,12 +59,10 @@ class Prediction:
 
 
 class KeyRanges:
-    """Ranges of key order, table by table.
+    """Ranges of key order, table by table, with the bounds of `Prediction.ranges`.
 
-    Args:
-        bounds: First and last partition of each range, as `Prediction.ranges` has them. What
-            sorts before the first range of a table belongs to that range, and what sorts after
-            the last range to the last: a table grows at its ends.
+    Keys outside of all ranges of a table belong to its first or last range: a table grows at its
+    ends.
     """
 
     def __init__(self, bounds: Iterable[tuple[str, str]]) -> None:
@@ -98,11 +92,7 @@ class KeyRanges:
 
 
 class LoadShares:
-    """Adds up the entity counts of operations.
-
-    Args:
-        partitions: Names of the loaded partitions, or an even choice of them.
-    """
+    """Adds up the entity counts of operations; ``partitions`` are the loaded ones, or `thinned`."""
 
     def __init__(self, partitions: Iterable[str]) -> None:
         self.ranges = KeyRanges.over(partitions)
@@ -145,7 +135,7 @@ def table_and_key(partition: str) -> tuple[str, str]:
 
 
 def thinned(names: Iterable[str], most: int = _MOST_PARTITIONS) -> tuple[list[str], int]:
-    """``names``, or every n-th of them if there are more than ``most``; and their number."""
+    """``names``, or every n-th if there are more than ``most``; and the number of all names."""
     kept: list[str] = []
     step, number = 1, 0
     for name in names:

@@ -1,8 +1,7 @@
 """Queries over more than one entity, of every documented type, with the size of their key range.
 
-Entities that were created one after the other are a range of keys only if the scheme keeps that
-order. If it does not, the same question scans a whole partition or table: that is the cost of
-scattered keys, and the harness counts it.
+Consecutive entities are a range of keys only if the scheme keeps their order. If it does not, the
+same question scans a whole partition or table, and the harness counts the cost.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class QueryShape:
         rows: Rows of a row range scan.
         partitions: Partitions of a partition range scan.
         returned_share: Query density: the share of the scanned entities that a filter returns,
-            in thousandths; 1 is no filter.
+            rounded to thousandths; 1 is no filter.
         select: Properties to return (projection); empty is all.
         top: The largest number of entities a query returns; None is all.
     """
@@ -43,13 +42,7 @@ class QueryShape:
 
 
 class Queries:
-    """Makes queries over the loaded entities of a scheme.
-
-    Args:
-        scheme: Names the keys.
-        shape: Of the queries.
-        moving: Whether rows are inserted or deleted during the run.
-    """
+    """Makes queries over the loaded entities; ``moving`` if the run inserts or deletes rows."""
 
     def __init__(self, scheme: KeyScheme, shape: QueryShape, *, moving: bool) -> None:
         self._scheme = scheme
@@ -59,7 +52,7 @@ class Queries:
         self._density = f"{GROUP_PROPERTY} lt {share}" if share < GROUPS else None
 
     def row_range(self, partition: int, rng: random.Random) -> Operation:
-        """Consecutive rows of one partition: by their RowKeys, if these keep the order."""
+        """Consecutive rows of one partition: a range of RowKeys if these keep the order."""
         scheme = self._scheme
         rows = scheme.rows.of(partition)
         count = min(self._shape.rows, rows)
@@ -85,7 +78,6 @@ class Queries:
         )
 
     def partition(self, partition: int) -> Operation:
-        """Everything of one partition."""
         entities = self._scheme.rows.of(partition)
         return self._query(
             self._scheme.partition_key(partition),
@@ -93,7 +85,7 @@ class Queries:
         )
 
     def partition_range(self, rng: random.Random) -> Operation:
-        """Partitions that were created one after the other: by key, if these keep the order."""
+        """Consecutive partitions: a range of PartitionKeys if these keep the order."""
         scheme, rows = self._scheme, self._scheme.rows
         count = min(self._shape.partitions, scheme.count)
         first = int(rng.random() * (scheme.count - count + 1))
@@ -116,16 +108,11 @@ class Queries:
         )
 
     def table(self) -> Operation:
-        """Everything."""
         entities = self._scheme.rows.total
         return self._query(WHOLE_TABLE, new_key_range(entities=entities, exact=self._still))
 
     def _query(
-        self,
-        partition_key: str,
-        key_range: KeyRange,
-        *,
-        numbers: tuple[int, int] | None = None,
+        self, partition_key: str, key_range: KeyRange, *, numbers: tuple[int, int] | None = None
     ) -> Operation:
         terms = [] if self._density is None else [self._density]
         if numbers is not None:

@@ -1,8 +1,8 @@
-"""Tasks of a mix that need the result of one operation to choose the next.
+"""Tasks of a mix, of which each operation may depend on the result of the one before.
 
 A worker remembers the rows that it inserted, with their copies, once the service has acknowledged
 them. Only such rows are deleted, moved or read later. A failed operation ends its task, except for
-copies: a failed copy is not repaired, and readers of the copies will miss it.
+copies: a failed copy is not repaired.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ _COMING_AND_GOING = frozenset((Kind.INSERT, Kind.DELETE))
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """A new row, or one that was written.
-
-    Attributes:
-        key: Its first key.
-        number: Number of the entity.
-        copies: Its further keys, each with the ending of the table's name.
-    """
+    """A row that was or will be written, with its copies: table ending and key of each."""
 
     key: Key
     number: int
@@ -43,8 +37,8 @@ class Tasks:
     Args:
         new: Makes the next new row for a drawn partition.
         content: Makes the properties of the entity with this key and number.
-        remembered: Number of remembered rows that were inserted alone, and of those inserted by
-            transactions; the oldest are forgotten first.
+        remembered: Largest number of remembered rows that were inserted alone, and of those
+            inserted by transactions; the oldest are forgotten first.
     """
 
     def __init__(
@@ -67,13 +61,25 @@ class Tasks:
         """The remembered row of this age, 0 being the newest; None if there are not so many."""
         return self._rows[-1 - age] if age < len(self._rows) else None
 
-    def write(self, kind: Kind, key: Key, number: int) -> Operation:
-        """A single write of an existing entity."""
+    def write(
+        self,
+        kind: Kind,
+        key: Key,
+        number: int,
+        *,
+        table: str = "",
+        name: str = "",
+        etag: str | None = None,
+    ) -> Operation:
+        """A single write of the entity with this key and number."""
         return new_operation(
             kind=kind,
             partition_key=key.partition_key,
             row_key=key.row_key,
+            table=table,
+            name=name,
             properties=self._content(key, number),
+            etag=etag,
         )
 
     def series_merge(self, key: Key, *, hour: int) -> Operation:
@@ -82,17 +88,20 @@ class Tasks:
         Only this property is sent (performance checklist, "Storing data series in a single
         entity").
         """
-        name = f"Hour{hour:02d}"
-        return _operation(Kind.UPSERT_MERGE, key, {name: hour * 1.5}, name="series_merge")
+        return new_operation(
+            kind=Kind.UPSERT_MERGE,
+            partition_key=key.partition_key,
+            row_key=key.row_key,
+            name="series_merge",
+            properties={f"Hour{hour:02d}": hour * 1.5},
+        )
 
     def insert(self, partition: int) -> Steps:
         """Insert a new row, then its copies."""
         return self._insert(self._new(partition))
 
     def _insert(self, row: TaskRow, name: str = "") -> Steps:
-        result = yield _operation(
-            Kind.INSERT, row.key, self._content(row.key, row.number), name=name
-        )
+        result = yield self.write(Kind.INSERT, row.key, row.number, name=name)
         if result.outcome.succeeded:
             self._rows.append((yield from self._insert_copies(row)))
 
@@ -102,8 +111,8 @@ class Tasks:
             return row
         inserted = []
         for table, key in row.copies:
-            content = self._content(key, row.number)
-            result = yield _operation(Kind.INSERT, key, content, table=table, name="insert_copy")
+            copy = self.write(Kind.INSERT, key, row.number, table=table, name="insert_copy")
+            result = yield copy
             if result.outcome.succeeded:
                 inserted.append((table, key))
         return dataclasses.replace(row, copies=tuple(inserted))
@@ -115,42 +124,36 @@ class Tasks:
         return self._delete(self._rows.popleft())
 
     def _delete(self, row: TaskRow) -> Steps:
-        result = yield _operation(Kind.DELETE, row.key)
+        result = yield _without_content(Kind.DELETE, row.key)
         if result.outcome.succeeded:
             yield from self._delete_copies(row)
 
     def _delete_copies(self, row: TaskRow) -> Steps:
         for table, key in row.copies:
-            yield _operation(Kind.DELETE, key, table=table, name="delete_copy")
+            yield _without_content(Kind.DELETE, key, table=table, name="delete_copy")
 
     def conditional_update(self, key: Key, number: int) -> Steps:
         """Read an entity, then update it if it has not changed since (optimistic locking)."""
-        result = yield _operation(Kind.POINT_QUERY, key, name="read_for_update")
+        result = yield _without_content(Kind.POINT_QUERY, key, name="read_for_update")
         if result.outcome.succeeded:
-            yield _operation(
-                Kind.UPDATE_MERGE,
-                key,
-                self._content(key, number),
-                name="conditional_update",
-                etag=cast(Mapping[str, str], result.value)[ETAG],
-            )
+            etag = cast(Mapping[str, str], result.value)[ETAG]
+            yield self.write(Kind.UPDATE_MERGE, key, number, name="conditional_update", etag=etag)
 
     def read_then_write(self, row: TaskRow) -> Steps:
         """Read an entity to decide between insert and update.
 
-        The performance checklist, "Upsert", advises against it; this measures what it costs.
+        The performance checklist, "Upsert", advises against it; this shows the cost.
         """
-        result = yield _operation(Kind.POINT_QUERY, row.key, name="read_before_write")
+        result = yield _without_content(Kind.POINT_QUERY, row.key, name="read_before_write")
         if result.outcome is Outcome.NOT_FOUND:
             yield from self._insert(row, name="insert_after_read")
         elif result.outcome.succeeded:
-            content = self._content(row.key, row.number)
-            yield _operation(Kind.UPDATE_MERGE, row.key, content, name="update_after_read")
+            yield self.write(Kind.UPDATE_MERGE, row.key, row.number, name="update_after_read")
 
     def key_change(self, partition: int) -> Steps:
         """Give the oldest inserted row another key: delete it, then insert it under the new key.
 
-        One transaction does both within a partition. Between partitions, or with copies, the
+        Within a partition one transaction does both. Between partitions, or with copies, the
         entity is lost if a later step fails. If there is no inserted row, one is inserted.
         """
         if not self._rows:
@@ -161,14 +164,14 @@ class Tasks:
         return self._replace(old, new)
 
     def _delete_and_insert(self, old: TaskRow, new: TaskRow) -> Steps:
-        result = yield _operation(Kind.DELETE, old.key, name="key_change_delete")
+        result = yield _without_content(Kind.DELETE, old.key, name="key_change_delete")
         if result.outcome.succeeded:
             yield from self._delete_copies(old)
             yield from self._insert(new, name="key_change_insert")
 
     def _replace(self, old: TaskRow, new: TaskRow) -> Steps:
-        delete = _operation(Kind.DELETE, old.key)
-        insert = _operation(Kind.INSERT, new.key, self._content(new.key, new.number))
+        delete = _without_content(Kind.DELETE, old.key)
+        insert = self.write(Kind.INSERT, new.key, new.number)
         result = yield transaction((delete, insert), name="key_change")
         if result.outcome.succeeded:
             self._rows.append(new)
@@ -183,8 +186,8 @@ class Tasks:
                 there is none, it becomes an insert.
         """
         wanted = list(touched)
-        # A transaction stays in one partition: that of the existing rows, if it has any; else
-        # that of the first new row, even if the next new row would go to another partition.
+        # A transaction stays in one partition: that of its existing rows or, if there are none, of
+        # its first new row, even if the next new row would go to another partition.
         existing = [key for kind, key, _ in wanted if kind not in _COMING_AND_GOING]
         new = None if existing else self._new(partition)
         home = existing[0].partition_key if new is None else new.key.partition_key
@@ -193,17 +196,17 @@ class Tasks:
         removed: list[TaskRow] = []
         for kind, key, number in wanted:
             if kind not in _COMING_AND_GOING:
-                parts.append(_operation(kind, key, self._content(key, number)))
+                parts.append(self.write(kind, key, number))
             elif kind is Kind.DELETE and (row := self._of_transactions.take(home)) is not None:
                 removed.append(row)
-                parts.append(_operation(kind, row.key))
+                parts.append(_without_content(kind, row.key))
             else:
                 created, new = new or self._new(partition), None
                 row = dataclasses.replace(
                     created, key=dataclasses.replace(created.key, partition_key=home)
                 )
                 added.append(row)
-                parts.append(_operation(Kind.INSERT, row.key, self._content(row.key, row.number)))
+                parts.append(self.write(Kind.INSERT, row.key, row.number))
         operation = transaction(tuple(parts))
         if not added and not removed:
             return operation
@@ -224,32 +227,14 @@ class Tasks:
             self._of_transactions.add(row.key.partition_key, row)
 
 
-def _operation(
-    kind: Kind,
-    key: Key,
-    properties: Properties | None = None,
-    *,
-    table: str = "",
-    name: str = "",
-    etag: str | None = None,
-) -> Operation:
+def _without_content(kind: Kind, key: Key, *, table: str = "", name: str = "") -> Operation:
     return new_operation(
-        kind=kind,
-        partition_key=key.partition_key,
-        row_key=key.row_key,
-        table=table,
-        name=name,
-        properties=properties,
-        etag=etag,
+        kind=kind, partition_key=key.partition_key, row_key=key.row_key, table=table, name=name
     )
 
 
 class ByPartition(Generic[_T]):
-    """Remembered rows; the oldest of each partition can be taken.
-
-    Args:
-        most: The largest number of rows, of all partitions together.
-    """
+    """At most ``most`` remembered rows; the oldest of each partition can be taken."""
 
     __slots__ = ("_count", "_most", "_rows")
 
@@ -262,14 +247,14 @@ class ByPartition(Generic[_T]):
         return self._count
 
     def add(self, partition_key: str, row: _T) -> None:
-        """Remember a row; beyond the bound, forget one of the partition known for longest."""
+        """Remember a row; above the limit, forget a row of the partition remembered longest."""
         self._rows.setdefault(partition_key, collections.deque()).append(row)
         self._count += 1
         if self._count > self._most:
             self.take(next(iter(self._rows)))
 
     def take(self, partition_key: str) -> _T | None:
-        """Remove and return the oldest row of this partition; None if there is none."""
+        """Remove and return the oldest row of this partition, if any."""
         rows = self._rows.get(partition_key)
         if rows is None:
             return None

@@ -1,8 +1,4 @@
-"""The operation source of a mix: weighted actions over the keys of a scheme.
-
-The operations depend only on the arguments, the random source and the results of earlier
-operations: the same seed gives the same list.
-"""
+"""The operation source of a mix: weighted actions over the keys of a scheme."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ _WRITES = {
         Action.UPDATE_REPLACE,
     )
 }
-"""Actions that are one write of a row that is there."""
+"""Actions that are one write of an existing row."""
 _VERSION_BITS = 24
 
 
@@ -36,8 +32,9 @@ class Workload:
     """The operations of one worker.
 
     Reads, upserts and updates go to loaded rows, or to newly inserted rows if the picker prefers
-    the newest. A delete takes the oldest row that this worker inserted. If there is none, the
-    delete becomes an insert.
+    the newest. A delete takes the oldest row that this worker inserted; if there is none, it
+    becomes an insert. The operations depend only on the arguments, the random source and the
+    results of earlier operations: the same seed gives the same list.
 
     Args:
         scheme: Names of partitions and rows.
@@ -47,7 +44,7 @@ class Workload:
         transaction_size: Operations of a transaction, at most the rows of any partition.
         transaction_kinds: Kinds of these operations, repeated in this order.
         queries: Shape of queries over more than one entity.
-        worker: Number of the worker; part of every new key, so that workers never share one.
+        worker: Number of the worker; part of every new key, to make it unique.
         loading_size: Entities of a loading transaction.
     """
 
@@ -72,7 +69,7 @@ class Workload:
         self._transaction_kinds = transaction_kinds
         self._worker = worker
         self._loading_size = loading_size
-        # Workers never write the same content: a stored entity shows which worker wrote it.
+        # The content of a stored entity shows which worker wrote it.
         self._version = worker << _VERSION_BITS
         self._inserted = 0
         self._tasks = Tasks(self._new, self._content)
@@ -112,7 +109,6 @@ class Workload:
             yield from dict.fromkeys(copy.partition for copy in self._copies())
 
     def next_task(self, rng: random.Random) -> Task:
-        """One action of the mix."""
         action = self._mix.draw(rng)
         drawn = self._picker.draw(rng)
         make = self._make.get(action)
@@ -134,31 +130,21 @@ class Workload:
             yield from self._copies()
 
     def _copies(self) -> Iterator[Operation]:
-        """What loads the further keys of all rows."""
         scheme = self._scheme
         for partition in range(scheme.count):
             for row in range(scheme.rows.of(partition)):
                 number = scheme.rows.before(partition) + row
                 for table, key in scheme.copies(self._key(partition, row), number):
-                    yield self._insert_of(key, number, table)
+                    yield self._tasks.write(Kind.INSERT, key, number, table=table)
 
     def _loaded(self, partition: int, row: int) -> Operation:
-        return self._insert_of(self._key(partition, row), self._scheme.rows.before(partition) + row)
-
-    def _insert_of(self, key: Key, number: int, table: str = "") -> Operation:
-        return new_operation(
-            kind=Kind.INSERT,
-            partition_key=key.partition_key,
-            row_key=key.row_key,
-            table=table,
-            properties=self._content(key, number),
-        )
+        number = self._scheme.rows.before(partition) + row
+        return self._tasks.write(Kind.INSERT, self._key(partition, row), number)
 
     def _key(self, partition: int, row: int) -> Key:
         scheme = self._scheme
         return new_key(
-            partition_key=scheme.partition_key(partition),
-            row_key=scheme.row_key(partition, row),
+            partition_key=scheme.partition_key(partition), row_key=scheme.row_key(partition, row)
         )
 
     def _new(self, partition: int) -> TaskRow:
