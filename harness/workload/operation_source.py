@@ -1,4 +1,4 @@
-"""Operation sources: what a worker sends, task by task."""
+"""Operation sources: what a worker sends, task by task; and a source driven without a service."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Generator, Iterator
 from types import GeneratorType
 from typing import Protocol, TypeAlias
 
-from harness.model.operation import Operation
-from harness.model.outcome import Result
+from harness.model.entity import ETAG
+from harness.model.errors import SetupError
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result
+from harness.model.target import entity_count
 
 Steps: TypeAlias = Generator[Operation, Result, None]
 """A task of several operations: ``result = yield operation`` sends one and returns its result."""
@@ -62,3 +65,72 @@ def next_operation(steps: Steps, result: Result | None = None) -> Operation | No
     except StopIteration:
         return None
     return operation
+
+
+_MOST_LOADED = 20_000
+"""If more rows are loaded, all rows are assumed to exist."""
+_MOST_EMPTY_TASKS = 1_000
+
+_RowName = tuple[str, str, str]
+
+
+def operations(source: OperationSource, rng: random.Random) -> Iterator[Operation]:
+    """The operations of ``source``, task after task, without end."""
+    return (operation for _, operation in operations_by_task(source, rng))
+
+
+def operations_by_task(
+    source: OperationSource, rng: random.Random
+) -> Iterator[tuple[int, Operation]]:
+    """The operations of ``source`` without end, each with the number of its task.
+
+    Raises:
+        SetupError: 1,000 consecutive tasks have no operation.
+        Exception: whatever the source raises.
+    """
+    rows = _Rows(source)
+    number = empty = 0
+    while True:
+        number += 1
+        steps = steps_of(source.next_task(rng))
+        operation = next_operation(steps)
+        empty = empty + 1 if operation is None else 0
+        if empty == _MOST_EMPTY_TASKS:
+            raise SetupError(f"{empty:,} tasks in a row yielded no operation")
+        while operation is not None:
+            yield number, operation
+            operation = next_operation(steps, rows.perform(operation))
+
+
+class _Rows:
+    def __init__(self, source: OperationSource) -> None:
+        self._all = source.loaded_entities > _MOST_LOADED
+        self._existing: set[_RowName] = set()
+        if not self._all:
+            for operation in source.loading():
+                self.perform(operation)
+
+    def perform(self, operation: Operation) -> Result:
+        """The result that a service without failures would return."""
+        for part in operation.parts or (operation,):
+            row = (part.table, part.partition_key, part.row_key)
+            if part.kind is Kind.DELETE:
+                self._existing.discard(row)
+            elif not part.kind.reads:
+                self._existing.add(row)
+        outcome, value = Outcome.SUCCESS, None
+        if operation.kind is Kind.POINT_QUERY:
+            row = (operation.table, operation.partition_key, operation.row_key)
+            if self._all or row in self._existing:
+                value = {ETAG: 'W/"imagined"'}
+            else:
+                outcome = Outcome.NOT_FOUND
+        return Result(
+            operation=operation,
+            outcome=outcome,
+            sent_s=0.0,
+            done_s=0.0,
+            attempts=(Attempt(status=200, sent_s=0.0, latency_s=0.0),),
+            entities=entity_count(operation, outcome, max(1, operation.key_range.entities or 0)),
+            value=[] if operation.kind is Kind.QUERY else value,
+        )

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 from harness.model.entity import entity_problems, key_problem
 from harness.model.errors import SetupError, echoed
 from harness.model.operation import Operation, over_partitions
-from harness.workload.dry_run import operations_by_task
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
-from harness.workload.operation_source import OperationSource
+from harness.workload.operation_source import OperationSource, operations_by_task
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 

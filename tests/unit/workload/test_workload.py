@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from harness.model.entity import characters, entity_problems, stored_size
 from harness.model.operation import PART_KINDS, Kind, Operation
-from harness.workload.dry_run import operations
 from harness.workload.entity_factory import (
     GROUP_PROPERTY,
     GROUPS,
@@ -26,6 +25,7 @@ from harness.workload.keys.pickers import Latest, Uniform
 from harness.workload.keys.scheme import RowCounts
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
+from harness.workload.operation_source import operations
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
 

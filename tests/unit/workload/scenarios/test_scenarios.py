@@ -15,9 +15,9 @@ from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction_problem
 from harness.model.outcome import Outcome, Result
 from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
-from harness.workload.dry_run import operations
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Picker, Uniform
+from harness.workload.operation_source import operations
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.row_pairs import FootRace, Registration
