@@ -74,11 +74,6 @@ _MOST_EMPTY_TASKS = 1_000
 _RowName = tuple[str, str, str]
 
 
-def operations(source: OperationSource, rng: random.Random) -> Iterator[Operation]:
-    """The operations of ``source``, task after task, without end."""
-    return (operation for _, operation in operations_by_task(source, rng))
-
-
 def operations_by_task(
     source: OperationSource, rng: random.Random
 ) -> Iterator[tuple[int, Operation]]:

@@ -19,7 +19,7 @@ from harness.model.operation import WHOLE_TABLE, Operation
 from harness.profile.build.workload import source_of
 from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
 from harness.profile.settings.part import EXAMPLE_RUN_ID
-from harness.workload.operation_source import operations
+from tests.support.driving import operations
 
 KEPT = Path(__file__).parent / "operations"
 OPERATIONS = 50

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 from harness.model.operation import Operation
-from harness.workload.operation_source import Task, next_operation, steps_of
+from harness.workload.operation_source import (
+    OperationSource,
+    Task,
+    next_operation,
+    operations_by_task,
+    steps_of,
+)
 
 
 def first_of(task: Task) -> Operation:
@@ -11,3 +20,8 @@ def first_of(task: Task) -> Operation:
     operation = next_operation(steps_of(task))
     assert operation is not None
     return operation
+
+
+def operations(source: OperationSource, rng: random.Random) -> Iterator[Operation]:
+    """The operations of ``source``, task after task, without end; all of them succeed."""
+    return (operation for _, operation in operations_by_task(source, rng))

@@ -95,8 +95,7 @@ class Blog(Scenario):
                 yield from self.batched(self._index_row(post, table, name) for post in listed)
 
     def get_post(self, rng: random.Random) -> Operation:
-        post = self._any(rng)
-        return self.get(post.published.month, self._row_key(post), table="Posts", name="get_post")
+        return self.get(*self._key(self._any(rng)), table="Posts", name="get_post")
 
     def list_by_date(self, rng: random.Random) -> Operation:
         """The posts of a week: a scan of the whole month, as slugs do not sort by date."""
@@ -150,17 +149,15 @@ class Blog(Scenario):
         if post is None:
             yield from self.publish(rng)
             return
-        deleted = self.delete(
-            post.published.month, self._row_key(post), table="Posts", name="unpublish_post"
-        )
+        deleted = self.delete(*self._key(post), table="Posts", name="unpublish_post")
         rows = [
             self.delete(name, post.index_row, table=table, name="delete_index_row")
             for table, name in post.listed_by
         ]
         yield from self.in_sequence([deleted, *rows])
 
-    def _row_key(self, post: Post) -> str:
-        return post.slug
+    def _key(self, post: Post) -> tuple[str, str]:
+        return post.published.month, post.slug
 
     def _any(self, rng: random.Random) -> Post:
         return self._published.sometimes(rng) or self._loaded(*self.place(rng))
@@ -180,30 +177,21 @@ class Blog(Scenario):
             "Published": post.published.utc,
             "Author": AUTHORS[post.number % len(AUTHORS)],
         }
-        return self.insert(
-            post.published.month, self._row_key(post), content, table="Posts", name=name
-        )
+        return self.insert(*self._key(post), content, table="Posts", name=name)
 
     def _index_row(self, post: Post, table: str, partition_key: str) -> Operation:
         # A pointer and what a list shows of a post; not filled up to the size.
-        content = {
-            "TargetPartition": post.published.month,
-            "TargetRow": self._row_key(post),
-            "Title": f"About {post.slug}",
-        }
-        return self.insert(
-            partition_key, post.index_row, content, table=table, name="insert_index_row", fill=False
-        )
+        month, row = self._key(post)
+        content = {"TargetPartition": month, "TargetRow": row, "Title": f"About {post.slug}"}
+        key, name = (partition_key, post.index_row), "insert_index_row"
+        return self.insert(*key, content, table=table, name=name, fill=False)
 
     def _list(self, action: str, table: str, names: Sequence[str], rng: random.Random) -> Steps:
         month, name = self.pick(rng), names[rng.randrange(len(names))]
         family = next(of for at, of in _INDEXES if at == table and name in of)
         first = month * self.setting.rows
-        listed = range(
-            first + (family.index(name) - first) % len(family),
-            first + self.setting.rows,
-            len(family),
-        )
+        first_listed = first + (family.index(name) - first) % len(family)
+        listed = range(first_listed, first + self.setting.rows, len(family))
         result = yield self.query(
             name,
             table=table,
@@ -238,8 +226,8 @@ class BlogNewestFirst(Blog):
 
     def find_by_slug(self, rng: random.Random) -> Operation:
         """A post by its slug, which is in no key: a scan of its month."""
-        month = self.pick(rng)
-        post = self._loaded(month, rng.randrange(self.setting.rows))
+        month, number = self.place(rng)
+        post = self._loaded(month, number)
         return self.query(
             post.published.month,
             table="Posts",
@@ -252,16 +240,15 @@ class BlogNewestFirst(Blog):
         """The posts of a week: a range, as RowKeys sort by date."""
         month, week = self.pick(rng), rng.randrange(4)
         begin = times.month(month).after(week * 7 * DAY)
-        row_from, row_before = times.newest_first(begin, begin.after(7 * DAY))
         scanned = self._loaded_at.within(week * 7 * DAY, (week + 1) * 7 * DAY)
         return self.query(
             begin.month,
             table="Posts",
             name="list_by_date",
             select=("Title", "Published"),
-            key_range=KeyRange(
-                row_from=row_from,
-                row_before=row_before,
+            key_range=times.newest_first(
+                begin,
+                begin.after(7 * DAY),
                 entities=scanned,
                 exact=week < 3 or self._still(month),
             ),
@@ -278,8 +265,8 @@ class BlogNewestFirst(Blog):
             key_range=self._month(self._last),
         )
 
-    def _row_key(self, post: Post) -> str:
-        return post.published.inverted
+    def _key(self, post: Post) -> tuple[str, str]:
+        return post.published.month, post.published.inverted
 
 
 def _published(begin: Instant, end: Instant) -> str:

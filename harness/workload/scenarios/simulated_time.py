@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 
+from harness.model.operation import KeyRange
 from harness.workload.keys.row_keys import MAX_TICKS, TICKS_A_ROW, TICKS_AT_EPOCH
 
 SECOND = 10_000_000
@@ -70,9 +71,14 @@ def month(number: int) -> Instant:
     return Instant(days.days * DAY)
 
 
-def newest_first(begin: Instant, end: Instant) -> tuple[str, str]:
-    """``row_from`` and ``row_before`` of inverted RowKeys, from ``begin`` to before ``end``."""
-    return end.after(-1).inverted, begin.after(-1).inverted
+def newest_first(begin: Instant, end: Instant, *, entities: int, exact: bool = True) -> KeyRange:
+    """The range of inverted RowKeys from ``begin`` to before ``end``, which has ``entities``."""
+    return KeyRange(
+        row_from=end.after(-1).inverted,
+        row_before=begin.after(-1).inverted,
+        entities=entities,
+        exact=exact,
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

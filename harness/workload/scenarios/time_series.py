@@ -73,13 +73,10 @@ class IotTelemetry(Scenario):
         number = self._day(rng)
         readings = self._readings_on(number)
         end = _loaded_at(number * READINGS_A_DAY + readings)
-        row_from, row_before = times.newest_first(times.day(number), end)
         return self.query(
             self.named("device", self.pick(rng)),
             name="readings_of_a_day",
-            key_range=KeyRange(
-                row_from=row_from, row_before=row_before, entities=readings, exact=True
-            ),
+            key_range=times.newest_first(times.day(number), end, entities=readings),
         )
 
     def _loaded(self, device: int, number: int) -> Operation:
@@ -213,15 +210,9 @@ class EventLog(Scenario):
         """The events of one hour: a range of RowKeys that gets no new rows."""
         hour = rng.randrange(_LOADED_HOURS)
         begin = times.day(self.pick(rng)).after(hour * HOUR)
-        row_from, row_before = times.newest_first(begin, begin.after(HOUR))
         scanned = self._loaded.within(hour * HOUR, (hour + 1) * HOUR)
-        return self.query(
-            begin.date,
-            name="events_of_an_hour",
-            key_range=KeyRange(
-                row_from=row_from, row_before=row_before, entities=scanned, exact=True
-            ),
-        )
+        key_range = times.newest_first(begin, begin.after(HOUR), entities=scanned)
+        return self.query(begin.date, name="events_of_an_hour", key_range=key_range)
 
     def errors_of_a_day(self, rng: random.Random) -> Operation:
         """The errors of a day: a scan of all its events, of which one in ten is returned."""
@@ -307,15 +298,12 @@ class DataSeries(Scenario):
     def plot_hours(self, rng: random.Random) -> Operation:
         """24 values: a range of 24 entities."""
         machine, day, _ = self._any(rng)
-        begin = times.day(day)
-        end = begin.after(HOURS * HOUR)
+        begin, end = times.day(day).stamp, times.day(day + 1).stamp
         return self.query(
             self.named("machine", machine),
             table="ValueOfHour",
             name="plot_hours",
-            key_range=KeyRange(
-                row_from=begin.stamp, row_before=end.stamp, entities=HOURS, exact=True
-            ),
+            key_range=KeyRange(row_from=begin, row_before=end, entities=HOURS, exact=True),
         )
 
     def _any(self, rng: random.Random) -> tuple[int, int, int]:

@@ -25,9 +25,8 @@ from harness.workload.keys.pickers import Latest, Uniform
 from harness.workload.keys.scheme import RowCounts
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
-from harness.workload.operation_source import operations
 from harness.workload.workload import Workload
-from tests.support.driving import first_of
+from tests.support.driving import first_of, operations
 
 key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\#?"))
 

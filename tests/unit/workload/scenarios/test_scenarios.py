@@ -17,13 +17,12 @@ from harness.model.outcome import Outcome, Result
 from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Picker, Uniform
-from harness.workload.operation_source import operations
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.row_pairs import FootRace, Registration
 from harness.workload.scenarios.scenario import Pointers, Scenario, Setting
 from harness.workload.scenarios.simulated_time import day
-from tests.support.driving import first_of
+from tests.support.driving import first_of, operations
 from tests.support.memory_tables import Entity, MemoryTables
 
 SIZES = {

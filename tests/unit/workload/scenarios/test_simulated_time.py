@@ -54,8 +54,11 @@ def test_later_moments_sort_behind_or_inverted_before(moment: Instant, later: in
 @given(moments, ticks, st.integers(-DAY, 11 * DAY))
 def test_a_range_of_inverted_keys_is_a_span_of_time(begin: Instant, span: int, offset: int) -> None:
     """A RowKey is in the range exactly if its moment is in the span of time."""
-    first, before = newest_first(begin, begin.after(span))
-    assert (first <= begin.after(offset).inverted < before) == (0 <= offset < span)
+    keys = newest_first(begin, begin.after(span), entities=1)
+    assert keys.row_from is not None
+    assert keys.row_before is not None
+    inside = keys.row_from <= begin.after(offset).inverted < keys.row_before
+    assert inside == (0 <= offset < span)
 
 
 @given(st.integers(1, 500), st.integers(1000, DAY), ticks, ticks)
