@@ -55,8 +55,8 @@ def _bytes_sent(write: Operation) -> int:
 class OperationFactory:
     """Makes operations.
 
-    The parameters ``table`` (ending of the table's name) and ``name`` (of the operation in metrics
-    and reports) mean the same everywhere.
+    In all methods ``table`` is the ending of the table's name, and ``name`` is the name of the
+    operation in metrics and reports.
     """
 
     def __init__(self, entities: EntityFactory) -> None:
@@ -121,9 +121,6 @@ class OperationFactory:
         """Query of a partition, or of the whole table if ``partition_key`` is None.
 
         Args:
-            partition_key: The partition.
-            table: Ending of the table's name.
-            name: Name of the operation in metrics and reports.
             key_range: The keys to scan, and how many entities there are, if known.
             filter: OData filter on properties.
             select: Properties to return; empty is all.
@@ -188,12 +185,7 @@ class OperationFactory:
         """A single write, alone or for a transaction.
 
         Args:
-            kind: Any kind of single write.
-            partition_key: Of the entity.
-            row_key: Of the entity.
             properties: What to write; None for a delete.
-            table: Ending of the table's name.
-            name: Name of the operation in metrics and reports.
             fill: Whether to fill up an inserted or replaced entity to ``entity.size_bytes``; a
                 merged entity is never filled up.
             etag: Update or delete only if the entity still has this ETag.
