@@ -32,7 +32,7 @@ from harness.endpoint.sessions.sdk import GeventTransport, SdkSession
 from harness.model.operation import Kind, Operation
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.retry import NoRetry
+from harness.workload.retry import ScheduledBackoff
 
 SERVER = ROOT / "benchmarks" / "parts" / "answering_server.py"
 RUN_ID = "00000000T000000Z-00000000"
@@ -63,7 +63,7 @@ def compare(url: str) -> int:
             endpoint=endpoint,
             table="stress",
             run_id=RUN_ID,
-            retry=NoRetry(),
+            retry=ScheduledBackoff(),
             budget=Budget(),
             clock=clock,
             rng=random.Random(1),

@@ -17,25 +17,26 @@ from harness.model.outcome import Attempt, is_retryable
 
 
 class RetryPolicy(Protocol):
+    @property
+    def retries(self) -> int:
+        """The largest number of retries of an operation."""
+
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
         """Seconds to wait before retry number ``retry`` (from 1); None if there is none."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NoRetry:
-    def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        return None
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FixedBackoff:
-    """The same wait before each of ``retries`` retries."""
+class ScheduledBackoff:
+    """One retry after each of these waits; by default none."""
 
-    retries: int
-    backoff_s: float
+    delays_s: tuple[float, ...] = ()
+
+    @property
+    def retries(self) -> int:
+        return len(self.delays_s)
 
     def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        return self.backoff_s if retry <= self.retries else None
+        return self.delays_s[retry - 1] if retry <= len(self.delays_s) else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +53,6 @@ class ExponentialBackoff:
             return None
         step = rng.uniform(0.8 * self.backoff_s, 1.2 * self.backoff_s) * (2.0**retry - 1.0)
         return min(self.minimum_s + step, self.maximum_s)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledBackoff:
-    """One retry after each of these waits."""
-
-    delays_s: tuple[float, ...]
-
-    def delay_s(self, retry: int, rng: random.Random) -> float | None:
-        return self.delays_s[retry - 1] if retry <= len(self.delays_s) else None
 
 
 def next_delay_s(

@@ -20,7 +20,7 @@ from harness.endpoint.http.exchange import monotonic_utc
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import SESSION_KINDS, open_session
 from harness.workload.budget import Budget
-from harness.workload.retry import FixedBackoff, NoRetry
+from harness.workload.retry import ScheduledBackoff
 from tests.support.sdk import named_key
 
 NO_CONTENT = b'HTTP/1.1 204 No Content\r\nETag: W/"1"\r\nContent-Length: 0\r\n\r\n'
@@ -202,7 +202,7 @@ def open_to() -> Iterator[Callable[..., Any]]:
                     "endpoint": endpoint,
                     "table": table,
                     "run_id": "run-1",
-                    "retry": NoRetry(),
+                    "retry": ScheduledBackoff(),
                     "budget": Budget(),
                     "clock": monotonic_utc(),
                     "rng": random.Random(1),
@@ -240,7 +240,7 @@ def scripted(
             ours,
             service.endpoint,
             **{
-                "retry": FixedBackoff(retries=retries, backoff_s=0.25),
+                "retry": ScheduledBackoff(delays_s=(0.25,) * retries),
                 "sleep": waits.append,
                 **said,
             },

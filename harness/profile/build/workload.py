@@ -19,8 +19,6 @@ from harness.workload.operation_source import OperationSource
 from harness.workload.queries import QueryShape
 from harness.workload.retry import (
     ExponentialBackoff,
-    FixedBackoff,
-    NoRetry,
     RetryPolicy,
     ScheduledBackoff,
 )
@@ -86,7 +84,7 @@ def _loading_size(profile: Profile) -> int:
 
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
     """The most billable transactions of loading, and of load and audit; each retry is one more."""
-    tries = 1 + _retries(profile)
+    tries = 1 + retry_of(profile).retries
     loading = loading_transactions(profile) * (1 + LOADING_RETRY.retries)
     units = most_units(profile, kind)
     if math.isinf(units):
@@ -104,20 +102,13 @@ def adds_rows(profile: Profile) -> bool:
     return moves or not {"insert", "delete"}.isdisjoint(profile.transaction.kinds)
 
 
-def _retries(profile: Profile) -> int:
-    retry = profile.retry
-    if retry.strategy == "none":
-        return 0
-    return len(retry.delays_s) if retry.strategy == "schedule" else retry.retries
-
-
 def retry_of(profile: Profile) -> RetryPolicy:
     """The retry strategy of a profile."""
     retry = profile.retry
     if retry.strategy == "none":
-        return NoRetry()
+        return ScheduledBackoff()
     if retry.strategy == "fixed":
-        return FixedBackoff(retries=retry.retries, backoff_s=retry.backoff_s)
+        return ScheduledBackoff(delays_s=(retry.backoff_s,) * retry.retries)
     if retry.strategy == "schedule":
         return ScheduledBackoff(delays_s=retry.delays_s)
     return ExponentialBackoff(

@@ -20,7 +20,7 @@ from harness.endpoint.http.tls import CA_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault, Outcome
-from harness.workload.retry import FixedBackoff
+from harness.workload.retry import ScheduledBackoff
 
 pytestmark = pytest.mark.azurite
 
@@ -99,7 +99,7 @@ def test_an_unknown_authority_is_refused(
     secure: Endpoint, ours: str, open_to: Callable[..., Any]
 ) -> None:
     """Without its authority the service is not asked, and there is no retry."""
-    session = open_to(ours, secure, retry=FixedBackoff(retries=3, backoff_s=0.0))
+    session = open_to(ours, secure, retry=ScheduledBackoff(delays_s=(0.0,) * 3))
     result = session.execute(QUESTION)
     assert (result.outcome, len(result.attempts)) == (Outcome.CONNECTION, 1)
     assert result.attempts[0].fault is Fault.TLS

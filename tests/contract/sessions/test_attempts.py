@@ -16,7 +16,7 @@ from harness.endpoint.paging import LOOP
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome
 from harness.workload.budget import Budget, BudgetSpent
-from harness.workload.retry import FixedBackoff
+from harness.workload.retry import ScheduledBackoff
 
 PUT = Operation(kind=Kind.UPSERT_REPLACE, partition_key="p", row_key="r", properties={"A": 1})
 INSERT = Operation(kind=Kind.INSERT, partition_key="p", row_key="r", properties={"A": 1})
@@ -71,7 +71,7 @@ def test_an_attempt_is_told_while_its_operation_is_in_back_off(
     session = open_to(
         ours,
         service.endpoint,
-        retry=FixedBackoff(retries=1, backoff_s=60.0),
+        retry=ScheduledBackoff(delays_s=(60.0,) * 1),
         on_attempt=told.on_attempt,
         sleep=lambda _: gevent.sleep(60.0),
     )
@@ -107,7 +107,7 @@ def test_an_abandoned_session_sends_nothing_more(
     session = open_to(
         ours,
         service.endpoint,
-        retry=FixedBackoff(retries=50, backoff_s=0.01),
+        retry=ScheduledBackoff(delays_s=(0.01,) * 50),
         on_attempt=told.on_attempt,
         budget=budget,
     )

@@ -16,7 +16,7 @@ import pytest
 from harness.model.entity import ETAG
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome
-from harness.workload.retry import NoRetry
+from harness.workload.retry import ScheduledBackoff
 
 MOST_BYTES = 64 * 1024 * 1024
 """Traced memory of client and server together; what is served is far smaller but for a few."""
@@ -255,7 +255,7 @@ def test_every_answer_has_an_outcome(
 ) -> None:
     """Bytes, heads, chunks, JSON, parts and tokens at random: no defect, and little memory."""
     service.script = script = Script()
-    session = open_to(ours, service.endpoint, retry=NoRetry(), read_timeout_s=0.1)
+    session = open_to(ours, service.endpoint, retry=ScheduledBackoff(), read_timeout_s=0.1)
     tracemalloc.start()
     try:
         fuzz(session, script, seconds)

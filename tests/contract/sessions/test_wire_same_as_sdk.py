@@ -20,7 +20,7 @@ from harness.model.entity import ETAG, Int64
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
 from harness.model.target import EndpointKind
-from harness.workload.retry import FixedBackoff
+from harness.workload.retry import ScheduledBackoff
 
 BOTH = ("sdk", "wire")
 OWN_HEADERS = ("authorization", "x-ms-date", "date", "x-ms-client-request-id")
@@ -101,7 +101,7 @@ def ask(service: Any, open_to: Callable[..., Any]) -> Callable[..., Any]:
         seen = []
         for kind in BOTH:
             if kind not in kept:
-                policy = FixedBackoff(retries=retries, backoff_s=0.0)
+                policy = ScheduledBackoff(delays_s=(0.0,) * retries)
                 asked = {"endpoint": service.endpoint, "retry": policy, **said}
                 kept[kind] = open_to(kind, **asked)
             service.requests.clear()

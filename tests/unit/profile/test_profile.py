@@ -38,8 +38,7 @@ from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
 from harness.workload.retry import (
     ExponentialBackoff,
-    FixedBackoff,
-    NoRetry,
+    RetryPolicy,
     ScheduledBackoff,
 )
 from tests.support.driving import first_of
@@ -545,17 +544,23 @@ def test_the_price_counts_loading_and_every_retry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "policy"),
+    ("retry", "policy"),
     [
-        ("none", NoRetry),
-        ("fixed", FixedBackoff),
-        ("exponential", ExponentialBackoff),
-        ("schedule", ScheduledBackoff),
+        ({"strategy": "none"}, ScheduledBackoff()),
+        (
+            {"strategy": "fixed", "retries": 2, "backoff_s": 0.5},
+            ScheduledBackoff(delays_s=(0.5, 0.5)),
+        ),
+        (
+            {"strategy": "exponential", "retries": 2, "backoff_s": 0.5},
+            ExponentialBackoff(retries=2, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0),
+        ),
+        ({"strategy": "schedule", "delays_s": (1.0, 2.0)}, ScheduledBackoff(delays_s=(1.0, 2.0))),
     ],
 )
-def test_a_strategy_names_its_policy(strategy: str, policy: type) -> None:
-    """Each retry strategy of a profile is the policy of that name."""
-    assert isinstance(retry_of(made(retry={"strategy": strategy})), policy)
+def test_a_strategy_names_its_policy(retry: dict[str, Any], policy: RetryPolicy) -> None:
+    """Each retry strategy of a profile is a policy with its parameters."""
+    assert retry_of(made(retry=retry)) == policy
 
 
 def test_a_profile_can_ask_for_every_session_and_no_other() -> None:

@@ -14,8 +14,6 @@ from harness.workload.budget import Budget, equal_parts
 from harness.workload.load.pacing import CATCH_UP_S, STOP, ClosedLoop
 from harness.workload.retry import (
     ExponentialBackoff,
-    FixedBackoff,
-    NoRetry,
     RetryPolicy,
     ScheduledBackoff,
     next_delay_s,
@@ -216,8 +214,8 @@ def test_the_documented_parameters_wait_as_documented() -> None:
 @pytest.mark.parametrize(
     ("policy", "delays"),
     [
-        (NoRetry(), [None]),
-        (FixedBackoff(retries=2, backoff_s=0.3), [0.3, 0.3, None]),
+        (ScheduledBackoff(), [None]),
+        (ScheduledBackoff(delays_s=(0.3,) * 2), [0.3, 0.3, None]),
         (SCHEDULE, [2.0, 4.0, 10.0, 30.0, None]),
         (ExponentialBackoff(retries=0, backoff_s=1.0, minimum_s=0.0, maximum_s=9.0), [None]),
     ],
