@@ -167,7 +167,7 @@ class OperationFactory:
     def delete(
         self, partition_key: str, row_key: str, *, table: str = "", name: str = ""
     ) -> Operation:
-        """Delete of an entity, whatever its content."""
+        """Unconditional delete of an entity."""
         return self.write(Kind.DELETE, partition_key, row_key, table=table, name=name)
 
     def write(

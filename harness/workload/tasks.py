@@ -58,7 +58,7 @@ class Tasks:
         return len(self._rows)
 
     def newest(self, age: int) -> TaskRow | None:
-        """The remembered row of this age, 0 being the newest; None if there are not so many."""
+        """The remembered row of this age (0 is the newest), if there is one."""
         return self._rows[-1 - age] if age < len(self._rows) else None
 
     def write(

@@ -59,8 +59,8 @@ class Single(Spread):
     def problems(cls, rows: RowCounts, periods: int, row_keys: RowKeys | None) -> Iterator[str]:
         if rows.partitions != 1:
             yield (
-                f"keys.partitions has to be 1: keys.scheme {cls.name!r} has one value, which "
-                f"makes no {rows.partitions:,} partitions; {Spread.name!r} has"
+                f"keys.partitions has to be 1, not {rows.partitions:,}: keys.scheme {cls.name!r} "
+                f"has one PartitionKey; use {Spread.name!r} for several"
             )
         yield from super().problems(rows, periods, row_keys)
 
@@ -394,8 +394,8 @@ class DeviceDate(KeyScheme):
         if rows.partitions % periods:
             yield (
                 f"keys.partitions ({rows.partitions:,}) has to be a multiple of keys.periods "
-                f"({periods:,}): keys.scheme {cls.name!r} has so many {cls.period.plural} of "
-                f"each {cls.thing}"
+                f"({periods:,}): keys.scheme {cls.name!r} has this number of "
+                f"{cls.period.plural} for each {cls.thing}"
             )
         yield from super().problems(rows, 1, row_keys)
 
@@ -488,6 +488,5 @@ _ALL: tuple[type[KeyScheme], ...] = (
     Category,
     IndexTable,
 )
-
 SCHEMES: Mapping[str, type[KeyScheme]] = MappingProxyType({one.name: one for one in _ALL})
 """All schemes by name."""

@@ -87,7 +87,7 @@ class ClosedLoop:
 
     The cap spaces operations out. A loop that falls behind catches up by `CATCH_UP_S` at most: a
     short pause of the generator does not lower the rate, and a long stall is not followed by a
-    burst. There is no backlog, so that changes hold at once, whatever their ``from_s``.
+    burst. There is no backlog, so that changes take effect at once; ``from_s`` is ignored.
 
     Args:
         entities_per_s: The cap; None is no cap.

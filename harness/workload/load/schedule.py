@@ -1,4 +1,4 @@
-"""Schedules: how many units are due by when, at a rate that changes linearly in stages.
+"""Schedules: the units that are due over time, at a rate that changes linearly in stages.
 
 Time is seconds since the schedule began. A unit is an entity or an operation. Nothing is due
 before 0; after the last stage its rate is held for ever.

@@ -1,4 +1,4 @@
-"""Scenarios: a whole application as one small class, its tables, its queries, its writes.
+"""The base of scenarios: a whole application as one class, with its tables and operations.
 
 Subclass `Scenario`, give each action and its weight in ``actions``, and write a method of that
 name for each. A method returns one operation. A method that needs results is a generator instead:
@@ -59,11 +59,11 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pointers:
-    """Rows of one table that name rows of another in two properties; checked after the run.
+    """Rows of an index table that name rows of another table in two properties.
 
     Attributes:
         table: Ending of the name of the index table.
-        to: Ending of the name of the table that its rows point to.
+        to: Ending of the name of the other table.
         partition: Property with the PartitionKey of the other row.
         row: Property with the RowKey of the other row.
     """
@@ -126,7 +126,7 @@ class Scenario(OperationFactory):
     actions: ClassVar[Mapping[str, float]] = {}
     """Weights by the name of the method that takes the random source and makes a `Task`."""
     pointers: ClassVar[tuple[Pointers, ...]] = ()
-    """Index tables that are kept in step by the application, not by the service."""
+    """Index tables that the application keeps consistent; checked after the run."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting.entities)

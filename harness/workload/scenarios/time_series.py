@@ -113,8 +113,8 @@ class IotTelemetry(Scenario):
 class IotTelemetryByDate(IotTelemetry):
     """Readings of devices; PartitionKey is device and date, RowKey a sequence number.
 
-    The key design for blog posts, "Good PartitionKey examples": for devices with so many readings
-    that one partition would get too large.
+    The key design for blog posts, "Good PartitionKey examples": for devices whose partitions would
+    otherwise get too large.
     """
 
     def latest_readings(self, rng: random.Random) -> Operation:
