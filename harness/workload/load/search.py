@@ -187,15 +187,11 @@ class StepSearch:
         bounds, steps = self._bounds, self.steps
         if not steps:
             return self._step(bounds.start_per_s)
-        passed, confirmed, failure = (
-            self._passed(),
-            self._highest(confirming=True),
-            self._lowest_failed(),
-        )
+        passed, failure = self._passed(), self._lowest_failed()
         if passed is None:
             return self._found()
-        low = passed.step.rate_per_s
-        left, unsettled = bounds.most_steps - len(steps), self._unsettled()
+        low, confirmed = passed.step.rate_per_s, self._highest(confirming=True)
+        left, unsettled = bounds.most_steps - len(steps), self._unsettled(low, failure)
         if confirmed is not None and (unsettled is None or left <= 0):
             return self._found(unsettled and f"no steps were left {unsettled}")
         if left <= 0:
@@ -261,16 +257,12 @@ class StepSearch:
         """The highest step that may count as sustained."""
         return self._highest(confirming=True) or self._highest(confirming=False)
 
-    def _unsettled(self) -> str | None:
+    def _unsettled(self, low: float, failure: TakenStep | None) -> str | None:
         """Why more steps are needed, besides confirming; None if they are not."""
-        bounds, passed, failure = self._bounds, self._passed(), self._lowest_failed()
-        if passed is None:
-            return None
-        low = passed.step.rate_per_s
         if failure is None:
-            return "to look higher" if low < bounds.max_per_s else None
+            return "to look higher" if low < self._bounds.max_per_s else None
         gap = failure.step.rate_per_s / low - 1.0
-        return "to look closer" if gap > bounds.precision * _SLACK else None
+        return "to look closer" if gap > self._bounds.precision * _SLACK else None
 
     def _found(self, ended: str | None = None) -> SearchResult:
         """The result; ``ended`` is why the search is incomplete, None if it is complete."""
