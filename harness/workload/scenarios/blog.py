@@ -75,6 +75,8 @@ class Blog(Scenario):
         "unpublish": 4,
     }
     pointers = tuple(Pointers(table=table, to="Posts") for table in tables[1:])
+    _most_read: ClassVar[int | None] = None
+    """Posts that `latest_posts` reads; None is the whole month."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -123,12 +125,13 @@ class Blog(Scenario):
         return self._list("list_by_author", "PostsByAuthor", AUTHORS, rng)
 
     def latest_posts(self, rng: random.Random) -> Operation:
-        """The latest posts: the application reads and sorts the whole month."""
+        """The first rows of the month; with slugs, the application reads and sorts all rows."""
         return self.query(
             self._clock.now.month,
             table="Posts",
             name="latest_posts",
             select=("Title", "Published"),
+            top=self._most_read,
             key_range=self._month(self._last),
         )
 
@@ -223,6 +226,7 @@ class BlogNewestFirst(Blog):
     """The blog with inverted timestamps as RowKeys: the latest posts come first."""
 
     actions: ClassVar[Mapping[str, float]] = {**Blog.actions, "find_by_slug": 5}
+    _most_read = LATEST
 
     def find_by_slug(self, rng: random.Random) -> Operation:
         """A post by its slug, which is in no key: a scan of its month."""
@@ -252,17 +256,6 @@ class BlogNewestFirst(Blog):
                 entities=scanned,
                 exact=week < 3 or self._still(month),
             ),
-        )
-
-    def latest_posts(self, rng: random.Random) -> Operation:
-        """The latest posts: the first rows of the month."""
-        return self.query(
-            self._clock.now.month,
-            table="Posts",
-            name="latest_posts",
-            select=("Title", "Published"),
-            top=LATEST,
-            key_range=self._month(self._last),
         )
 
     def _key(self, post: Post) -> tuple[str, str]:
