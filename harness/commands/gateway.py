@@ -59,7 +59,7 @@ class Gateway:
         held = limits.load_limits(limits.limits_path(args.limits))
         check_upstream(args.upstream)
         if not on_this_machine(args.upstream):
-            _, account = kind_and_account(address_of(args.upstream))
+            _, account = kind_and_account(address_of(args.upstream, "--upstream"), "--upstream")
             if not account or args.remote_ok != account:
                 raise SetupError(
                     f"{args.upstream} is not on this machine, and every request that is passed on "

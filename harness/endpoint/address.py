@@ -32,34 +32,38 @@ CREDENTIAL_VARIABLES = (CONNECTION_STRING, ACCOUNT, KEY, SAS_TOKEN)
 """The variables for credentials, named as in Azure CLI. No address may contain one."""
 
 
-def address_of(host: str) -> SplitResult:
+def address_of(host: str, option: str = "-H") -> SplitResult:
     """The parts of ``host``, without default port and trailing slash.
+
+    Args:
+        host: A URL.
+        option: The option that gave it, for the messages.
 
     Raises:
         SetupError: ``host`` is not an address, or contains more than an address.
     """
     if "accountkey=" in host.lower() or "sharedaccesssignature=" in host.lower():
         raise SetupError(
-            "-H is a connection string, and others can read a command line: put it into "
-            f"{CONNECTION_STRING} and give -H only the address, such as {_EXAMPLE}"
+            f"{option} is a connection string, and others can read a command line: put it into "
+            f"{CONNECTION_STRING} and give {option} only the address, such as {_EXAMPLE}"
         )
     try:
         parts = urlsplit(host.strip())
         port = parts.port
     except ValueError:
-        raise SetupError(f"-H is not a URL; it should look like {_EXAMPLE}") from None
+        raise SetupError(f"{option} is not a URL; it should look like {_EXAMPLE}") from None
     if "@" in parts.netloc:
         raise SetupError(
-            "-H contains a user name or password, which table services do not use: give -H only "
-            f"the address, and put the credential into {KEY} or {SAS_TOKEN}"
+            f"{option} contains a user name or password, which table services do not use: give "
+            f"{option} only the address, and put the credential into {KEY} or {SAS_TOKEN}"
         )
     if parts.query or parts.fragment or "?" in host or "#" in host:
         raise SetupError(
-            "-H contains more than an address, and others can read a command line: put a SAS into "
-            f"{SAS_TOKEN}, and give -H only the part before the question mark"
+            f"{option} contains more than an address, and others can read a command line: put a "
+            f"SAS into {SAS_TOKEN}, and give {option} only the part before the question mark"
         )
     if parts.scheme not in ("http", "https") or host_of(parts.netloc) is None:
-        raise SetupError(f"-H is not an http or https URL; it should look like {_EXAMPLE}")
+        raise SetupError(f"{option} is not an http or https URL; it should look like {_EXAMPLE}")
     name = (parts.hostname or "").rstrip(".")
     # The SDK treats http://localhost:PORT as the Cosmos emulator, with another protocol dialect.
     name = "127.0.0.1" if name == "localhost" else name
@@ -68,14 +72,18 @@ def address_of(host: str) -> SplitResult:
         netloc = f"{netloc}:{port}"
     if parts.scheme == "http" and not is_loopback(name):
         raise SetupError(
-            f"-H names {name} with plain http, where others could read a SAS or replay a signed "
-            "request: use https"
+            f"{option} names {name} with plain http, where others could read a SAS or replay a "
+            "signed request: use https"
         )
     return SplitResult(parts.scheme, netloc, parts.path.rstrip("/"), "", "")
 
 
-def kind_and_account(address: SplitResult) -> tuple[EndpointKind, str]:
+def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[EndpointKind, str]:
     """The kind and the account that an address implies; the account may be empty.
+
+    Args:
+        address: The address.
+        option: The option that gave it, for the messages.
 
     Raises:
         SetupError: the address is not that of a table service.
@@ -89,7 +97,7 @@ def kind_and_account(address: SplitResult) -> tuple[EndpointKind, str]:
         if name.endswith(suffixes):
             account = name.split(".", 1)[0]
             if in_path:
-                raise SetupError(f"-H has a path, but {name} takes none")
+                raise SetupError(f"{option} has a path, but {name} takes none")
             if kind is EndpointKind.STORAGE and account.endswith("-secondary"):
                 raise SetupError(
                     f"{name} is the read-only secondary endpoint of an account: use the primary one"
@@ -101,7 +109,7 @@ def kind_and_account(address: SplitResult) -> tuple[EndpointKind, str]:
         )
     if in_path and not is_account_name(in_path):
         raise SetupError(
-            "the path of -H is not an account name (lower case letters, digits, hyphens)"
+            f"the path of {option} is not an account name (lower case letters, digits, hyphens)"
         )
     kind = EndpointKind.AZURITE if is_loopback(name) else EndpointKind.STORAGE
     return kind, in_path

@@ -87,6 +87,7 @@ def test_a_port_in_use_is_named() -> None:
             ["--upstream", "http://127.0.0.1:10002/account"],
             "the account is in the path of the client's",
         ),
+        (["--upstream", "http://acme.example:80"], "--upstream names acme.example with plain http"),
         (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
         (["--limits", "imaginary"], "there are: demo, none, published, ramping"),
         (
