@@ -160,6 +160,8 @@ class ClientConnection(asyncio.Protocol):
         headers = Headers(self._fields)
         self._headers = headers
         self._keep_alive = self._parser.should_keep_alive()
+        if self._offers_upgrade():
+            return
         if "Expect" in headers and headers["Expect"].lower() == "100-continue":
             if int(headers.get("Content-Length", "0")) > MAX_BODY_BYTES:
                 self._refuse_rest(Defect.BODY_TOO_LARGE)
@@ -177,7 +179,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse_rest(Defect.BODY_TOO_LARGE)
 
     def on_message_complete(self) -> None:
-        if not self._reading:
+        if not self._reading or self._offers_upgrade():
             return
         if self._body_bytes > MAX_BODY_BYTES:
             self._take(Defect.BODY_TOO_LARGE)
@@ -261,13 +263,19 @@ class ClientConnection(asyncio.Protocol):
 
     def _go_on_without_upgrade(self, rest: bytes) -> None:
         """Read on as if the client had not asked for another protocol."""
-        if self._parser.get_method() == b"CONNECT":
+        method = self._parser.get_method()
+        if method == b"CONNECT":
             self._reading = False
             self._unread = True
             return
+        # The parser leaves out the body of a request that offers an upgrade.
+        lines = [b"%b %b HTTP/%b" % (method, self._url, self._parser.get_http_version().encode())]
+        lines += [b"%b: %b" % field for field in self._fields if field[0].lower() != b"upgrade"]
         self._parser = httptools.HttpRequestParser(self)
-        if rest:
-            self.data_received(rest)
+        self.data_received(b"\r\n".join([*lines, b"", rest]))
+
+    def _offers_upgrade(self) -> bool:
+        return self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT"
 
     def _resume_reading(self) -> None:
         self._reading_paused = False
