@@ -14,7 +14,7 @@ from harness.gateway.client import ClientConnection, ClientTimes
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
 from harness.gateway.proxy import Proxy
-from harness.gateway.upstream import Upstream
+from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
 from harness.model.errors import SetupError, echoed
 from harness.model.hosts import is_loopback, readers_of
 
@@ -71,6 +71,7 @@ async def serve(
     ready: Callable[[str], None],
     stop: asyncio.Event,
     times: ClientTimes | None = None,
+    answered_within_s: float = ANSWERED_WITHIN_S,
 ) -> None:
     """Listen until ``stop``.
 
@@ -81,6 +82,7 @@ async def serve(
         ready: Called with the URL of the gateway once it listens.
         stop: Set to stop the gateway; requests in hand get their replies within 3 s.
         times: Time limits of the clients' connections; None for the usual ones.
+        answered_within_s: Time limit for an answer of the endpoint.
 
     Raises:
         SetupError: the address cannot be used, or ``upstream`` is invalid.
@@ -98,7 +100,9 @@ async def serve(
     async with contextlib.AsyncExitStack() as stack:
         behind = None
         if upstream != NO_UPSTREAM:
-            behind = await stack.enter_async_context(Upstream(upstream))
+            behind = await stack.enter_async_context(
+                Upstream(upstream, answered_within_s=answered_within_s)
+            )
         model = Model(limits, clock(), stored=behind is not None)
         proxy = Proxy(model, behind, address, clock, readers=readers_of(host))
         door = _Door(proxy, listener, times or ClientTimes())

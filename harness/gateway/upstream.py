@@ -22,7 +22,7 @@ from harness.gateway.headers import Headers
 from harness.gateway.wire import request_head
 
 _CONNECTED_WITHIN_S = 10.0
-_ANSWERED_WITHIN_S = 120.0
+ANSWERED_WITHIN_S = 120.0
 # Azurite closes connections that were idle for 5 s; the setting has no effect.
 _IDLE_S = 2.0
 _CHECKED_EVERY_S = 0.5
@@ -43,7 +43,7 @@ class Upstream:
         answered_within_s: Time limit for an answer, and for each further piece of a large one.
     """
 
-    def __init__(self, url: str, *, answered_within_s: float = _ANSWERED_WITHIN_S) -> None:
+    def __init__(self, url: str, *, answered_within_s: float = ANSWERED_WITHIN_S) -> None:
         self.url = url.rstrip("/")
         parts = urlsplit(self.url)
         self.scheme = parts.scheme
