@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import signal
+import ssl
 import sys
+import tempfile
+from pathlib import Path
 
 from harness.commands.azurite import DEFAULT_PORT as AZURITE_PORT
 from harness.commands.command import require_posix
 from harness.endpoint.address import address_of, kind_and_account
 from harness.gateway import limits
-from harness.gateway.loop import run
+from harness.gateway.addresses import address_of as listen_address
+from harness.gateway.addresses import check_upstream, on_this_machine
 from harness.gateway.pages import TRUTH_PATH
-from harness.gateway.server import check_upstream, on_this_machine, serve
 from harness.model.errors import SetupError
 
 _PORT = 10102
@@ -53,8 +55,31 @@ class Gateway:
             metavar="ACCOUNT",
             help="confirm that ACCOUNT, the account of the upstream, may be billed",
         )
+        parser.add_argument(
+            "--tls",
+            action="store_true",
+            help="listen with TLS, with a certificate for this machine made at the start",
+        )
+        parser.add_argument(
+            "--tls-cert",
+            metavar="FILE",
+            type=Path,
+            help="listen with TLS, with this certificate (PEM)",
+        )
+        parser.add_argument(
+            "--tls-key",
+            metavar="FILE",
+            type=Path,
+            help="key of --tls-cert (PEM; default: in the same file)",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
+        # No other command needs what a server needs.
+        import asyncio
+
+        from harness.gateway.loop import run
+        from harness.gateway.server import serve
+
         require_posix()
         held = limits.load_limits(limits.limits_path(args.limits))
         check_upstream(args.upstream)
@@ -66,18 +91,46 @@ class Gateway:
                     f"is billed. To confirm, add --remote-ok {account or 'ACCOUNT'}"
                 )
 
-        def ready(url: str) -> None:
-            print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
-            print(f"statistics: {url}{TRUTH_PATH} (Ctrl-C ends it)")
-            sys.stdout.flush()
+        with tempfile.TemporaryDirectory(prefix="table-gateway-") as folder:
+            tls, authority = _certificate(args, Path(folder))
 
-        async def listen() -> None:
-            stop = asyncio.Event()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, stop.set)
-            await serve(
-                upstream=args.upstream, listen=args.listen, limits=held, ready=ready, stop=stop
-            )
+            def ready(url: str) -> None:
+                print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
+                print(f"statistics: {url}{TRUTH_PATH} (Ctrl-C ends it)")
+                if authority is not None:
+                    print(f"authority to trust: {authority}, until the gateway ends")
+                sys.stdout.flush()
 
-        run(listen())
+            async def listen() -> None:
+                stop = asyncio.Event()
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    asyncio.get_running_loop().add_signal_handler(number, stop.set)
+                await serve(
+                    upstream=args.upstream,
+                    listen=args.listen,
+                    limits=held,
+                    ready=ready,
+                    stop=stop,
+                    tls=tls,
+                )
+
+            run(listen())
         return 0
+
+
+def _certificate(
+    args: argparse.Namespace, folder: Path
+) -> tuple[ssl.SSLContext | None, Path | None]:
+    """Return the context to listen with, and the file of an authority that was made."""
+    if args.tls and args.tls_cert is not None:
+        raise SetupError("--tls makes a certificate: leave out --tls, or --tls-cert")
+    if args.tls_key is not None and args.tls_cert is None:
+        raise SetupError("--tls-key needs --tls-cert")
+    if not args.tls and args.tls_cert is None:
+        return None, None
+    # Only a gateway with TLS needs the library.
+    from harness.gateway.tls import given_certificate, made_certificate
+
+    if args.tls_cert is not None:
+        return given_certificate(args.tls_cert, args.tls_key), None
+    return made_certificate(folder, listen_address(args.listen)[0])

@@ -6,61 +6,22 @@ import asyncio
 import contextlib
 import errno
 import socket
+import ssl
 import time
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
 
+from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream
 from harness.gateway.client import ClientConnection, ClientTimes
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
 from harness.gateway.proxy import Proxy
 from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
-from harness.model.errors import SetupError, echoed
-from harness.model.hosts import is_loopback, readers_of
+from harness.model.errors import SetupError
+from harness.model.hosts import readers_of
 
-NO_UPSTREAM = "none"
 _BACKLOG = 1024
 _CHECKED_EVERY_S = 0.5
 _FINISHED_WITHIN_S = 3.0
-
-
-def check_upstream(upstream: str) -> None:
-    """Check the URL of the endpoint behind the gateway.
-
-    Raises:
-        SetupError: the URL is invalid; the message does not repeat it, as it may hold a secret.
-    """
-    if upstream == NO_UPSTREAM:
-        return
-    with contextlib.suppress(ValueError):
-        parts = urlsplit(upstream)
-        extra = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not extra:
-            return
-    raise SetupError(
-        "--upstream is a scheme, a host and a port, such as http://127.0.0.1:10002, or none; the "
-        "account is in the path of the client's requests"
-    )
-
-
-def on_this_machine(upstream: str) -> bool:
-    """Return whether the endpoint behind the gateway is on this machine."""
-    if upstream == NO_UPSTREAM:
-        return True
-    return is_loopback(urlsplit(upstream).hostname or "")
-
-
-def address_of(listen: str) -> tuple[str, int]:
-    """Split HOST:PORT.
-
-    Raises:
-        SetupError: the text does not have that form.
-    """
-    host, colon, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
-        raise SetupError(f"--listen {echoed(listen)} is not of the form 127.0.0.1:10102")
-    return host, int(port)
 
 
 async def serve(
@@ -70,6 +31,7 @@ async def serve(
     limits: GatewayLimits,
     ready: Callable[[str], None],
     stop: asyncio.Event,
+    tls: ssl.SSLContext | None = None,
     times: ClientTimes | None = None,
     answered_within_s: float = ANSWERED_WITHIN_S,
 ) -> None:
@@ -81,6 +43,7 @@ async def serve(
         limits: The limits.
         ready: Called with the URL of the gateway once it listens.
         stop: Set to stop the gateway; requests in hand get their replies within 3 s.
+        tls: Certificate to listen with TLS; None listens in plain HTTP.
         times: Time limits of the clients' connections; None for the usual ones.
         answered_within_s: Time limit for an answer of the endpoint.
 
@@ -105,20 +68,27 @@ async def serve(
             )
         model = Model(limits, clock(), stored=behind is not None)
         proxy = Proxy(model, behind, address, clock, readers=readers_of(host))
-        door = _Door(proxy, listener, times or ClientTimes())
+        door = _Door(proxy, listener, times or ClientTimes(), tls)
         stack.push_async_callback(door.finish)
         for task in (_keep_closed(door, limits.faults.closed), door.check()):
             stack.callback(asyncio.create_task(task).cancel)
         await door.open()
-        ready(f"http://{address}")
+        ready(f"{'http' if tls is None else 'https'}://{address}")
         await stop.wait()
 
 
 class _Door:
     """The listener, which can be closed and opened again, and the connections through it."""
 
-    def __init__(self, proxy: Proxy, listener: socket.socket, times: ClientTimes) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        listener: socket.socket,
+        times: ClientTimes,
+        tls: ssl.SSLContext | None,
+    ) -> None:
         self._proxy = proxy
+        self._tls = tls
         self._times = times
         self._connections: set[ClientConnection] = set()
         self._address = listener.getsockname()[:2]
@@ -130,8 +100,9 @@ class _Door:
         listener = self._listener or _bound(*self._address)
         self._listener = None
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: ClientConnection(self._proxy.handle, self._connections, self._times, "http"),
+            self._connection,
             sock=listener,
+            ssl=self._tls,
             backlog=_BACKLOG,
         )
 
@@ -160,6 +131,10 @@ class _Door:
             await asyncio.sleep(_CHECKED_EVERY_S)
             for connection in tuple(self._connections):
                 connection.check(loop.time())
+
+    def _connection(self) -> ClientConnection:
+        scheme = "http" if self._tls is None else "https"
+        return ClientConnection(self._proxy.handle, self._connections, self._times, scheme)
 
     def _stop_listening(self) -> None:
         if self._server is not None:

@@ -161,3 +161,14 @@ def test_memory_is_bounded_by_what_was_used_lately(
     assert page.page["requests"] == requests
     assert sum(page.by("partition").values()) == requests
     assert len(page.by("partition")) == 201
+
+
+@pytest.mark.parametrize("module", ["harness.gateway.process", "harness.cli"])
+def test_only_the_gateway_itself_imports_what_a_server_needs(module: str) -> None:
+    """Every process of a run imports this, and each second of it is waited for."""
+    heavy = ("asyncio", "cryptography", "datasketches", "httptools", "numpy", "uvloop")
+    script = f"import sys, {module}\nprint([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

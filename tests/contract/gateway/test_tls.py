@@ -1,0 +1,127 @@
+"""The gateway behind TLS, with a certificate of its own and with a given one."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from azure.data.tables import TableClient
+
+from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.endpoint import Endpoint
+from tests.support.sdk import named_key
+
+ROOT = Path(__file__).parents[3]
+ENTITY = {"PartitionKey": "p", "RowKey": "r"}
+
+
+@contextlib.contextmanager
+def listening(*arguments: str) -> Iterator[tuple[str, str]]:
+    """A gateway in the foreground: its URL, and the other lines it printed."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "gateway", "--listen", "127.0.0.1:0", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3 if "--tls" in arguments else 2)]
+        try:
+            yield lines[0].split()[1], "".join(lines[1:])
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20.0) == 0
+
+
+@pytest.mark.azurite
+def test_the_sdk_trusts_the_authority_that_is_named(
+    azurite: AzuriteProcess, endpoint: Endpoint, client_of: Callable[..., TableClient]
+) -> None:
+    """With the printed file the SDK writes and reads over https; the file ends with the gateway."""
+    table = client_of(None).table_name
+    with listening("--tls", "--upstream", f"http://{azurite.endpoint.host}") as (url, printed):
+        match = re.search(r"authority to trust: (\S+),", printed)
+        assert match is not None
+        assert url.startswith("https://")
+        authority = Path(match[1])
+        with TableClient(
+            f"{url}/{endpoint.account}",
+            table,
+            credential=named_key(endpoint),
+            connection_verify=str(authority),
+        ) as client:
+            client.create_entity(ENTITY)
+            assert client.get_entity("p", "r").metadata["etag"]
+            found = client.get_entity("p", "r", headers={"Accept": "application/json"})
+        assert found["RowKey"] == "r"
+    assert not authority.exists()
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "acme.table.localhost"])
+def test_the_certificate_is_for_the_names_of_this_machine(name: str) -> None:
+    """Also for production-style names; a stranger's name is refused by the client."""
+    with listening("--tls", "--upstream", "none") as (url, printed):
+        authority = printed.rpartition("authority to trust: ")[2].partition(",")[0]
+        context = ssl.create_default_context(cafile=authority)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with (
+            socket.create_connection(address, 10.0) as plain,
+            context.wrap_socket(plain, server_hostname=name) as connection,
+        ):
+            connection.sendall(f"GET /-/truth HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+            answer = connection.recv(100)
+        assert answer.startswith(b"HTTP/1.1 ")
+        with socket.create_connection(address, 10.0) as plain, pytest.raises(ssl.SSLError):
+            context.wrap_socket(plain, server_hostname="elsewhere.example")
+
+
+def test_a_given_certificate_is_used(tmp_path: Path) -> None:
+    """The certificate and the key may be in two files."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    files = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    with listening("--upstream", "none", *files) as (url, _):
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with (
+            socket.create_connection(address, 10.0) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+        ):
+            assert connection.version() is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--tls", "--tls-cert", __file__], "leave out --tls, or --tls-cert"),
+        (["--tls-key", __file__], "--tls-key needs --tls-cert"),
+        (["--tls-cert", "nosuch.pem"], "--tls-cert nosuch.pem: no such file"),
+        (["--tls-cert", __file__], "the certificate and its key cannot be used"),
+    ],
+)
+def test_what_is_no_certificate_is_a_sentence(arguments: list[str], sentence: str) -> None:
+    """Mistakes are said with exit code 2, before the gateway listens."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "gateway", "--upstream", "none", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30.0,
+        check=False,
+    )
+    assert (done.returncode, sentence in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
