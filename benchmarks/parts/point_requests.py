@@ -1,4 +1,4 @@
-"""Sends upserts of about 900 bytes over some connections, and prints how long their answers took.
+"""Sends upserts of 1 KB over some connections, and prints how long their answers took.
 
 ``point_requests.py PORT CONNECTIONS SECONDS [RATE]``: with a rate the requests of all connections
 together are spread evenly over time, without one each connection sends as answers come. Prints the
@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 
-_BODY = b'{"PartitionKey":"p","RowKey":"r","Value":"' + b"x" * 850 + b'"}'
+_BODY = b'{"PartitionKey":"p","RowKey":"r","Value":"' + b"x" * 980 + b'"}'
 _HEADERS = (
     "Host: 127.0.0.1\r\nAccept: application/json;odata=minimalmetadata\r\n"
     "Content-Type: application/json\r\nDataServiceVersion: 3.0\r\nx-ms-version: 2019-02-02\r\n"
