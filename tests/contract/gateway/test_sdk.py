@@ -260,7 +260,7 @@ def test_a_moved_partition_is_gone_for_a_while(
 ) -> None:
     """A client without retries sees a gap of the stated length, then answers again."""
     moving = "[moving]\nhot_after_s = 0.5\ncool_after_s = 5.0\noffline_s = 1.0\n"
-    gateway = gateway_to(f"[partition]\nentities_per_s = 50.0\n{moving}")
+    gateway = gateway_to(f"[partition]\nentities_per_s = 10.0\n{moving}")
     client = client_of(gateway, **NO_RETRIES)
     passed_at: list[float] = []
     deadline = time.monotonic() + 20.0
