@@ -36,7 +36,7 @@ from harness.endpoint.http.tls import trust_context
 from harness.endpoint.paging import drain
 from harness.endpoint.protocol.odata import Token
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions.sdk_shapes import Clients, call, read_page
+from harness.endpoint.sessions.sdk import Clients, call, read_page
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault, Outcome, Result, classify
 from harness.workload.budget import BudgetSpent

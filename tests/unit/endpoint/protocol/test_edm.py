@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.endpoint.protocol.edm import EntityWriter, ReadEntity, edm_json, values_of
-from harness.endpoint.sessions.sdk_shapes import value_of
+from harness.endpoint.sessions.sdk import value_of
 from harness.model.entity import EdmValue, Int64
 from harness.model.operation import Kind, Operation
 

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.endpoint.protocol.edm import EntityWriter
-from harness.endpoint.sessions.sdk import ENTITY_WRITES, write_request_of
-from harness.endpoint.sessions.sdk_shapes import call
+from harness.endpoint.sessions.sdk import ENTITY_WRITES, call, write_request_of
 from harness.model.entity import EdmValue, Int64
 from harness.model.operation import Kind, Operation
 from harness.workload.entity_factory import EntityFactory, wire_bytes
