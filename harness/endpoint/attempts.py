@@ -35,9 +35,7 @@ _QUERY = Kind.QUERY
 class OperationAttempts:
     """The attempts of one operation so far, and their bytes.
 
-    Args:
-        operation: The operation.
-        on_attempt: Called with every attempt after which the operation goes on.
+    Calls ``on_attempt`` with every attempt after which the operation goes on.
     """
 
     __slots__ = (
@@ -84,12 +82,7 @@ class OperationAttempts:
     ) -> Result:
         """The result of the operation, which has ended.
 
-        Args:
-            outcome: How it ended.
-            value: What a read returned.
-            due_s: When it was due.
-            returned: Entities that a query returned.
-            whole: False where a query was given up before its last page.
+        ``returned`` entities came from a query; it was read to its end if ``whole``.
         """
         attempts = tuple(self.attempts)
         last = attempts[-1]

@@ -68,8 +68,8 @@ def drain(
         keep: Whether to keep the entities.
 
     Returns:
-        Outcome, kept entities, number of returned entities, and whether the query was read to its
-        end. A query that runs out of budget between two pages is a success.
+        Outcome, kept entities, number of returned entities, and whether the end was reached. A
+        query that runs out of budget between two pages is a success.
 
     Raises:
         BudgetSpent: the budget was used up before the first page; nothing was sent.

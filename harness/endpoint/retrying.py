@@ -71,14 +71,7 @@ class RetryingSession(abc.ABC):
 
     @abc.abstractmethod
     def _page(self, query: Operation, exchange: Exchange, token: Token | None, found: int) -> Page:
-        """Send the request for one page of a query, as `_send` does.
-
-        Args:
-            query: The query.
-            exchange: The request and its response.
-            token: Where the page begins; None is the first page.
-            found: Entities that earlier pages returned.
-        """
+        """Send the request for the page that begins at ``token``, after ``found`` entities."""
 
     def execute(
         self, operation: Operation, due_s: float | None = None, *, keep: bool = True
@@ -191,12 +184,12 @@ def applied(part: Operation, stored: Mapping[str, Any] | None, *, alone: bool) -
     Args:
         part: A write, or one part of a transaction.
         stored: The row as read; None where there is none.
-        alone: True for a single write, False for a part of a transaction. The retry of a single
-            write already showed whether the row existed, so only another writer explains a change
-            since. In a transaction one part was refused, and the rows of all others are unchanged.
+        alone: True for a single write: its retry showed whether the row existed, so only another
+            writer explains a change since. False for a part of a transaction: one part was refused,
+            and the rows of all others are unchanged.
 
     Returns:
-        None where the row does not prove either.
+        None where the row proves neither.
     """
     if part.kind is Kind.DELETE:
         return None if stored is None or alone else False

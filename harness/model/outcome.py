@@ -275,14 +275,8 @@ it, or changed its ETag. Another writer can have caused them as well."""
 def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = ()) -> Outcome:
     """What the last attempt of ``operation`` means.
 
-    Args:
-        operation: The operation.
-        last: Its last attempt.
-        earlier: The attempts before it.
-
-    Returns:
-        The outcome. It is ambiguous where an earlier attempt may have been applied and the last
-        one does not show whether it was.
+    The outcome is ambiguous where one of the ``earlier`` attempts may have been applied and the
+    last one does not show whether it was.
     """
     if last.fault is not None:
         return _FAULT_OUTCOMES[last.fault]

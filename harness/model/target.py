@@ -81,12 +81,7 @@ def counted(
 ) -> int:
     """The entity count of an operation, or of a request of any client.
 
-    Args:
-        kind: Its kind.
-        asked: Its entity count if it succeeds.
-        succeeded: Whether the service executed it.
-        missing: Whether the service found no entity under the key.
-        scanned: Entities that a query scanned.
+    ``asked`` is its entity count if it succeeds; ``missing``, that no entity has the key.
     """
     if kind is _QUERY:
         return scanned
@@ -99,12 +94,7 @@ def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, b
     """Entities that a query scanned, and whether the number is an estimate.
 
     A client sees only what is returned. The number is exact for a key range that this run loaded
-    and nobody writes to; otherwise it is the lower bound.
-
-    Args:
-        operation: The query.
-        returned: Entities that it returned.
-        whole: False where it was given up before its last page.
+    and nobody writes to, if the query was read to its end (``whole``); else it is a lower bound.
     """
     present = operation.key_range.entities
     if present is None:

@@ -74,11 +74,9 @@ class Channel:
 
     @property
     def connections_in_use(self) -> int:
-        """Connections that carry a request at this moment."""
         return self._pool.in_use
 
     def close(self) -> None:
-        """Close the idle connections now, and the others when their exchange ends."""
         self._pool.close()
 
     def refuse(self) -> None:

@@ -94,14 +94,13 @@ class Exchange:
 
     Attributes:
         client_request_id: Identifies the request in the logs of the service.
-        sent_s: When a connection was free for the request; None if none ever was. Waiting for a
-            place in the pool is the generator's time, connecting is the service's.
+        sent_s: When the request had a place in the pool; None if it never had. Waiting for a place
+            is the generator's time, connecting is the service's.
         done_s: When the response was whole, or the fault was seen.
-        status: HTTP status; 0 where no whole response came.
-        head: Head of the response as it came; ``headers`` are parsed from it when asked for.
-        body: Body of the response.
+        status: 0 where no whole response came.
+        head: Head of the response; ``headers`` are parsed from it when asked for.
         bytes_sent: Bytes of head and body, without TLS.
-        bytes_received: Bytes of head and body, as far as they came.
+        bytes_received: The same, as far as they came.
     """
 
     # Class-level defaults, because an exchange is made for every attempt and sets few of them.
@@ -135,10 +134,6 @@ Clock = Callable[[], float]
 
 def monotonic_utc() -> Clock:
     """A clock that starts at the machine's UTC time and advances with ``time.perf_counter``."""
-    origin = time.time() - time.perf_counter()
     counter = time.perf_counter
-
-    def now() -> float:
-        return origin + counter()
-
-    return now
+    origin = time.time() - counter()
+    return lambda: origin + counter()

@@ -71,7 +71,7 @@ class Connection:
 
     @property
     def tls_session(self) -> ssl.SSLSession | None:
-        """The TLS session, which a later connection can resume; None without TLS."""
+        """A session that a later connection can resume; None without TLS."""
         session: ssl.SSLSession | None = getattr(self._socket, "session", None)
         return session
 
@@ -185,7 +185,6 @@ class LimitedPool:
 
     @property
     def in_use(self) -> int:
-        """Number of places taken."""
         return self._limit - int(self._places.counter)
 
     def acquire(self) -> None:

@@ -37,10 +37,9 @@ _MINIMAL = _lines({"Accept": JSON_MINIMAL})
 class RequestWriter:
     """Writes and signs the requests to one account.
 
-    What is the same in every request of a kind is put together once. A request id identifies the
-    request in the logs of the service. An operation on another table than the first, ``table``,
-    appends its ending. A value that has no EDM type, or does not fit into Edm.Int32, raises
-    TypeError.
+    What is the same in every request of a kind is put together once. ``table`` is the first table;
+    an operation on another one appends its ending. A request id identifies the request in the logs
+    of the service. A value that has no EDM type, or does not fit into Edm.Int32, raises TypeError.
     """
 
     def __init__(self, endpoint: Endpoint, table: str) -> None:

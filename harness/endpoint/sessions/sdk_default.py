@@ -45,12 +45,9 @@ REQUEST_ID = "x-ms-client-request-id"
 
 
 class SdkDefaultTransport(RequestsTransport):  # type: ignore[misc]
-    """The SDK's own transport (``requests``) with the harness's authorities.
+    """The SDK's own transport (``requests``), in which ``trusting`` alone checks certificates.
 
-    Args:
-        on_fault: Called with the client request id and the error where no whole response came.
-        trusting: Checks certificates, see `harness.endpoint.http.tls`; None without TLS.
-        options: Options of the SDK's transport.
+    Calls ``on_fault`` with the client request id and the error where no whole response came.
     """
 
     def __init__(
@@ -131,8 +128,7 @@ def limit_body(response: requests.Response, **_options: Any) -> None:
 class _Call:
     """The attempts that the SDK makes of one call; each is added once its response is known.
 
-    Attributes:
-        exchange: The attempt that is under way or succeeded; None where the last attempt is added.
+    ``exchange`` is the attempt that is under way or succeeded; None where the last one is added.
     """
 
     __slots__ = ("_attempts", "_began", "exchange")
@@ -246,11 +242,7 @@ class SdkDefaultSession:
     def _call(
         self, attempts: OperationAttempts, function: Callable[[TableClient, Operation, Any], object]
     ) -> tuple[Outcome, object]:
-        """Call the SDK once, and add the attempts that it made.
-
-        Raises:
-            BudgetSpent: the budget was used up before the call; nothing was sent.
-        """
+        """Call the SDK once, and add the attempts that it made."""
         if self._budget.exhausted:
             raise BudgetSpent("the budget of billable transactions is used up")
         operation = attempts.operation
