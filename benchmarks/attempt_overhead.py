@@ -27,6 +27,7 @@ from azure.core.rest import HttpRequest
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import Exchange, monotonic_utc
+from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import GeventTransport, SdkSession
 from harness.model.operation import Kind, Operation
@@ -72,14 +73,8 @@ def compare(url: str) -> int:
             read_timeout_s=10.0,
         )
     )
-    channel = Channel(
-        url=endpoint.url,
-        connections=1,
-        connect_timeout_s=5.0,
-        read_timeout_s=10.0,
-        clock=clock,
-        budget=Budget(),
-    )
+    pool = LimitedPool(endpoint.url, connections=1, connect_timeout_s=5.0, read_timeout_s=10.0)
+    channel = Channel(pool, clock=clock, budget=Budget())
     transport = GeventTransport(channel)
     operation = Operation(
         kind=Kind.UPSERT_MERGE,

@@ -13,6 +13,7 @@ from typing import Any, cast
 from harness.endpoint.attempts import OperationAttempts
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import Exchange
+from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.paging import Entity, Page, drain
 from harness.endpoint.protocol.odata import Token
 from harness.endpoint.session import SessionOptions
@@ -43,14 +44,13 @@ class RetryingSession(abc.ABC):
         self._rng = options.rng
         self._sleep = options.sleep
         self._number = itertools.count().__next__
-        self._channel = Channel(
-            url=options.endpoint.url,
+        pool = LimitedPool(
+            options.endpoint.url,
             connections=options.connections,
             connect_timeout_s=options.connect_timeout_s,
             read_timeout_s=options.read_timeout_s,
-            clock=options.clock,
-            budget=options.budget,
         )
+        self._channel = Channel(pool, clock=options.clock, budget=options.budget)
 
     @property
     def connections_in_use(self) -> int:

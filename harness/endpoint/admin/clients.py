@@ -22,6 +22,7 @@ from harness.endpoint.admin.probe import Refusal, explain
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import UNREADABLE, Exchange, monotonic_utc
+from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
 from harness.model.errors import SetupError
@@ -39,16 +40,13 @@ class AdminTransport(GeventTransport):
     """The transport of the load, with each request taken from the budget."""
 
     def __init__(self, endpoint: Endpoint, budget: Budget) -> None:
-        super().__init__(
-            Channel(
-                url=endpoint.url,
-                connections=CONNECTIONS,
-                connect_timeout_s=_CONNECT_TIMEOUT_S,
-                read_timeout_s=_READ_TIMEOUT_S,
-                clock=monotonic_utc(),
-                budget=budget,
-            )
+        pool = LimitedPool(
+            endpoint.url,
+            connections=CONNECTIONS,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            read_timeout_s=_READ_TIMEOUT_S,
         )
+        super().__init__(Channel(pool, clock=monotonic_utc(), budget=budget))
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
         response = super().send(request, exchange=Exchange(str(uuid.uuid4())), **options)

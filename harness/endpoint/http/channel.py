@@ -39,38 +39,20 @@ class Channel:
     a killed greenlet included, closes the connection and frees its place.
 
     Args:
-        url: The origin; its path is ignored.
-        connections: The most connections at once; further requests wait.
-        connect_timeout_s: Time-out for each address of the host, TLS handshake included.
-        read_timeout_s: Time-out for each wait for more of a response. A whole response may take
-            four times as long.
+        pool: The connections to the origin. A whole response may take four of its read time-outs.
         clock: Gives the times of the exchanges.
         budget: Each request that leaves is taken from it.
-
-    Raises:
-        SetupError: an environment variable names certificates that cannot be loaded.
     """
 
-    def __init__(
-        self,
-        *,
-        url: str,
-        connections: int,
-        connect_timeout_s: float,
-        read_timeout_s: float,
-        clock: Clock,
-        budget: Budget,
-    ) -> None:
-        self.url = url
+    def __init__(self, pool: LimitedPool, *, clock: Clock, budget: Budget) -> None:
+        self._pool = pool
+        self._clock = clock
         self._budget = budget
         self._refuses = False
-        self._clock = clock
-        self._pool = LimitedPool(
-            url,
-            connections=connections,
-            connect_timeout_s=connect_timeout_s,
-            read_timeout_s=read_timeout_s,
-        )
+
+    @property
+    def url(self) -> str:
+        return self._pool.url
 
     @property
     def connections_in_use(self) -> int:

@@ -152,7 +152,7 @@ class Connection:
 
 
 class LimitedPool:
-    """At most so many connections to the origin of ``url``; the newest idle one is used first.
+    """Connections to the origin of ``url``; the newest idle one is used first.
 
     A place is taken before a connection is looked for, and given back when the exchange has ended,
     however it ended. An idle connection with something to read was closed by the server or is out
@@ -161,6 +161,12 @@ class LimitedPool:
     geventhttpclient's own pool is not used: it calls ``select``, which fails above 1,024
     descriptors, and leaves waiters hanging when it is closed.
 
+    Args:
+        url: The origin; its path is ignored.
+        connections: The most connections at once; further requests wait.
+        connect_timeout_s: Time-out for each address of the host, TLS handshake included.
+        read_timeout_s: Time-out for each wait for more of a response.
+
     Raises:
         SetupError: an environment variable names certificates that cannot be loaded.
     """
@@ -168,6 +174,7 @@ class LimitedPool:
     def __init__(
         self, url: str, *, connections: int, connect_timeout_s: float, read_timeout_s: float
     ) -> None:
+        self.url = url
         parts = urlsplit(url)
         tls = parts.scheme == "https"
         self._host = parts.hostname or ""
