@@ -71,13 +71,9 @@ class SharedKey:
         object.__setattr__(self, "_hashes", hashes)
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """The ``Authorization`` header of a request; empty where the credential gives it none.
+        """The ``Authorization`` header of a request with these headers; empty where it has none.
 
-        Args:
-            method: The verb.
-            content_type: The ``Content-Type`` header; empty where there is none.
-            date: The ``x-ms-date`` header.
-            path: The path as it is sent, without the query.
+        ``path`` is the path as it is sent, without the query.
         """
         inner, outer = self._hashes
         inner, outer = inner.copy(), outer.copy()
@@ -173,14 +169,10 @@ class ServiceDate:
 def credential_for(
     address: SplitResult, account: str, environ: Mapping[str, str]
 ) -> tuple[Credential, str]:
-    """The credential for an address, and its account.
+    """The credential for a normalized address, and its account.
 
-    The first of connection string, key and SAS that is set is used.
-
-    Args:
-        address: The address, normalized by `harness.endpoint.address.address_of`.
-        account: The account that the address names; empty where it names none.
-        environ: The environment.
+    The first of connection string, key and SAS that is set is used. ``account`` is the account that
+    the address names; empty where it names none.
 
     Raises:
         SetupError: the credential is missing, malformed, or for another account or endpoint.

@@ -16,9 +16,7 @@ _STOPPED_WITHIN_S = 5.0
 def child_environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
     """The variables that a child needs, so that credentials stay with the harness.
 
-    Args:
-        environ: The environment of the harness.
-        more: Patterns of further variables in upper case, such as ``NPM_*``; matched in any case.
+    ``more`` are patterns of further variables, in upper case and matched in any case: ``NPM_*``.
     """
     return {
         name: value
@@ -34,12 +32,7 @@ class ChildProcess:
     standard input is an empty pipe, which closes when this process ends, even by kill -9; the child
     has to end then. Leaving the context stops the child.
 
-    Args:
-        command: Program and arguments.
-        stdout: File for the output.
-        stderr: File for the errors; None sends them to ``stdout``.
-        cwd: Working directory; None is this process's.
-        environ: Variables besides those of `child_environment`.
+    Without ``stderr``, errors go to ``stdout``. ``environ`` is added to `child_environment`.
     """
 
     def __init__(

@@ -18,11 +18,7 @@ _MOST_LISTED = 20
 
 
 def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
-    """The text and the content of a file.
-
-    Args:
-        path: The file.
-        what: What the file is, such as ``profile``; messages begin with it.
+    """The text and the content of a file; messages begin with ``what`` it is, such as ``profile``.
 
     Raises:
         SetupError: the file cannot be read, or is not valid TOML.

@@ -42,13 +42,9 @@ def is_loopback(host: str) -> bool:
 class OwnHosts:
     """The hosts that requests to one listener may name.
 
-    These are its address, every loopback address, localhost, and ``named``. A listener at all
-    addresses of a machine accepts every address, because it may be reached through a published port
-    of another machine.
-
-    Args:
-        listening: Address or name that it listens at; empty or * is every address.
-        named: Further names, such as that of a reverse proxy.
+    These are the address or name that it listens at, every loopback address, localhost, and
+    ``named``, such as a reverse proxy. A listener at every address (empty or ``*``) accepts every
+    address, because it may be reached through a published port of another machine.
 
     Raises:
         ValueError: one of ``named`` is not a host; the text of the error is that name.

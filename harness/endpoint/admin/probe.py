@@ -58,13 +58,9 @@ class ProbeRequest:
     def send(self, *, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ProbeResponse:
         """Send the request once; the response may have any status.
 
-        A thread of its own sends it and is waited for: a name look-up has no time-out, and a host
-        that sends a byte a second would outlast any other.
-
-        Args:
-            context: Checks certificates.
-            timeout_s: Time-out for everything, the name look-up included.
-            now_s: UTC seconds, for the date that is signed.
+        A thread of its own sends it, and is waited for up to ``timeout_s``: a name look-up has no
+        time-out, and a host that sends a byte a second would outlast any other. The date of the
+        request is ``now_s`` UTC seconds.
 
         Raises:
             SetupError: no response came; the sentence names host, port and reason.

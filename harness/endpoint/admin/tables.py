@@ -247,12 +247,8 @@ def follow(
     The service has no transactions over several partitions. An application that writes an entity
     and its index rows one after the other leaves some of them alone when it is interrupted.
 
-    Args:
-        endpoint: The endpoint.
-        table: Name of the run's tables, without an ending.
-        pointers: Which rows point to which.
-        budget: The requests that may be sent.
-        most_rows: Tables with more rows are not compared.
+    ``table`` is the name of the run's tables without an ending. Tables with more than ``most_rows``
+    rows are refused.
     """
     there = set(_listed(endpoint, table + pointers.to, _KEYS, budget, most_rows))
     named: set[_Key] = set()

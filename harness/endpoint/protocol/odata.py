@@ -37,10 +37,7 @@ def row_address(table: str, partition_key: str, row_key: str) -> str:
 def write_request(kind: Kind, etag: str | None, *, cosmos: bool) -> tuple[str, dict[str, str]]:
     """Verb and headers of a single write, without the headers that describe its body.
 
-    Args:
-        kind: A kind of write, not a transaction.
-        etag: The condition of an update or delete; None or ``*`` matches any stored version.
-        cosmos: Whether the endpoint is Cosmos DB, which does not accept PATCH.
+    Without an ETag, or with ``*``, it matches any stored version. Cosmos DB accepts no PATCH.
     """
     condition = {"If-Match": _if_match(etag)} if kind in _CONDITIONAL else {}
     if kind is Kind.INSERT:

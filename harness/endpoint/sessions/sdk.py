@@ -50,12 +50,7 @@ _NOT_PLAIN = frozenset((EntityProperty, list, dict))
 
 
 class Clients(dict[str, TableClient]):
-    """The SDK's clients of a workload's tables, by the endings of their names.
-
-    Args:
-        made: Makes the client of a table.
-        table: Name of the first table.
-    """
+    """The SDK's clients of a workload's tables, by the endings of the tables' names."""
 
     def __init__(self, made: Callable[[str], TableClient], table: str) -> None:
         self._made = made
@@ -149,17 +144,10 @@ def read_page(
     token: Token | None,
     found: int,
 ) -> tuple[list[dict[str, Any]], Token | None]:
-    """Read one page of a query.
+    """Read the page that begins at ``token``, after ``found`` entities.
 
-    Args:
-        client: The SDK's client of the table.
-        query: The query.
-        options: Keywords for the SDK's pipeline.
-        token: Where the page begins; None is the first page.
-        found: Entities that earlier pages returned.
-
-    Returns:
-        The entities, and where the next page begins; None after the last page.
+    Returns its entities and the token of the next page, None after the last one. ``options`` are
+    for the SDK's pipeline.
     """
     shape: dict[str, Any] = {
         "results_per_page": page_size(query, found),
