@@ -98,6 +98,18 @@ def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: Run
     assert record.counts.attempts > record.counts.operations
 
 
+def test_the_limits_and_the_moves_are_in_the_record(record: RunRecord) -> None:
+    """What the run was held to can be drawn from its record, years later."""
+    enforced = record.enforced
+    assert enforced is not None
+    assert (enforced.partition_per_s, enforced.account_per_s) == (60.0, 20_000.0)
+    assert enforced.moves
+    for move in enforced.moves:
+        assert move.key in {f"p{number}" for number in range(PARTITIONS)}
+        assert move.offline_s == pytest.approx(1.0)
+        assert -5.0 < move.start_s < record.measured_s + 30.0
+
+
 def test_no_output_calls_it_azure(done: LocustProcess, record: RunRecord) -> None:
     """Step 1, the summary, the verdict, the record and the metrics say what it was.
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import Strict
 
+from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import (
     AuditPart,
     ConditionPart,
@@ -338,6 +339,7 @@ class RunRecord(RecordPart):
     heat: HeatPart | None = None
     service_over_time: LatencyCoursePart | None = None
     response_over_time: LatencyCoursePart | None = None
+    enforced: EnforcedPart | None = None
 
     def to_json(self) -> str:
         """The content of ``run.json``."""

@@ -149,6 +149,7 @@ class Conductor:
         rehearsal = None
         if self._gateway is not None:
             rehearsal = Rehearsal(self._gateway, plan.table, plan.tables, aliases or str)
+            run.enforced = rehearsal.enforced()
         messages = ConsoleMessages(run, self._console, rehearsal)
         tables = RunTables(run, messages, self._housekeeping)
         tables.check()

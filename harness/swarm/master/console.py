@@ -277,6 +277,7 @@ class ConsoleMessages:
     def load_ends(self) -> None:
         if self._rehearsal is not None:
             self._rehearsal.end()
+            self._run.enforced = self._rehearsal.enforced()
         self.console.say(step(4, f"the run ended by {self._run.ended_by}"))
 
     def index_not_followed(self, reason: str) -> None:

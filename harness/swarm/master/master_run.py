@@ -11,6 +11,7 @@ from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import AuditPart, PredictionPart, SearchPart
 from harness.measure.verdict.conditions import Condition
 from harness.model.operation import Operation
@@ -109,6 +110,7 @@ class MasterRun:
         aliases: Replace the PartitionKeys in every output; None shows the keys.
         started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
+        enforced: Limits of the embedded gateway; None without one.
         origin_s: When the schedule began, UTC seconds; None before. With stages that is the start
             of the measured window.
         window: Start and end of the measured window, UTC seconds; None while it is not open.
@@ -131,6 +133,7 @@ class MasterRun:
     generator: GeneratorLog = dataclasses.field(default_factory=GeneratorLog)
     loaded: Loaded = dataclasses.field(default_factory=Loaded)
     epoch_s: float = 0.0
+    enforced: EnforcedPart | None = None
     origin_s: float | None = None
     window: tuple[int, int] | None = None
     search: SearchPart | None = None

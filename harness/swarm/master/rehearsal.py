@@ -7,13 +7,16 @@ count loading, so the gateway's counts are read when the load begins and when it
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from harness.gateway.process import GatewayProcess
 from harness.measure.figures import counted
+from harness.measure.record.enforced import EnforcedPart, MovePart
+from harness.measure.record.findings import rounded
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.operation import FOLDED, WHOLE_TABLE
@@ -23,6 +26,21 @@ _SHOWN = 24
 
 Counts = collections.Counter[tuple[str, str]]
 """Number of requests by partition and status."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """What the gateway's page says.
+
+    Attributes:
+        counts: Requests by partition and status.
+        exact: Partitions whose row has all of their requests.
+        moves: The latest moves.
+    """
+
+    counts: Counts = dataclasses.field(default_factory=Counts)
+    exact: frozenset[str] = frozenset()
+    moves: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 class Rehearsal:
@@ -45,33 +63,50 @@ class Rehearsal:
         self._gateway = gateway
         self._name = name
         self._tables = {table + suffix: suffix for suffix in suffixes}
-        self._before = Counts()
-        self._after = Counts()
+        self._before, self._after = _Counted(), _Counted()
         self._moves: list[dict[str, Any]] = []
         self._began_s = 0.0
         self._problem = ""
 
     def begin(self, now_s: float) -> None:
         """The load begins at ``now_s``, UTC."""
-        self._before, _ = self._read()
+        self._before = self._read()
         self._began_s = now_s
 
     def end(self) -> None:
         """The load is over."""
-        self._after, moves = self._read()
-        self._moves = [move for move in moves if move["until_s"] > self._began_s]
+        self._after = self._read()
+        self._moves = [move for move in self._after.moves if move["until_s"] > self._began_s]
+
+    def enforced(self) -> EnforcedPart:
+        """The limits that the run is held to, and the moves up to its end."""
+        limits = self._gateway.limits
+        return EnforcedPart(
+            partition_per_s=limits.partition.entities_per_s,
+            account_per_s=limits.account.entities_per_s,
+            server_per_s=limits.servers.entities_per_s,
+            moves=tuple(
+                MovePart(
+                    start_s=rounded(move["at_s"] - self._began_s),
+                    offline_s=rounded(move["until_s"] - move["at_s"]),
+                    key=move["partition_key"],
+                    from_server=move["from_server"],
+                    to_server=move["to_server"],
+                )
+                for move in self._moves
+            ),
+        )
 
     def text(self, record: RunRecord) -> str:
         """Return the text below the summary of the run: both counts by partition and status."""
         described = record.endpoint.described
         if self._problem:
             return f"{described}: its counts cannot be read: {self._problem}"
-        recorded = recorded_counts(record)
-        shown = {key for key, _ in recorded}
-        counted_there = Counts()
-        for (key, status), count in (self._after - self._before).items():
-            # Above 200 partitions, gateway and record keep different ones.
-            counted_there[key if key in shown else FOLDED, status] += count
+        # Above 200 partitions, gateway and record have rows for different ones, and some rows begin
+        # late: only partitions that both have counted from the start are compared one by one.
+        kept = self._after.exact & {part.key for part in record.partitions if part.exact}
+        recorded = _folded(recorded_counts(record), kept)
+        counted_there = _folded(self._after.counts, kept) - _folded(self._before.counts, kept)
         rows = sorted(counted_there.keys() | recorded.keys())
         wrong = sum(abs(counted_there[row] - recorded[row]) for row in rows)
         limits = self._gateway.limits
@@ -97,13 +132,13 @@ class Rehearsal:
         lines += [f"  {_move_text(move)}" for move in self._moves]
         return "\n".join(lines)
 
-    def _read(self) -> tuple[Counts, list[dict[str, Any]]]:
+    def _read(self) -> _Counted:
         try:
             page = json.loads(self._gateway.truth())
         except SetupError as error:
             self._problem = str(error)
-            return Counts(), []
-        counts = Counts()
+            return _Counted()
+        counts, exact = Counts(), set()
         for row in page["counts"]:
             folded = row["table"] == "" and row["partition"] == FOLDED
             if row["table"] in self._tables or folded:
@@ -114,10 +149,20 @@ class Rehearsal:
                     key = self._name(key)
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
                 counts[key, status] += row["requests"]
+                if row["exact"]:
+                    exact.add(key)
         moves = page["moves"]
         for move in moves:
             move["partition_key"] = self._name(move["partition_key"])
-        return counts, moves
+        return _Counted(counts=counts, exact=frozenset(exact), moves=moves)
+
+
+def _folded(counts: Counts, kept: Container[str]) -> Counts:
+    """Return the counts with every other partition in `FOLDED`."""
+    folded = Counts()
+    for (key, status), count in counts.items():
+        folded[key if key in kept else FOLDED, status] += count
+    return folded
 
 
 def recorded_counts(record: RunRecord) -> Counts:

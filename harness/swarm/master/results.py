@@ -179,6 +179,7 @@ def record_of(
         audit=audit,
         prediction=run.prediction,
         redacted=run.aliases is not None,
+        enforced=run.enforced,
         machine=_machine(),
         **measured_fields(snapshot, generator, targets),
         **judged_fields(evidence, verdict, conditions),
