@@ -231,7 +231,9 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
         return f"{_not_a_table_service(endpoint)} (it redirects with status {refused.status})"
     if not code:
         return f"{_not_a_table_service(endpoint)} (it responds with status {refused.status})"
-    said = f"{refused.status} {code}" + (f": {refused.message}" if refused.message else "")
+    # Callers go on with the sentence.
+    message = refused.message.rstrip(".")
+    said = f"{refused.status} {code}" + (f": {message}" if message else "")
     off = skew_s is not None and abs(skew_s) > MAX_CLOCK_SKEW_S
     if refused.status == 403 and off and isinstance(credential, SharedKey):
         assert skew_s is not None

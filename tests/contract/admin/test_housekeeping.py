@@ -183,11 +183,19 @@ def test_a_busy_service_is_asked_again(service: ScriptedService) -> None:
     assert len(service.requests) == 2
 
 
+def test_the_reason_of_a_refusal_has_no_full_stop(service: ScriptedService) -> None:
+    """Other sentences go on after it: the full stop of the service is left out."""
+    service.script = [answer(409, "SomethingElse", "It went wrong.")]
+    with pytest.raises(SetupError) as caught:
+        delete_table(service.endpoint, TABLE)
+    assert str(caught.value).endswith("refuses the request: 409 SomethingElse: It went wrong")
+
+
 @pytest.mark.parametrize("tedious", ["pages"], indirect=True)
 def test_ctrl_c_ends_a_sweep_with_a_sentence(tedious: Tedious) -> None:
     """`harness sweep` at a list without an end says what it waits for, and can be interrupted."""
     with subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "sweep", "-H", tedious.url],
+        [sys.executable, "-m", "harness", "sweep", "-H", tedious.url],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
