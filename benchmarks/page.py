@@ -35,7 +35,7 @@ from harness.endpoint.endpoint import endpoint_from
 from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
-from harness.profile.profile_loader import resolve, shipped_directory
+from harness.profile.profile_loader import resolve
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
 from harness.swarm.master.results import record_of
@@ -98,7 +98,7 @@ def key(number: int, letters: int) -> str:
 
 def run_of(keys: list[str]) -> MasterRun:
     """A run in full load, some keys of which are busier than others."""
-    named = resolve("key-spread", [], directory=shipped_directory())
+    named = resolve("key-spread", [])
     endpoint = endpoint_from("http://127.0.0.1:10002", {})
     plan = new_plan(
         named,

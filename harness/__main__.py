@@ -1,4 +1,4 @@
-"""What the command ``harness`` starts; ``python -m harness`` is the same."""
+"""The entry point of the command ``harness`` and of ``python -m harness``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ def main() -> int:
     """Run the command line, and return its exit code."""
     if sys.argv[1:2] == ["run"]:
         startup.begin()
-    # Late, because it takes a second, in which Ctrl-C has to be understood too.
+    else:
+        startup.secure_streams()
+    # Late: a Ctrl-C while it is imported gets its message too.
     from harness import cli
 
     return cli.main()

@@ -1,41 +1,56 @@
-"""The command line ``harness ...``: one class in `COMMANDS` for each subcommand."""
+"""The command line ``harness ...``. A subcommand is a class in `harness.commands`."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Protocol
 
-from harness import __version__, startup
-from harness.commands.azurite import AzuriteInstall, AzuriteStart
-from harness.commands.check import Check
-from harness.commands.command import BAD_SETUP, Command
-from harness.commands.compare import Compare
-from harness.commands.gateway import Gateway
-from harness.commands.plan import PlanRun
-from harness.commands.profiles import Profiles
-from harness.commands.report import Report
-from harness.commands.run import Run
-from harness.commands.schemes import Schemes
-from harness.commands.sweep import Sweep
+from harness import __version__
 from harness.model.errors import SetupError
+from harness.startup import BAD_SETUP
 
-COMMANDS: tuple[Command, ...] = (
-    Run(),
-    Profiles(),
-    Schemes(),
-    Check(),
-    PlanRun(),
-    Compare(),
-    Report(),
-    AzuriteInstall(),
-    AzuriteStart(),
-    Gateway(),
-    Sweep(),
-)
+POSIX = os.name == "posix"
 
+
+class Command(Protocol):
+    """A subcommand. Its docstring is the description in its help."""
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the subcommand's options."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the work, and return the exit code.
+
+        Raises:
+            SetupError: bad input; it is printed, and the exit code is `BAD_SETUP`.
+        """
+
+
+# The class of each subcommand, imported when it is used, and its help.
+COMMANDS = {
+    "run": ("run.Run", "run a stress test: put load on an endpoint, and judge the result"),
+    "profiles": (
+        "profiles.Profiles",
+        "list the shipped profiles with their questions, or print one",
+    ),
+    "schemes": ("schemes.Schemes", "list or explain key schemes, distributions, scenarios"),
+    "check": ("profiles.Check", "compare a profile with the documented practices"),
+    "plan": ("profiles.PlanRun", "show what a run would do and cost, without sending anything"),
+    "compare": ("records.Compare", "compare runs; with --fail-if, exit with 1 on a regression"),
+    "report": ("records.Report", "render the HTML report of a run from its record"),
+    "azurite install": ("servers.AzuriteInstall", "install Azurite into this Python environment"),
+    "azurite start": ("servers.AzuriteStart", "run Azurite in the foreground until Ctrl-C"),
+    "gateway": ("servers.Gateway", "put a gateway with the published limits before an endpoint"),
+    "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete named ones"),
+}
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
+_POSIX_ONLY = ("run", "azurite install", "azurite start", "gateway")
+"""These use signals, file locks and child processes as only POSIX has them."""
 
 _EPILOG = """\
 examples:
@@ -50,7 +65,33 @@ with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.
 """
 
 
-def parser(commands: Sequence[Command] = COMMANDS) -> argparse.ArgumentParser:
+def parsed(given: Sequence[str]) -> argparse.Namespace:
+    """The parsed arguments; ``run`` is the method of the subcommand that takes them.
+
+    Raises:
+        SetupError: the subcommand needs POSIX, and this is Windows.
+        SystemExit: the help was printed, or the arguments are invalid.
+    """
+    name = next((name for name in COMMANDS if list(given[: len(name.split())]) == name.split()), "")
+    if not name:
+        _overview().parse_args(given)
+        raise SetupError("name a command first")
+    if name in _POSIX_ONLY and not POSIX:
+        raise SetupError("runs, Azurite and the gateway need Linux or macOS; on Windows use WSL 2")
+    module, _, made = COMMANDS[name][0].partition(".")
+    command: Command = getattr(importlib.import_module(f"harness.commands.{module}"), made)()
+    rest = list(given[len(name.split()) :])
+    if name == "run" and not {"-h", "--help"}.intersection(rest):
+        # Locust parses the options of a run.
+        return argparse.Namespace(run=command.run, given=rest)
+    parser = argparse.ArgumentParser(prog=f"harness {name}", description=command.__doc__)
+    command.options(parser)
+    parser.set_defaults(run=command.run)
+    return parser.parse_args(rest)
+
+
+def _overview() -> argparse.ArgumentParser:
+    """The parser that shows all commands, and accepts none."""
     top = argparse.ArgumentParser(
         prog="harness",
         description="Stress-tests Azure Table endpoints and holds the rates against the published "
@@ -60,30 +101,19 @@ def parser(commands: Sequence[Command] = COMMANDS) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     levels = {"": top.add_subparsers(required=True, metavar="COMMAND")}
-    for command in commands:
-        group, _, name = command.name.rpartition(" ")
+    for name, (_, text) in COMMANDS.items():
+        group, _, last = name.rpartition(" ")
         if group not in levels:
             made = levels[""].add_parser(group, help=_GROUPS[group], description=_GROUPS[group])
             levels[group] = made.add_subparsers(required=True, metavar="COMMAND")
-        own = levels[group].add_parser(
-            name,
-            help=command.help,
-            description=command.description,
-        )
-        command.options(own)
-        own.set_defaults(run=command.run)
+        levels[group].add_parser(last, help=text)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand, and return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == [Run.name] and not {"-h", "--help"}.intersection(given):
-        # Locust parses the options of a run.
-        args = argparse.Namespace(run=Run().run, given=given[1:])
-    else:
-        args = parser().parse_args(given)
     try:
+        args = parsed(sys.argv[1:] if arguments is None else arguments)
         code: int = args.run(args)
         sys.stdout.flush()
     except SetupError as error:
@@ -92,15 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("harness: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
     except OSError as error:
         # Commands report errors of the files that they open; what is left is standard output.
-        startup.discard(sys.stdout)
-        if isinstance(error, BrokenPipeError):
-            return 128 + signal.SIGPIPE
         print(f"harness: the output cannot be written ({error.strerror})", file=sys.stderr)
         return BAD_SETUP
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

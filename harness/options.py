@@ -9,28 +9,26 @@ import argparse
 import re
 from typing import Any, get_args
 
-from harness.profile.settings.load_settings import Session
+from harness.profile.settings.parts import Session
 
 _SESSION_KINDS = get_args(Session.model_fields["kind"].annotation)
 _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str = "{}") -> None:
-    """Add the options to ``parser``.
-
-    What is added to a group is not shown in Locust's web form.
+def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
+    """Add the options, in groups, which Locust does not show in its web form.
 
     Args:
         parser: Locust's parser, or that of ``harness run``.
         locust: Whether it is Locust's, which takes defaults from environment variables too.
-        title: Format of the title of a group.
     """
+    prefix = "Table stress harness: " if locust else ""
 
     def variable(name: str) -> dict[str, Any]:
         return {"env_var": name} if locust else {}
 
     group = parser.add_argument_group(
-        title.format("what is sent"),
+        f"{prefix}what is sent",
         "--profile NAME|FILE chooses the profile. The number of users (-u), the spawn rate (-r) "
         "and the run time (-t) come from the profile unless they are given here. -t is the time "
         "under load; for a search it is the time limit. Profiles with stages set their own time "
@@ -47,7 +45,6 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str
     group.add_argument(
         "--session",
         choices=_SESSION_KINDS,
-        default=None,
         help="HTTP client. sdk: azure-data-tables on a fast transport, with every retry visible. "
         "wire: the same requests built without the SDK, several times faster on one core. "
         "sdk-default: azure-data-tables as an application uses it. Default: the profile's.",
@@ -62,7 +59,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str
     )
 
     group = parser.add_argument_group(
-        title.format("endpoint"),
+        f"{prefix}endpoint",
         "-H URL is the endpoint. Without it the run starts an embedded Azurite, whatever "
         "credentials are set. Credentials come from the environment only: "
         "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or "
@@ -71,26 +68,23 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str
     group.add_argument(
         "--remote-ok",
         metavar="ACCOUNT",
-        default=None,
         help="Confirm that ACCOUNT, the account in the host name, may be loaded and billed. "
         "Required for every host that is not this machine.",
     )
     group.add_argument(
         "--table",
         metavar="NAME",
-        default=None,
         help="Use this existing, empty table and delete only the run's own entities at the end. "
         "Default: the run creates a table and deletes it.",
     )
     group.add_argument(
         "--throttling",
         metavar="NAME|FILE",
-        default=None,
         help="Put a gateway before the embedded Azurite that throttles by these limits: "
         "published, demo, ramping, none, or a file. Default: no throttling.",
     )
 
-    group = parser.add_argument_group(title.format("output"))
+    group = parser.add_argument_group(f"{prefix}output")
     group.add_argument(
         "--out",
         metavar="DIR",
@@ -128,11 +122,10 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str
     group.add_argument(
         "--metrics-push",
         metavar="URL",
-        default=None,
         help="Push the last state to this Prometheus Pushgateway when the run ends.",
     )
 
-    group = parser.add_argument_group(title.format("web UI and workers"))
+    group = parser.add_argument_group(f"{prefix}web UI and workers")
     group.add_argument(
         "--web-allowed-host",
         metavar="NAME",
@@ -148,7 +141,6 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool, title: str
         "--swarm",
         metavar="NAME",
         type=swarm_name,
-        default=None,
         help="Accept only workers that were started with the same name (environment: "
         "STRESS_SWARM). Default: none; with --processes a random name, so that no other worker "
         "can join.",

@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import TextIO
 
 BAD_SETUP = 2
 """Exit code of a process with bad input or set-up; nothing was sent."""
@@ -26,14 +25,11 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def begin() -> None:
-    """Let signals end the process with a message, and no standard stream change its exit code.
+    """Let signals end the process with a message, and secure its standard streams.
 
     The handlers hold until others are set. A second call changes nothing.
     """
-    for number, (name, mode) in enumerate(_STREAMS):
-        _open(number, name, mode)
-    atexit.unregister(_flush)
-    atexit.register(_flush)
+    secure_streams()
     starter = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -52,41 +48,38 @@ def begin() -> None:
             signal.signal(one, end)
 
 
+def secure_streams() -> None:
+    """Let neither a closed standard stream nor one that cannot be written change the exit code."""
+    for number, (name, mode) in enumerate(_STREAMS):
+        if getattr(sys, name) is not None:
+            continue
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            os.fstat(number)
+        except OSError:
+            # Else the next opened file would get the number of the stream, and its output.
+            os.dup2(null, number)
+        setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
+    atexit.unregister(_flush)
+    atexit.register(_flush)
+
+
 def complain(sentence: str) -> None:
     """Write an error to standard error, if that is open."""
     with contextlib.suppress(OSError, ValueError):
         print(f"error: {sentence}", file=sys.stderr, flush=True)
 
 
-def discard(stream: TextIO) -> None:
-    """Let all output of a stream that cannot be written lead nowhere.
-
-    What is left in its buffer would fail again when the process ends, and give it an exit code of
-    Python's own.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
-
-
 def _flush() -> None:
-    """Write what is left in the buffers of the standard streams, or let it lead nowhere."""
+    """Write what is left in the buffers of the standard streams, or discard it.
+
+    Python would try it again when the process ends, and set an exit code of its own.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
-            discard(stream)
-
-
-def _open(number: int, name: str, mode: str) -> None:
-    """Redirect a standard stream that was closed when the process started."""
-    if getattr(sys, name) is not None:
-        return
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        os.fstat(number)
-    except OSError:
-        # Else the next opened file would get the number of the stream, and its output.
-        os.dup2(null, number)
-    setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
+            with contextlib.suppress(OSError, ValueError):
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)

@@ -1,1 +1,1 @@
-"""The subcommands of ``harness``: one module a command, or a group of them."""
+"""The subcommands of ``harness``. Nothing is imported here: each is imported when it is used."""

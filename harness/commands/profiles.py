@@ -1,31 +1,40 @@
-"""``harness profiles``: lists the shipped profiles, or prints one."""
+"""``harness profiles``, ``check`` and ``plan``: what a profile says, without sending anything."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import re
+import sys
 
 from harness.model.errors import SetupError, echoed
-from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.model.target import EndpointKind
+from harness.profile.build.plan import plan_of
+from harness.profile.checks.checklist import findings_of, of_severity
+from harness.profile.checks.observed import observe
+from harness.profile.checks.practice import Severity
+from harness.profile.profile_loader import NamedProfile, resolve, shipped_directory, shipped_names
 from harness.profile.settings.schema import Profile
+from harness.report.terminal.checklist import check_json, check_text
+from harness.report.terminal.page import Page
+from harness.report.terminal.plan import plan_text
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MOST_WIDTH = 110
+_VIOLATED = 1
+_KINDS = [str(EndpointKind.STORAGE), str(EndpointKind.AZURITE)]
+_TIME = re.compile(r"(?:(\d{1,12})h)?(?:(\d{1,12})m)?(?:(\d{1,12})s?)?")
 
 
 class Profiles:
-    name = "profiles"
-    help = "list the shipped profiles with the question each answers, or print one"
-    description = (
-        "A profile is a TOML file that sets what is sent, to which keys, how fast and for how "
-        "long. `harness run NAME` runs it. To write your own, save a shipped one with `harness "
-        "profiles NAME > mine.toml`, change it, and start it with `harness run mine.toml`."
-    )
+    """A profile is a TOML file that sets what is sent, to which keys, how fast and for how long.
+
+    `harness run NAME` runs it. To write your own, save a shipped one with `harness profiles NAME >
+    mine.toml`, change it, and start it with `harness run mine.toml`.
+    """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "profile", nargs="?", metavar="NAME", help="print the file of this profile"
-        )
+        parser.add_argument("name", nargs="?", metavar="NAME", help="print the file of this one")
         parser.add_argument(
             "--schema",
             action="store_true",
@@ -33,30 +42,111 @@ class Profiles:
         )
 
     def run(self, args: argparse.Namespace) -> int:
+        names = shipped_names()
         if args.schema:
-            if args.profile is not None:
+            if args.name is not None:
                 raise SetupError("--schema describes all profiles: leave NAME out")
-            print(json.dumps(profile_schema(), indent=1))
-            return 0
-        directory = shipped_directory()
-        names = shipped_names(directory)
-        if args.profile is not None:
-            if args.profile not in names:
-                raise SetupError(
-                    f"there is no profile {echoed(args.profile)}; there are: {', '.join(names)}"
-                )
-            print((directory / f"{args.profile}.toml").read_text(encoding="utf-8"), end="")
-            return 0
-        width = max(len(name) for name in names)
-        for name in names:
-            question = resolve(name, directory=directory).profile.question
-            print(f"{name:{width}}  {question}")
+            schema = Profile.model_json_schema()
+            # The question is usually the comment in the first line.
+            schema["required"] = [name for name in schema["required"] if name != "question"]
+            print(json.dumps({"$schema": _DIALECT, **schema}, indent=1))
+        elif args.name is None:
+            width = max(len(name) for name in names)
+            for name in names:
+                question = resolve(name).profile.question
+                print(f"{name:{width}}  {question}")
+        elif args.name in names:
+            print((shipped_directory() / f"{args.name}.toml").read_text(encoding="utf-8"), end="")
+        else:
+            raise SetupError(
+                f"there is no profile {echoed(args.name)}; there are: {', '.join(names)}"
+            )
         return 0
 
 
-def profile_schema() -> dict[str, Any]:
-    """JSON Schema of a profile. Rules that span several settings are not part of it."""
-    schema = Profile.model_json_schema()
-    # The question is usually the comment in the first line.
-    schema["required"] = [name for name in schema["required"] if name != "question"]
-    return {"$schema": _DIALECT, **schema}
+class Check:
+    """Compares a profile with the performance checklist and the key design practices.
+
+    Nothing is sent. Each finding names the document and the section, and both documents where they
+    disagree. The prediction says which share of the load goes to the hottest partition and range of
+    keys, and at which total rate that partition reaches its target. Exit codes: 0; 1 with --strict
+    if a practice is violated; 2 for bad input.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        _profile_options(parser)
+        parser.add_argument(
+            "--strict", action="store_true", help="exit with 1 if a practice is violated"
+        )
+        parser.add_argument(
+            "--format",
+            choices=("text", "json"),
+            default="text",
+            help="output format (default: %(default)s)",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        named = _profile_of(args)
+        seen = observe(named.profile)
+        findings = findings_of(seen)
+        about = (named.name, named.profile.question, seen.prediction, findings)
+        page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+        print(check_json(*about) if args.format == "json" else check_text(*about, page))
+        return _VIOLATED if args.strict and of_severity(findings, Severity.OFFENDS) else 0
+
+
+class PlanRun:
+    """Shows the tables, loaded entities, duration, operations, billable transactions and bytes.
+
+    Reads and writes are shown apart. Nothing is sent, and no credentials are needed.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        _profile_options(parser)
+        parser.add_argument("-u", "--users", type=int, metavar="N", help="number of users")
+        parser.add_argument(
+            "-t",
+            "--run-time",
+            metavar="T",
+            help="run time: 90, 90s, 5m, 1h30m; for a search, its time limit",
+        )
+        parser.add_argument(
+            "--host-kind",
+            choices=_KINDS,
+            default=_KINDS[0],
+            help="endpoint: an account, or the embedded emulator (default: %(default)s)",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.users is not None:
+            args.overrides.append(f"load.users={args.users}")
+        named = _profile_of(args, None if args.run_time is None else _seconds(args.run_time))
+        plan = plan_of(named.profile, EndpointKind(args.host_kind))
+        page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+        print(plan_text(named.name, named.profile.question, plan, page))
+        return 0
+
+
+def _profile_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", help="a shipped profile, or a TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        dest="overrides",
+        help="override one value, such as keys.partitions=20; can be repeated",
+    )
+
+
+def _profile_of(args: argparse.Namespace, run_time_s: int | None = None) -> NamedProfile:
+    return resolve(args.profile, args.overrides, run_time_s=run_time_s)
+
+
+def _seconds(text: str) -> int:
+    """The seconds of a duration in Locust's notation."""
+    found = _TIME.fullmatch(text)
+    if found is None or not text:
+        raise SetupError(f"-t {echoed(text)} is not a duration; write 90, 90s, 5m or 1h30m")
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds

@@ -7,10 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness.commands.command import require_posix
 from harness.model.errors import SetupError
 from harness.model.files import shipped
-from harness.options import add_run_options
 
 _LOCUST = (
     "import sys; from harness import startup; startup.begin(); from locust.main import main; "
@@ -20,16 +18,17 @@ _LOCUST = (
 
 
 class Run:
-    name = "run"
-    help = "run a stress test: put load on an endpoint, and judge the result"
-    description = (
-        "Puts the load of a profile on a table endpoint and reports what was served, what was "
-        "throttled and why. It is `locust --headless --profile PROFILE` with the shipped "
-        "locustfile, and takes every option of Locust too (`locust --help`). `harness profiles` "
-        "lists the profiles; `harness plan PROFILE` shows what a run would do and cost."
-    )
+    """Puts the load of a profile on a table endpoint, and reports what was served and throttled.
+
+    It is `locust --headless --profile PROFILE` with the shipped locustfile, and takes every option
+    of Locust too (`locust --help`). `harness profiles` lists the profiles; `harness plan PROFILE`
+    shows what a run would do and cost.
+    """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
+        # A run itself does not need them, nor the second that their import takes.
+        from harness.options import add_run_options
+
         parser.usage = "harness run PROFILE [options of the harness and of Locust]"
         parser.add_argument("profile", metavar="PROFILE", help="a shipped profile, or a TOML file")
         parser.add_argument(
@@ -52,7 +51,6 @@ class Run:
         Args:
             args: ``given`` is everything after ``run``, as it was typed.
         """
-        require_posix()
         command = [sys.executable, "-P", "-c", _LOCUST, *locust_arguments(args.given)]
         sys.stdout.flush()
         os.execv(command[0], command)

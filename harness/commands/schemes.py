@@ -14,8 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.model.errors import SetupError, echoed
-from harness.model.operation import Operation
-from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
 from harness.workload.keys.row_keys import ROW_KEYS
@@ -34,13 +33,10 @@ _DEFAULT_WIDTH, _LEAST_WIDTH = 100, 60
 
 
 class Schemes:
-    name = "schemes"
-    help = "list key schemes, distributions, row keys and scenarios, or explain one"
-    description = (
-        "Lists the values of the settings keys.scheme, keys.distribution, keys.row_keys and "
-        "scenario. With NAME it explains one of them with examples: keys in key order, or shares "
-        "of the load."
-    )
+    """Lists the values of keys.scheme, keys.distribution, keys.row_keys and scenario.
+
+    With NAME it explains one of them with examples: keys in key order, or shares of the load.
+    """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -49,34 +45,55 @@ class Schemes:
 
     def run(self, args: argparse.Namespace) -> int:
         kinds = _kinds()
-        if args.one is None:
-            for setting, known in kinds.items():
-                print(f"{setting}:", *_listed(known), "", sep="\n")
-            return 0
-        for setting, known in kinds.items():
-            if (named := known.get(args.one)) is not None:
-                print(f"{setting} = {args.one!r}", "", named.explained, "", sep="\n")
-                print(*named.examples(args.one), sep="\n")
+        for kind in kinds:
+            if args.one is None:
+                print(f"{kind.setting}:", *kind.listed(), "", sep="\n")
+            elif args.one in kind.classes:
+                print(f"{kind.setting} = {args.one!r}", "", kind.explained(args.one), "", sep="\n")
+                print(*kind.examples(args.one), sep="\n")
                 return 0
-        names = ", ".join(itertools.chain.from_iterable(kinds.values()))
-        raise SetupError(f"nothing is called {echoed(args.one)}; there are: {names}")
+        if args.one is not None:
+            names = ", ".join(itertools.chain.from_iterable(kind.classes for kind in kinds))
+            raise SetupError(f"nothing is called {echoed(args.one)}; there are: {names}")
+        return 0
 
 
-def _listed(known: Mapping[str, _Named]) -> Iterator[str]:
-    room = max(map(len, known))
-    width = max(_LEAST_WIDTH, shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns)
-    for name, named in known.items():
-        yield from textwrap.wrap(
-            _first_sentence(named.explained),
-            width,
-            initial_indent=f"  {name:{room}}  ",
-            subsequent_indent=" " * (room + 4),
-        )
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kind:
+    """The values of a setting: their classes, and what prints examples of one."""
+
+    setting: str
+    classes: Mapping[str, type]
+    examples: Callable[[str], Iterable[str]]
+
+    def explained(self, name: str) -> str:
+        """The docstring of the class, without the sections for programmers."""
+        text = inspect.cleandoc(self.classes[name].__doc__ or "")
+        return _SECTION.split(text, maxsplit=1)[0].replace("`", "")
+
+    def listed(self) -> Iterator[str]:
+        """Each name with its first sentence."""
+        room = max(map(len, self.classes))
+        width = max(_LEAST_WIDTH, shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns)
+        for name in self.classes:
+            paragraph = " ".join(self.explained(name).split("\n\n")[0].split())
+            yield from textwrap.wrap(
+                re.split(r"(?<=[.])\s", paragraph, maxsplit=1)[0],
+                width,
+                initial_indent=f"  {name:{room}}  ",
+                subsequent_indent=" " * (room + 4),
+            )
 
 
-def _first_sentence(explained: str) -> str:
-    paragraph = " ".join(explained.split("\n\n")[0].split())
-    return re.split(r"(?<=[.])\s", paragraph, maxsplit=1)[0]
+def _kinds() -> list[_Kind]:
+    pickers = {name: type(_picker(name)) for name in PICKERS}
+    row_keys = {name: type(ROW_KEYS[name](1)) for name in ROW_KEYS}
+    return [
+        _Kind("keys.scheme", SCHEMES, _scheme_keys),
+        _Kind("keys.distribution", pickers, _shares),
+        _Kind("keys.row_keys", row_keys, _row_keys),
+        _Kind("scenario", SCENARIOS, _scenario_keys),
+    ]
 
 
 def _scheme_keys(name: str) -> Iterator[str]:
@@ -132,7 +149,8 @@ def _scenario_keys(name: str) -> Iterator[str]:
     yield f"does: {', '.join(scenario.actions)}"
     parts: set[tuple[str, str, str]] = set()
     for operation in itertools.islice(scenario.loading(), _LOOKED_AT):
-        parts.update(_places(operation))
+        for part in operation.parts or (operation,):
+            parts.add((part.table, part.partition_key, part.row_key))
     for table in scenario.tables:
         keys = sorted((partition, row) for place, partition, row in parts if place == table)
         named = f"table ...{table}" if table else "the table"
@@ -154,42 +172,7 @@ def _small(name: str) -> Scenario:
     raise SetupError(f"scenario {name} has no small example")
 
 
-def _places(operation: Operation) -> Iterator[tuple[str, str, str]]:
-    for part in operation.parts or (operation,):
-        yield part.table, part.partition_key, part.row_key
-
-
 def _pairs(keys: Iterable[tuple[str, str]]) -> Iterator[str]:
     shown = [(repr(partition), repr(row)) for partition, row in keys]
     room = max((len(partition) for partition, _ in shown), default=0)
     yield from (f"  {partition:{room}}  {row}" for partition, row in shown)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Named:
-    """A value of a setting, explained by the docstring of its class, and its examples."""
-
-    made: type
-    examples: Callable[[str], Iterable[str]]
-
-    @property
-    def explained(self) -> str:
-        """The docstring without the sections for programmers."""
-        told = inspect.cleandoc(self.made.__doc__ or "")
-        return _SECTION.split(told, maxsplit=1)[0].replace("`", "")
-
-
-def _kinds() -> dict[str, dict[str, _Named]]:
-    """All values by setting and name."""
-    pickers = {name: type(_picker(name)) for name in PICKERS}
-    row_keys = {name: type(ROW_KEYS[name](1)) for name in ROW_KEYS}
-    kinds: dict[str, tuple[Mapping[str, type], Callable[[str], Iterable[str]]]] = {
-        "keys.scheme": (SCHEMES, _scheme_keys),
-        "keys.distribution": (pickers, _shares),
-        "keys.row_keys": (row_keys, _row_keys),
-        "scenario": (SCENARIOS, _scenario_keys),
-    }
-    return {
-        setting: {name: _Named(made, examples) for name, made in known.items()}
-        for setting, (known, examples) in kinds.items()
-    }

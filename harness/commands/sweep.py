@@ -18,13 +18,12 @@ _WITHIN_S = 60.0
 
 
 class Sweep:
-    name = "sweep"
-    help = "list tables that killed runs left behind, and delete the ones you name"
-    description = (
-        "A run deletes its table when it ends, also after Ctrl-C, but not if it is killed. This "
-        "command lists tables whose names have the form of the harness (stress, UTC time, 8 hex "
-        "digits) and that are older than any running test. Only listed tables can be deleted."
-    )
+    """Lists tables of the harness that are older than any running test, and deletes named ones.
+
+    A run deletes its table when it ends, also after Ctrl-C, but not if it is killed. The listed
+    names have the form of the harness: stress, UTC time, 8 hex digits. Only listed tables can be
+    deleted.
+    """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("-H", "--host", required=True, metavar="URL", help="the endpoint")

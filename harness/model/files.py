@@ -89,7 +89,8 @@ def mistake(item: Mapping[str, Any]) -> str:
     """One item of the errors of a pydantic ``ValidationError`` as text, with its place."""
     place = cut(".".join(str(part) for part in item["loc"]))
     # TOML has no tuples.
-    message = item["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+    message = item["msg"].removeprefix("Value error, ")
+    message = message.replace("valid tuple", "valid list").replace("Tuple should", "List should")
     if item["type"] == "extra_forbidden":
         message = "there is no such setting"
     elif item["type"] == "missing":

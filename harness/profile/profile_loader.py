@@ -22,8 +22,7 @@ from harness.model.files import (
     too_deep,
     with_tuples,
 )
-from harness.profile.settings.schema import Profile
-from harness.profile.settings.validation import misfits
+from harness.profile.settings.schema import Profile, broken_rules
 
 DEFAULT_PROFILE = "single-partition"
 
@@ -41,13 +40,13 @@ def shipped_directory() -> Path:
     return shipped("profiles")
 
 
-def shipped_names(directory: Path) -> list[str]:
-    """The names of the profiles in a folder, sorted."""
-    return sorted(path.stem for path in directory.glob("*.toml"))
+def shipped_names() -> list[str]:
+    """The names of the shipped profiles, sorted."""
+    return sorted(path.stem for path in shipped_directory().glob("*.toml"))
 
 
 def question_of(text: str) -> str:
-    """The question that a profile answers: the comment in its first line."""
+    """The question in the first line of a profile, a comment; empty if there is none."""
     first = text.split("\n", 1)[0]
     return first.lstrip("# ").strip() if first.startswith("#") else ""
 
@@ -57,29 +56,27 @@ def resolve(
     overrides: Iterable[str] = (),
     *,
     run_time_s: int | None = None,
-    directory: Path,
     paths: bool = True,
 ) -> NamedProfile:
     """Find, override and validate a profile.
 
     Args:
-        name: Name of a profile in ``directory``, or with ``paths`` the path of a TOML file.
+        name: Name of a shipped profile, or with ``paths`` the path of a TOML file.
         overrides: Values of ``--set``, each ``path.in.profile=value``.
-        run_time_s: Length of the measured window, or the time limit of a search. None takes the
-            profile's own.
-        directory: Folder of the shipped profiles.
+        run_time_s: Length of the measured window, or the time limit of a search; None takes the
+            profile's.
         paths: Whether ``name`` may be a path. The web form allows names only.
 
     Raises:
-        SetupError: there is no such profile, or it is invalid; the message lists every mistake.
-            Or a run time was given for a profile with stages, which have their own.
+        SetupError: there is no such profile, it is invalid (the message lists every mistake), or
+            it has stages, and a run time was given.
     """
-    path = _find(name, directory, paths)
+    path = _find(name, paths)
     text, content = read_toml_file(path, "profile")
     content.setdefault("question", question_of(text))
     scenario = content.get("scenario")
     if isinstance(scenario, str) and ":" in scenario:
-        # The scenario's file is looked for beside the profile, wherever the run starts.
+        # The path of the scenario's file is relative to the profile.
         content["scenario"] = str(path.parent / scenario)
     for override in overrides:
         _override(content, override)
@@ -107,28 +104,27 @@ def parse(content: Mapping[str, Any], *, source: str) -> Profile:
         profile = Profile.model_validate(content)
     except pydantic.ValidationError as error:
         for item in error.errors(include_url=False):
-            # A default that depends on another setting is not made where anything is wrong.
+            # A default that depends on another setting is not made if anything is wrong.
             if item["type"] != "default_factory_not_called":
                 mistakes.append(mistake(item))
                 wrong.add(str(item["loc"][0]))
         right = {name: part for name, part in content.items() if name not in wrong}
         # The other parts are checked against each other; the question is a stand-in.
         profile = Profile.model_validate({"question": "?", **right})
-    mistakes += misfits(profile, wrong)
+    mistakes += broken_rules(profile, wrong)
     if mistakes:
         raise mistakes_error(f"profile {source}", mistakes)
     return profile
 
 
-def _find(name: str, directory: Path, paths: bool) -> Path:
-    names = shipped_names(directory)
+def _find(name: str, paths: bool) -> Path:
+    names = shipped_names()
     if name in names:
-        return directory / f"{name}.toml"
+        return shipped_directory() / f"{name}.toml"
     looks_like_path = name.endswith(".toml") or "/" in name
     if paths and looks_like_path:
-        path = Path(name)
-        if os.path.isfile(path):
-            return path
+        if os.path.isfile(name):
+            return Path(name)
         raise SetupError(f"there is no profile file {cut(name)}")
     listed = ", ".join(names)
     if looks_like_path:
@@ -162,7 +158,7 @@ def _override(content: dict[str, Any], override: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """``text`` as a TOML value, or as a string where it is not one: quotes can be left out."""
+    """``text`` as a TOML value, or as a string if it is not one: quotes can be left out."""
     try:
         return read_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -18,7 +18,7 @@ from locust.web import WebUI
 
 from harness import startup
 from harness.model.errors import SetupError
-from harness.profile.profile_loader import shipped_directory, shipped_names
+from harness.profile.profile_loader import shipped_names
 from harness.swarm.command_line import CommandLine
 from harness.swarm.master.console import Console
 from harness.swarm.master.master_process import MasterProcess, end_workers
@@ -104,8 +104,8 @@ def _wire_master(environment: Environment) -> None:
 
 def _wire_web_ui(environment: Environment, web_ui: WebUI, process: MasterProcess) -> None:
     options, conductor = environment.parsed_options, process.conductor
-    consent = Consent(process.started_with, process.profile, process.endpoint)
-    web_ui.template_args["all_profiles"] = shipped_names(shipped_directory())
+    consent = Consent(process.run_options.started_with, process.profile, process.endpoint)
+    web_ui.template_args["all_profiles"] = shipped_names()
     wrap_start(environment, web_ui, conductor, consent, process.prepare_from_form)
     wrap_stop(web_ui, conductor.stop_preparing)
     base_path = options.web_base_path or ""

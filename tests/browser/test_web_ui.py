@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from harness.measure.record.record import RunRecord
-from harness.profile.profile_loader import shipped_directory, shipped_names
+from harness.profile.profile_loader import shipped_names
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.web_pages import WIDTH, LocustUi, Pages, drawn, says
@@ -175,7 +175,7 @@ def test_before_the_first_run_the_page_says_so(story: Story) -> None:
 
 def test_the_form_suggests_the_shipped_profiles(story: Story) -> None:
     """The field of the real form drops down our profiles."""
-    assert story.suggested == shipped_names(shipped_directory())
+    assert story.suggested == shipped_names()
 
 
 def test_a_wrong_form_is_told_why(story: Story) -> None:

@@ -17,14 +17,14 @@ import pytest
 
 from harness.model.operation import WHOLE_TABLE, Operation
 from harness.profile.build.workload import source_of
-from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
-from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.profile_loader import resolve, shipped_names
+from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from tests.support.driving import operations
 
 KEPT = Path(__file__).parent / "operations"
 OPERATIONS = 50
 MOST_PARTS = 6
-NAMES = shipped_names(shipped_directory())
+NAMES = shipped_names()
 MAKE_IT = "UPDATE_GOLDEN=1 pytest tests/golden/test_operations.py"
 
 
@@ -69,7 +69,7 @@ def described(operation: Operation) -> dict[str, Any]:
 
 def sent_by(profile: str) -> str:
     """The first operations of a profile, a line each."""
-    resolved = resolve(profile, directory=shipped_directory())
+    resolved = resolve(profile)
     source = source_of(resolved.profile, run_id=EXAMPLE_RUN_ID, worker=0)
     first = itertools.islice(operations(source, random.Random(1)), OPERATIONS)
     return "".join(json.dumps(described(one), ensure_ascii=False) + "\n" for one in first)

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from harness.cli import parser
+from harness.cli import parsed
 from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.endpoint.endpoint import consent_problem, endpoint_from
 from harness.gateway.limits import limits_path, load_limits
 from harness.model.hosts import is_loopback
-from harness.profile.profile_loader import shipped_directory, shipped_names
+from harness.profile.profile_loader import shipped_names
 from tests.support import compose_file as composed
 from tests.support.compose_file import FILE, OWN_IMAGE, ROOT
 
@@ -183,9 +183,9 @@ def test_an_account_is_reached_by_the_same_commands() -> None:
 def test_commands_of_the_harness_are_some(name: str) -> None:
     """`harness` takes the words as they stand; the limits and the profile exist."""
     assert COMMAND[name][0] == "harness"
-    parser().parse_args(COMMAND[name][1:])
+    parsed(COMMAND[name][1:])
     load_limits(limits_path(option("gateway", "--limits")))
-    assert option("master", "--profile") in shipped_names(shipped_directory())
+    assert option("master", "--profile") in shipped_names()
 
 
 def test_every_mount_is_there() -> None:

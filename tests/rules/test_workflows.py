@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.profile.profile_loader import parse, question_of, shipped_directory, shipped_names
+from harness.profile.profile_loader import parse, question_of, shipped_names
 from harness.report.compare.comparison import parse_regression
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ def test_the_profile_of_the_stress_job_exists() -> None:
     text = (ROOT / ".github" / "workflows" / "stress.yml").read_text(encoding="utf-8")
     names = {*re.findall(r"default: (\S+)", text), *re.findall(r"\|\| '([^']+)'", text)}
     assert len(names) == 1
-    assert names <= set(shipped_names(shipped_directory()))
+    assert names <= set(shipped_names())
 
 
 def test_the_profile_of_the_document_is_one() -> None:

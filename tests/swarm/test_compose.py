@@ -92,7 +92,7 @@ class Stand:
         assert words[0] == "harness"
         with (self._folder / f"{service}.txt").open("wb") as log:
             self.started[service] = subprocess.Popen(
-                [sys.executable, "-m", "harness.cli", *words[1:]],
+                [sys.executable, "-m", "harness", *words[1:]],
                 cwd=self._folder,
                 env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,

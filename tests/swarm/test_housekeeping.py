@@ -25,7 +25,7 @@ from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.endpoint.sessions import open_session
 from harness.model.operation import Kind, Operation
-from harness.profile.profile_loader import resolve, shipped_directory
+from harness.profile.profile_loader import resolve
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.run_tables import LoadingFailed, load_table
 from harness.swarm.plan import new_plan
@@ -81,7 +81,7 @@ def sweep(command: str) -> subprocess.CompletedProcess[str]:
     assert words[0] == "harness"
     kept = {name: text for name, text in os.environ.items() if not name.startswith("AZURE_")}
     return subprocess.run(
-        [sys.executable, "-m", "harness.cli", *words[1:]],
+        [sys.executable, "-m", "harness", *words[1:]],
         cwd=ROOT,
         env=kept,
         capture_output=True,
@@ -304,7 +304,7 @@ def test_a_repeat_that_cannot_be_ends_the_process(held_up: HeldUp) -> None:
 def test_loading_that_is_not_answered_fails() -> None:
     """An endpoint that takes entities and says nothing is given up, with a sentence."""
     silent = Proxy(None, answer=lambda seen: gevent.sleep(HELD_S))
-    named = resolve("single-partition", ["loading.concurrency=2"], directory=shipped_directory())
+    named = resolve("single-partition", ["loading.concurrency=2"])
     endpoint = emulator_endpoint(silent.url)
     plan = new_plan(
         named,

@@ -9,12 +9,12 @@ import gevent
 import gevent.pool
 import pytest
 
-from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.profile.profile_loader import resolve, shipped_names
 from tests.support.locust_process import LocustProcess, Stress
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
-NAMES = shipped_names(shipped_directory())
+NAMES = shipped_names()
 AT_ONCE = 3
 SHORT = (
     "--headless",
@@ -66,6 +66,6 @@ def test_it_runs(name: str, runs: dict[str, LocustProcess]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_asks_a_question(name: str) -> None:
     """The first line of a profile is the question that it answers."""
-    question = resolve(name, directory=shipped_directory()).profile.question
+    question = resolve(name).profile.question
     assert question.endswith("?"), question
     assert len(question) <= 110, question

@@ -208,7 +208,7 @@ def test_a_killed_master_stops_its_workers(stress: Stress, proxy_to: Callable[..
     assert table is not None
 
     def sweep(*options: str) -> str:
-        command = [sys.executable, "-m", "harness.cli", "sweep", "-H", proxy.url, *options]
+        command = [sys.executable, "-m", "harness", "sweep", "-H", proxy.url, *options]
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in [name for name in environ if name.startswith("AZURE_")]:
             del environ[name]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cli import COMMANDS, main, parser
+from harness.cli import COMMANDS, main
 
 KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
 CONTENT: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
@@ -27,13 +29,55 @@ def compare(*arguments: str | Path) -> int:
     return main(["compare", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_explains_itself(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each subcommand has help that ends in exit code 0."""
     with pytest.raises(SystemExit) as ended:
-        parser().parse_args([*command.name.split(), "--help"])
+        main([*command.split(), "--help"])
     assert ended.value.code == 0
-    assert "usage: harness" in capsys.readouterr().out
+    help_text = capsys.readouterr().out
+    assert f"usage: harness {command}" in help_text
+    assert len(help_text.split("\n\n")[1].split()) > 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--help"], 0, [f"\n    {name.split()[0]} " for name in COMMANDS]),
+        (["--version"], 0, ["harness 0."]),
+        (["azurite", "--help"], 0, ["\n    install ", "\n    start "]),
+        ([], 2, ["COMMAND"]),
+        (["azurite"], 2, ["COMMAND"]),
+        (["imaginary"], 2, ["invalid choice: 'imaginary'"]),
+        (["azurite", "stop"], 2, ["invalid choice: 'stop'"]),
+    ],
+)
+def test_without_a_command_there_is_help_or_an_error(
+    arguments: list[str], code: int, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The help lists all commands, as does the error about a command that does not exist."""
+    try:
+        ended: object = main(arguments)
+    except SystemExit as exit_:
+        ended = exit_.code
+    assert ended == code
+    output = capsys.readouterr()
+    text = output.err if code else output.out
+    assert all(part in text for part in said)
+
+
+def test_a_command_imports_only_what_it_needs() -> None:
+    """The help and the start of a run load neither the profile's libraries nor the endpoint's."""
+    heavy = {"pydantic", "azure", "rich", "gevent", "uvloop"}
+    script = (
+        "import sys; from harness import cli; from harness.commands import run; "
+        "cli._overview().format_help(); run.locust_arguments(['upsert']); "
+        f"sys.exit(', '.join({heavy} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_run_is_a_file_or_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

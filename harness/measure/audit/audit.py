@@ -1,9 +1,9 @@
-"""The audit: what is stored after a run, compared with what one worker knows that it wrote.
+"""Was anything lost? What is stored after a run beside what one worker knows that it wrote.
 
-A write is called lost only if no order of all writes explains what is stored: it was acknowledged,
-every write whose effect is visible had ended before it was sent, and no other worker can have
-undone it. Other losses do not weaken this proof, so that one lost write does not make another look
-lost. All other cases are not claimed.
+A write is called lost only where no order of all writes explains what is stored: it was
+acknowledged, every write whose trace is seen had ended before it was sent, and nobody else may
+have undone it. That holds whatever else the service lost, so that no lost write makes another one
+look lost. What cannot be told is not claimed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ import enum
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any, Self
 
 from harness.measure.audit.journal import (
     MARK_PROPERTY,
+    OF_THE_SERVICE,
     PLACES,
     Certainty,
     Effect,
     JournaledWrite,
     Row,
     Written,
-    hashed,
-    own_properties,
+    hashes,
+    places_in,
     same,
 )
 from harness.measure.record.findings import AuditPart
@@ -35,7 +37,7 @@ MOST_EXAMPLES = 10
 
 
 class WriteVerdict(enum.StrEnum):
-    """What became of a write: the first three of an acknowledged one, the others of another."""
+    """What became of one write. The first three are of acknowledged ones."""
 
     KEPT = "kept"
     LOST = "lost"
@@ -47,7 +49,12 @@ class WriteVerdict(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Others:
-    """Whether other workers may have written a row, and whether they may have deleted it."""
+    """What other workers may have done to a row.
+
+    Attributes:
+        wrote: Whether they may have written it at all.
+        deleted: Whether they may have deleted it.
+    """
 
     wrote: bool = False
     deleted: bool = False
@@ -59,13 +66,15 @@ ANYBODY = Others(wrote=True, deleted=True)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A row as it is stored now: the hashes of its properties, and its last write.
+    """A row as it is stored now.
 
     Attributes:
+        values: Hashes of its properties.
+        there: Whether there is such a row.
         foreign: Whether another worker wrote it last.
-        last: Its last write, if the journal still has it.
-        last_end_s: When its last write had ended.
-        last_number: The number of its last write, if the journal has forgotten it.
+        last: The write that did, where it is one that the journal still has.
+        last_end_s: When whatever did had ended.
+        last_number: Its number, where it is one that the journal has not any more.
     """
 
     values: Mapping[str, int]
@@ -83,8 +92,8 @@ def verdicts(
 
     Args:
         row: What its worker knows of it.
-        stored: The entity as read after the run; None if there is none.
-        mine: The beginning of this worker's marks.
+        stored: The entity as it was read after the run; None where there is none.
+        mine: What the marks of this worker begin with.
         others: What other workers may have done to it.
     """
     seen = _see(row, stored, mine)
@@ -94,10 +103,10 @@ def verdicts(
 def _see(row: Row, stored: Mapping[str, object] | None, mine: str) -> _Seen:
     if stored is None:
         return _Seen(values={}, there=False)
-    own = own_properties(stored)
-    values, mark = {name: hashed(value) for name, value in own.items()}, own.get(MARK_PROPERTY)
+    own = {name: value for name, value in stored.items() if name not in OF_THE_SERVICE}
+    values, mark = hashes(own), own.get(MARK_PROPERTY)
     if mark is None:
-        # Loading wrote the row, before all writes of the load.
+        # As it was loaded: nothing that the load wrote is newer.
         return _Seen(values=values)
     number = str(mark).removeprefix(mine)
     if not number.isdecimal():
@@ -121,15 +130,15 @@ def _verdict(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> Wr
 
 
 def _refuted(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
-    """Whether the row cannot be as it is if ``write`` was applied.
+    """Whether the row cannot be as it is if ``write`` was done.
 
-    If ``write`` was applied and sets a property, then the last write of that property was applied
-    at the same time or later, so that it had not ended before ``write`` was sent.
+    Whatever wrote a property last was done at the same time as ``write`` or later, if ``write``
+    was done and sets it; so it had not ended before ``write`` was sent.
     """
     if not seen.there:
         return _gone(write, row, others)
     if seen.foreign or write.certainty is Certainty.THERE or write.number < seen.last_number:
-        # In the last case a write that was refused is stored all the same.
+        # The last is a case of a write that was refused and is there all the same.
         return False
     if write is seen.last:
         return not _holds(write, seen)
@@ -138,14 +147,14 @@ def _refuted(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bo
     left_over = seen.last is not None and seen.last.effect is Effect.MERGE
     if not left_over or others.wrote or row.covered_s >= write.sent_s:
         return False
-    # A merge leaves all other properties unchanged.
+    # A merge leaves everything else as it was.
     names = write.names if write.effect is Effect.MERGE else {*write.names, *seen.values}
     later = [other for other in row.writes if other.end_s >= write.sent_s]
     return not all(any(_explains(other, name, seen) for other in later) for name in names)
 
 
 def _gone(write: JournaledWrite, row: Row, others: Others) -> bool:
-    """Whether the row would exist if ``write`` was applied."""
+    """Whether the row would be there if ``write`` was done."""
     if write.effect is Effect.DELETE or others.deleted:
         return False
     if row.deleted and row.covered_s >= write.sent_s:
@@ -156,7 +165,7 @@ def _gone(write: JournaledWrite, row: Row, others: Others) -> bool:
 
 
 def _explains(write: JournaledWrite, name: str, seen: _Seen) -> bool:
-    """Whether the property can be as it is because ``write`` set or removed it last."""
+    """Whether the property can be as it is because ``write`` set it, or took it away, last."""
     value = seen.values.get(name)
     if name in write.names:
         return same(write.values[write.names.index(name)], value)
@@ -164,12 +173,12 @@ def _explains(write: JournaledWrite, name: str, seen: _Seen) -> bool:
 
 
 def _holds(write: JournaledWrite, seen: _Seen) -> bool:
-    """Whether the row has all that ``write`` set, except its mark."""
+    """Whether the row has what ``write`` set, its mark aside."""
     return all(_explains(write, name, seen) for name in write.names if name != MARK_PROPERTY)
 
 
 def _shows(write: JournaledWrite, seen: _Seen) -> bool:
-    """Whether the effect of ``write`` is visible now."""
+    """Whether what ``write`` did can be seen now."""
     if write.effect is Effect.DELETE:
         return not seen.there
     if write is seen.last:
@@ -179,7 +188,7 @@ def _shows(write: JournaledWrite, seen: _Seen) -> bool:
 
 
 def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
-    """Whether only this delete explains that the row does not exist any more."""
+    """Whether nothing but this delete explains that there is no row any more."""
     if seen.there or write.effect is not Effect.DELETE or others.deleted or row.deleted:
         return False
     if any(other.effect is Effect.DELETE for other in row.writes if other is not write):
@@ -191,7 +200,14 @@ def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bo
 
 @dataclasses.dataclass(slots=True)
 class AuditTally:
-    """The results of an audit so far: rows looked up and unread, and writes by `WriteVerdict`."""
+    """Counts of what was found.
+
+    Attributes:
+        rows: Rows that were looked up.
+        unread: Rows that could not be read.
+        counts: Writes of the rows that were, by what became of them.
+        examples: Some that were lost, a sentence each.
+    """
 
     rows: int = 0
     unread: int = 0
@@ -200,7 +216,7 @@ class AuditTally:
 
     @property
     def lost(self) -> int:
-        """Lost writes."""
+        """Acknowledged writes that are not there."""
         return self.counts.get(WriteVerdict.LOST, 0)
 
     def add(
@@ -215,7 +231,7 @@ class AuditTally:
                 self.examples.append(_sentence(row, write, stored))
 
     def merge(self, other: AuditTally) -> None:
-        """Add the results of another worker."""
+        """Add what another worker found."""
         self.rows += other.rows
         self.unread += other.unread
         for verdict, count in other.counts.items():
@@ -225,11 +241,28 @@ class AuditTally:
     def _count(self, verdict: str, count: int) -> None:
         self.counts[verdict] = self.counts.get(verdict, 0) + count
 
+    def to_message(self) -> dict[str, Any]:
+        """The counts in the types that Locust can send."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_message(cls, content: dict[str, Any]) -> Self:
+        """What `to_message` gave."""
+        return cls(**content)
+
 
 def audit_part(
     tallies: Iterable[AuditTally], *, written: int, exact: bool, given_up: int, cut_short: str
 ) -> AuditPart:
-    """The results of all workers for the record; for the arguments see `AuditPart`."""
+    """What all workers found, for the record.
+
+    Args:
+        tallies: Of each worker.
+        written: Rows that they wrote.
+        exact: False where that is an estimate.
+        given_up: Rows of which too much was written.
+        cut_short: Why not all rows that were to be looked up were; empty where they were.
+    """
     total = AuditTally()
     for tally in tallies:
         total.merge(tally)
@@ -249,8 +282,10 @@ def audit_part(
 
 
 def lost_writes(part: AuditPart | None) -> int | None:
-    """Lost writes; None without an audit, and if no written row was looked up."""
-    return None if part is None or (part.written and not part.rows) else part.lost
+    """Acknowledged writes that are not there; None where nothing is known of any."""
+    if part is None or (part.written and not part.rows):
+        return None
+    return part.lost
 
 
 def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | None) -> str:
@@ -262,18 +297,20 @@ def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | No
     elif write.effect is Effect.DELETE:
         now = "the row is still there"
     else:
-        now = "the row does not have its values"
+        now = "the row has not what it wrote"
     return f"{write.kind.value} of {where}, sent {sent:%H:%M:%S.%f} UTC, acknowledged: {now}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LookUp:
-    """The rows that one worker is to look up: those with places below ``below``.
+    """What one worker is to look up.
 
     Attributes:
-        wrote: The places of those that other workers wrote too, packed.
-        deleted: The places of those that other workers deleted, or may have, packed.
-        strangers: Whether there was a worker whose writes are unknown.
+        below: Rows with places below this one.
+        rows: How many these are.
+        wrote: Places of those that other workers wrote too, as unsigned 64-bit integers.
+        deleted: Places of those that other workers deleted, or may have.
+        strangers: Whether there was a worker of whose writes nothing is known.
     """
 
     below: int
@@ -290,43 +327,55 @@ class LookUp:
 
     @cached_property
     def _wrote(self) -> frozenset[int]:
-        return places_in(self.wrote)
+        return frozenset(places_in(self.wrote))
 
     @cached_property
     def _deleted(self) -> frozenset[int]:
-        return places_in(self.deleted)
+        return frozenset(places_in(self.deleted))
+
+    def to_message(self) -> dict[str, Any]:
+        """What is to be looked up, in the types that Locust can send."""
+        return {**dataclasses.asdict(self), "below": str(self.below)}
+
+    @classmethod
+    def from_message(cls, content: Mapping[str, Any]) -> Self:
+        """What `to_message` gave."""
+        return cls(**{**content, "below": int(content["below"])})
 
 
 def look_ups(
     written: Mapping[str, Written], *, most_rows: int, strangers: bool
 ) -> dict[str, LookUp]:
-    """The rows that each worker is to look up, at most ``most_rows`` of all workers together.
+    """What each worker is to look up.
 
-    If there are more, those with the smallest places are looked up: every worker has kept them.
+    Args:
+        written: What each of them wrote.
+        most_rows: At most so many rows together. Of more it is those with the smallest places,
+            all of which every worker has kept.
+        strangers: Whether there was a worker of whose writes nothing is known.
     """
     below = min((part.below for part in written.values()), default=PLACES)
-    places = {worker: places_in(part.places) for worker, part in written.items()}
-    everything = sorted(place for own in places.values() for place in own if place < below)
+    places = {worker: set(places_in(part.places)) for worker, part in written.items()}
+    everything = sorted(place for of in places.values() for place in of if place < below)
     if len(everything) > most_rows:
         below = everything[most_rows]
-    deleted = {worker: places_in(part.deleted) for worker, part in written.items()}
-    writers = collections.Counter(place for own in places.values() for place in own)
-    deleters = collections.Counter(place for own in deleted.values() for place in own)
-    plans = {}
+    deleted = {worker: set(places_in(part.deleted)) for worker, part in written.items()}
+    writers = collections.Counter(place for of in places.values() for place in of)
+    deleters = collections.Counter(place for of in deleted.values() for place in of)
+    found = {}
     for worker, own in places.items():
         mine = [place for place in own if place < below]
-        wrote = [place for place in mine if writers[place] > 1]
-        gone = [place for place in mine if deleters[place] > (place in deleted[worker])]
-        plans[worker] = LookUp(
+        found[worker] = LookUp(
             below=below,
             rows=len(mine),
-            wrote=array.array("Q", wrote).tobytes(),
-            deleted=array.array("Q", gone).tobytes(),
+            wrote=_packed(place for place in mine if writers[place] > 1),
+            deleted=_packed(
+                place for place in mine if deleters[place] > (place in deleted[worker])
+            ),
             strangers=strangers,
         )
-    return plans
+    return found
 
 
-def places_in(packed: bytes) -> frozenset[int]:
-    """The places in a packed form, unsigned integers of 64 bits."""
-    return frozenset(array.array("Q", packed))
+def _packed(places: Iterable[int]) -> bytes:
+    return array.array("Q", places).tobytes()

@@ -83,9 +83,11 @@ class Delta:
 
 
 class Ledger:
-    """Counts results of the worker ``source``, or merges what other ledgers counted.
+    """Counts results, or merges what other ledgers counted.
 
-    ``cap`` partitions have a row of their own.
+    Args:
+        source: Name of the worker, for its deltas.
+        cap: Number of partitions that have a row of their own.
     """
 
     def __init__(self, source: str = "local", cap: int = PARTITION_CAP) -> None:
@@ -125,6 +127,7 @@ class Ledger:
         self._window = (start_s, min(planned_s, end_s))
 
     def note_due(self, count: int = 1) -> None:
+        """Operations became due."""
         self._tally.counts.due += count
 
     def note_sent(self) -> None:
@@ -353,6 +356,7 @@ class Ledger:
 
     @property
     def counts(self) -> Counts:
+        """The counts of operations so far."""
         self._count_added()
         return self._tally.counts
 

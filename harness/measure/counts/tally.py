@@ -191,7 +191,13 @@ class Tally:
         return label if taken is None or taken.kind is kind else f"{label} ({kind})"
 
     def add(self, label: str, second: int, results: Sequence[Result]) -> None:
-        """Count results with the same `label_of`, done in the same UTC second."""
+        """Count results that were done in the same UTC second.
+
+        Args:
+            label: What `label_of` gives for each of their operations.
+            second: The second.
+            results: They.
+        """
         kind = self.kinds[label]
         number = len(results)
         entities = sum([result.entities for result in results])

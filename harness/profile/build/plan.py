@@ -1,33 +1,31 @@
-"""What a run would do and cost, worked out without sending anything.
+"""What a run would do and cost, computed without sending anything.
 
-Expected is what happens where every rate that is wanted is held and nothing is sent again. A price
-is not worked out: prices differ by region and change.
+Expected figures assume that every wanted rate is held and nothing is sent again. There are no
+prices: they differ by region and change.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from harness.model.operation import Kind
-from harness.model.target import PUBLISHED, EndpointKind
+from harness.model.target import EndpointKind
 from harness.profile.build.pace import (
     capped_rate,
     counts_operations,
+    loading_pacer_of,
     schedule_of,
     staged,
     window_s,
 )
 from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
-from harness.profile.checks.observed import observe
-from harness.profile.checks.observed_operations import Sent
-from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.checks.observed import Sent, observe
+from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
 from harness.workload.prediction import SAMPLE
 
+# Sizes as azure-data-tables sends them with a shared key and Azurite answers them, about.
 _REQUEST_BYTES = 460
-"""Head of a request and of its answer, part of a transaction and of its answer, about: as
-azure-data-tables sends them with a shared key and Azurite answers them."""
 _ANSWER_BYTES = 350
 _TRANSACTION_BYTES = 260
 _PART_BYTES = 465
@@ -35,20 +33,14 @@ _PART_ANSWER_BYTES = 295
 _NOT_RETURNED_BYTES = 100
 """An entity is so much smaller in an answer than in a request."""
 _SELECTED_BYTES = 40
-"""A property in an answer, where not all are asked for."""
+"""A property in an answer, if not all are returned."""
 _TABLE_REQUESTS = 2
 """Each table is created and deleted."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A part of a run.
-
-    Attributes:
-        name: Which.
-        seconds: How long; None is not known.
-        at_most: Whether it may be shorter.
-    """
+    """A part of a run; ``seconds`` is None if its length is unknown."""
 
     name: str
     seconds: float | None
@@ -57,16 +49,9 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedKind:
-    """Operations of one name, under load. All but the first three are of one operation.
+    """Operations of one name, and their share of all operations under load.
 
-    Attributes:
-        label: Their name.
-        kind: What they do.
-        share: Share of all operations.
-        entities: What it counts for, on average.
-        requests: The fewest it takes.
-        sent_bytes: About.
-        received_bytes: About.
+    Entity count, fewest requests and estimated bytes are means of one operation.
     """
 
     label: str
@@ -80,16 +65,7 @@ class PlannedKind:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the reads of a load, or its writes, would do.
-
-    Attributes:
-        operations: How many.
-        entities: What they count for.
-        entities_per_s: Mean over the load.
-        requests: Billable transactions.
-        sent_bytes: About.
-        received_bytes: About.
-    """
+    """What all reads of a load, or all writes, would do; ``requests`` are billable."""
 
     operations: float
     entities: float
@@ -104,19 +80,14 @@ class Plan:
     """What a run would do.
 
     Attributes:
-        endpoint: Who would answer.
-        tables: Endings of the names of its tables.
-        loaded_entities: Into all tables together.
-        loading_requests: That load them.
-        loading_bytes: Of these requests, about.
-        phases: One after the other.
-        kinds: Operations under load, those that count for most first.
-        operations: Expected under load; None where no rate is wanted.
+        tables: Endings of the table names.
+        loading_bytes: Bytes of the loading requests; an estimate.
+        kinds: Operations under load, those with the highest entity count first.
+        operations: Expected under load; None if the load has no rate.
         seconds: Length of the load.
-        most_loading: Billable transactions of loading, if every request is sent as often as can be.
-        most_load: The same of the load; may be infinite.
-        budget: ``limits.billable_transactions``; None is none.
-        may_end_early: Why the run may end before its time, and what to do; empty where it may not.
+        most_loading: Billable transactions of loading with every possible retry.
+        most_load: The same of the load; may be inf.
+        may_end_early: Why the run may end before its time, and what to do; or empty.
     """
 
     endpoint: EndpointKind
@@ -135,31 +106,27 @@ class Plan:
 
     @property
     def table_requests(self) -> int:
-        """Billable transactions that make and delete the tables."""
+        """Billable transactions that create and delete the tables."""
         return _TABLE_REQUESTS * len(self.tables)
 
     def cost(self, *, reads: bool) -> Cost | None:
-        """What reads, or writes, would do under load; None where no rate is wanted."""
+        """What all reads, or all writes, would do under load; None if the load has no rate."""
         if self.operations is None:
             return None
-        kinds = [
-            (planned, planned.share * self.operations)
-            for planned in self.kinds
-            if planned.kind.reads is reads
-        ]
-        entities = sum(count * planned.entities for planned, count in kinds)
+        kinds = [planned for planned in self.kinds if planned.kind.reads is reads]
+        total = dict.fromkeys(("entities", "requests", "sent_bytes", "received_bytes"), 0.0)
+        for planned in kinds:
+            for name in total:
+                total[name] += planned.share * self.operations * getattr(planned, name)
         return Cost(
-            operations=sum(count for _, count in kinds),
-            entities=entities,
-            entities_per_s=entities / self.seconds,
-            requests=sum(count * planned.requests for planned, count in kinds),
-            sent_bytes=sum(count * planned.sent_bytes for planned, count in kinds),
-            received_bytes=sum(count * planned.received_bytes for planned, count in kinds),
+            operations=sum(planned.share for planned in kinds) * self.operations,
+            entities_per_s=total["entities"] / self.seconds,
+            **total,
         )
 
     @property
     def expected_transactions(self) -> float | None:
-        """Billable transactions of all; None where no rate is wanted."""
+        """Billable transactions of the whole run; None if the load has no rate."""
         reads, writes = self.cost(reads=True), self.cost(reads=False)
         if reads is None or writes is None:
             return None
@@ -167,29 +134,29 @@ class Plan:
 
     @property
     def most_transactions(self) -> float:
-        """The same with every retry there may be, as far as the budget allows."""
+        """Billable transactions with every possible retry, as far as the budget allows."""
         most = self.most_loading + self.most_load + self.table_requests
         return most if self.budget is None else min(most, self.budget)
 
 
 def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> Plan:
-    """What a run of ``profile`` against that kind of endpoint would do.
-
-    Args:
-        profile: What is run.
-        endpoint: Who would answer.
-        sample: Operations that are looked at.
+    """What a run of ``profile`` would do, estimated from ``sample`` operations.
 
     Raises:
         SetupError: a scenario cannot be made, or its code raises.
     """
     seen = observe(profile, sample)
     _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-    seconds, units = _load(profile, endpoint)
+    load, window = profile.load, float(window_s(profile))
+    settle_s = 0.0 if staged(profile) else load.settle_s
+    seconds = window if staged(profile) else window + load.ramp_s + settle_s
+    units = _units(profile, endpoint, seconds)
     if units is not None and not counts_operations(profile):
         units /= seen.entities / seen.operations
     requests = loading_transactions(profile)
     most_loading, most_load = most_transactions(profile, endpoint)
+    loaded_per_s = loading_pacer_of(profile, endpoint).entities_per_s
+    loading_s = None if loaded_per_s is None else seen.loaded_entities / loaded_per_s
     return Plan(
         endpoint=endpoint,
         tables=seen.tables,
@@ -197,7 +164,13 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
         loading_requests=requests,
         loading_bytes=seen.loaded_entities * (entity_bytes + _PART_BYTES)
         + requests * (_REQUEST_BYTES + _TRANSACTION_BYTES),
-        phases=_phases(profile, endpoint, seen.loaded_entities),
+        phases=(
+            Phase(name="load the tables", seconds=loading_s),
+            Phase(name="rest", seconds=profile.loading.settle_s),
+            Phase(name="users come", seconds=load.ramp_s),
+            Phase(name="settle", seconds=settle_s),
+            Phase(name="measure", seconds=window, at_most=profile.search is not None),
+        ),
         kinds=tuple(_planned(sent, seen.operations, entity_bytes) for sent in seen.sent),
         operations=units,
         seconds=seconds,
@@ -209,12 +182,12 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
 
 
 def may_end_early(profile: Profile) -> str:
-    """What ends a search on an account before it has found its limit; empty for other profiles."""
+    """What ends a search on an account before it has found the limit; empty for other profiles."""
     if profile.search is None or not profile.limits.stop_on_account_throttling:
         return ""
     return (
-        "The search ends as soon as the account throttles, even once, and then says what it found "
-        "as at least; limits.stop_on_account_throttling = false lets it go on."
+        "The search ends at the first throttling of the account, and then reports the rate it "
+        "found as a lower bound; limits.stop_on_account_throttling = false lets it go on."
     )
 
 
@@ -238,33 +211,11 @@ def _planned(sent: Sent, of: int, entity_bytes: int) -> PlannedKind:
     )
 
 
-def _load(profile: Profile, endpoint: EndpointKind) -> tuple[float, float | None]:
-    """Length of the load, and units that are wanted in it; None where no rate is wanted."""
-    load = profile.load
-    seconds = float(window_s(profile))
-    if not staged(profile):
-        seconds += load.users / load.spawn_rate_per_s + load.settle_s
-    schedule = schedule_of(profile)
+def _units(profile: Profile, endpoint: EndpointKind, seconds: float) -> float | None:
+    """Entities or operations of the load; None if the load has no rate."""
     if profile.search is not None:
-        return seconds, None
-    if schedule is not None:
-        return seconds, schedule.due_by(seconds)
+        return None
+    if (schedule := schedule_of(profile)) is not None:
+        return schedule.due_by(seconds)
     cap = capped_rate(profile, endpoint)
-    return seconds, None if cap is None else cap * seconds
-
-
-def _phases(profile: Profile, endpoint: EndpointKind, loaded: int) -> tuple[Phase, ...]:
-    load = profile.load
-    cap = load.max_entities_per_s or PUBLISHED.partition
-    known = not endpoint.emulated and not math.isinf(cap)
-    return (
-        Phase(name="load the tables", seconds=loaded / cap if known else None),
-        Phase(name="rest", seconds=profile.loading.settle_s),
-        Phase(name="users come", seconds=load.users / load.spawn_rate_per_s),
-        Phase(name="settle", seconds=0.0 if staged(profile) else load.settle_s),
-        Phase(
-            name="measure",
-            seconds=float(window_s(profile)),
-            at_most=profile.search is not None,
-        ),
-    )
+    return None if cap is None else cap * seconds

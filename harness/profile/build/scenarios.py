@@ -1,7 +1,7 @@
-"""From ``scenario = "..."`` to a whole application: a shipped one, or a class in a user's file.
+"""The class that ``scenario = "..."`` names: a shipped one, or one in a user's file.
 
-A user's file is code. It is named on the command line, or in a profile that is named there; the
-web form takes shipped profiles alone.
+A user's file is code. Only the command line, or a profile that it names, can name such a file; the
+web form takes shipped profiles only.
 """
 
 from __future__ import annotations
@@ -13,31 +13,27 @@ import itertools
 import random
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.model.entity import entity_problems, key_problem
 from harness.model.errors import SetupError, echoed
 from harness.model.operation import Operation, over_partitions
+from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
 from harness.workload.operation_source import OperationSource, operations_by_task
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
-if TYPE_CHECKING:
-    from harness.profile.settings.schema import Profile
-
-TRIED_OPERATIONS = 300
-"""So many operations are made, and none of them sent, before a run is taken to be possible."""
+_TRIED_OPERATIONS = 300
 _TABLE_ENDING_CHARACTERS = 24
 _HARNESS = Path(__file__).resolve().parents[1]
 
 
 def picker_of(profile: Profile, worker: int) -> Picker:
-    """Draws which partition is touched next."""
+    """Draws the partition of the next operation."""
     keys = profile.keys
     shape = Shape(
         theta=keys.theta,
@@ -52,20 +48,18 @@ def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scena
     """The application that a profile names.
 
     Raises:
-        SetupError: it is not there or cannot be made; file and line are named.
+        SetupError: it does not exist, or cannot be made; the message names file and line.
     """
     name = profile.scenario or ""
-    made = scenario_class(name)
-    known = set(made.actions)
-    if strangers := sorted(set(profile.actions) - known):
+    made = _scenario_class(name)
+    if strangers := sorted(set(profile.actions) - set(made.actions)):
         raise SetupError(
-            f"[actions] weighs {', '.join(strangers)}; scenario {name} does "
-            f"{', '.join(sorted(known))}"
+            f"[actions] weighs {', '.join(strangers)}; the actions of scenario {name} are "
+            f"{', '.join(sorted(made.actions))}"
         )
-    rows = profile.keys.rows_per_partition
     setting = Setting(
         partitions=profile.keys.partitions,
-        rows=rows if isinstance(rows, int) else max(rows),
+        rows=profile.keys.most_rows,
         picker=picker_of(profile, worker),
         entities=entities,
         worker=worker,
@@ -75,33 +69,31 @@ def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scena
         return made(setting)
 
 
-def scenario_class(name: str) -> type[Scenario]:
-    """The class of a scenario.
-
-    Args:
-        name: A shipped one's, or ``path/to/file.py:Class``.
-
-    Raises:
-        SetupError: there is none.
-    """
+def _scenario_class(name: str) -> type[Scenario]:
     if name in SCENARIOS:
         return SCENARIOS[name]
     path, colon, wanted = name.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise SetupError(
-            f"there is no scenario {echoed(name)}; there are: {', '.join(sorted(SCENARIOS))}. One "
-            "of your own is named file.py:Class"
+            f"there is no scenario {echoed(name)}; there are: {', '.join(sorted(SCENARIOS))}. To "
+            "use your own, write file.py:Class"
         )
     module = _module(Path(path))
     found = vars(module).get(wanted)
     if found is None:
-        classes = ", ".join(_scenarios_of(module)) or "no subclass of Scenario"
-        raise SetupError(f"{path} has no class {wanted}; it has {classes}")
+        classes = ", ".join(
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, Scenario) and value is not Scenario
+        )
+        raise SetupError(
+            f"{path} has no class {wanted}; it has {classes or 'no subclass of Scenario'}"
+        )
     return _checked(found, path, wanted)
 
 
 def fingerprint(name: str | None) -> str:
-    """Hash of a user's scenario file, so that workers see whether they have the same one.
+    """Hash of a user's scenario file, for workers to compare; empty for other scenarios.
 
     Raises:
         SetupError: the file cannot be read.
@@ -112,16 +104,16 @@ def fingerprint(name: str | None) -> str:
 
 
 def try_out(source: OperationSource, profile: Profile) -> None:
-    """Make the first operations of a source, and send none.
+    """Make the first operations of a source, without sending them.
 
     Raises:
-        SetupError: it raises, or makes what the service would refuse; file and line are named.
+        SetupError: the code raises, or the service would refuse an operation; the message names
+            file and line.
     """
     with _own_mistakes(profile.scenario or ""):
-        loading = itertools.islice(source.loading(), TRIED_OPERATIONS)
-        tasks = itertools.islice(dry_run(source, profile), TRIED_OPERATIONS)
-        sent = (operation for _, operation in tasks)
-        for operation in itertools.chain(loading, sent):
+        loading = itertools.islice(source.loading(), _TRIED_OPERATIONS)
+        tasks = itertools.islice(dry_run(source, profile), _TRIED_OPERATIONS)
+        for operation in itertools.chain(loading, (operation for _, operation in tasks)):
             if not isinstance(operation, Operation):
                 raise SetupError(
                     f"scenario {profile.scenario}: loading yields {operation!r} instead of an "
@@ -135,7 +127,7 @@ def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Op
     """The operations of a source without end, each with the number of its task; none is sent.
 
     Raises:
-        SetupError: a scenario's code raises; file and line are named.
+        SetupError: the code of a scenario raises; the message names file and line.
     """
     tasks = operations_by_task(source, random.Random(profile.seed))
     if profile.scenario is None:
@@ -146,6 +138,7 @@ def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Op
 
 
 def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
+    """Why the service would refuse an operation; None if it would not."""
     for part in operation.parts or (operation,):
         what = f"{part.label} of {part.partition!r}, {part.row_key!r}"
         over = over_partitions(part.partition)
@@ -164,7 +157,7 @@ def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
 
 def _module(path: Path) -> object:
     _text(path)
-    # A name of its own for each path: two files of one name are two modules.
+    # Named by its path: two files of one name are two modules.
     name = f"stress_scenario_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -189,49 +182,45 @@ def _text(path: Path) -> bytes:
         raise SetupError(f"scenario file {path} cannot be read: {error.strerror}") from error
 
 
-def _scenarios_of(module: object) -> Iterator[str]:
-    for name, value in vars(module).items():
-        if isinstance(value, type) and issubclass(value, Scenario) and value is not Scenario:
-            yield name
-
-
 def _checked(found: object, path: str, name: str) -> type[Scenario]:
     if not (isinstance(found, type) and issubclass(found, Scenario)):
         raise SetupError(f"{path}: {name} is no subclass of harness.workload.scenarios.Scenario")
-    line = inspect.getsourcelines(found)[1]
-    where = f"{path}:{line}: {name}"
-    try:
-        inspect.signature(found).bind(None)
-    except TypeError as error:
-        raise SetupError(f"{where} takes one argument, its Setting ({error})") from error
-    if not found.actions:
-        raise SetupError(f"{where}.actions is empty: nothing would be sent")
-    for action in found.actions:
-        method = getattr(found, action, None)
-        if not callable(method):
-            raise SetupError(f"{where}.actions names {action!r}; there is no such method")
-        try:
-            inspect.signature(method).bind(None, None)
-        except TypeError as error:
-            raise SetupError(
-                f"{path}:{inspect.getsourcelines(method)[1]}: {name}.{action} takes the random "
-                f"source and nothing else ({error})"
-            ) from error
-    for table in found.tables:
-        if table and not (table.isascii() and table.isalnum() and table[0].isupper()):
-            raise SetupError(
-                f"{where}.tables: {table!r} is not a capital letter, then letters and digits"
-            )
-        if len(table) > _TABLE_ENDING_CHARACTERS:
-            raise SetupError(
-                f"{where}.tables: {table!r} is over {_TABLE_ENDING_CHARACTERS} characters"
-            )
+    for where, problem in _faults(found):
+        raise SetupError(f"{path}:{inspect.getsourcelines(where)[1]}: {name}{problem}")
     return found
+
+
+def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]:
+    """What is wrong with a scenario: the class or method, and the problem."""
+    if mismatch := _call_mismatch(made, 1):
+        yield made, f" takes one argument, its Setting ({mismatch})"
+    if not made.actions:
+        yield made, ".actions is empty: nothing would be sent"
+    for action in made.actions:
+        method = getattr(made, action, None)
+        if not callable(method):
+            yield made, f".actions names {action!r}; there is no such method"
+        elif mismatch := _call_mismatch(method, 2):
+            yield method, f".{action} takes the random source and nothing else ({mismatch})"
+    for table in filter(None, made.tables):
+        if not (table.isascii() and table.isalnum() and table[0].isupper()):
+            yield made, f".tables: {table!r} is not a capital letter, then letters and digits"
+        if len(table) > _TABLE_ENDING_CHARACTERS:
+            yield made, f".tables: {table!r} is over {_TABLE_ENDING_CHARACTERS} characters"
+
+
+def _call_mismatch(function: Callable[..., object], arguments: int) -> str:
+    """Why ``function`` does not take so many arguments; empty if it does."""
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 @contextmanager
 def _own_mistakes(name: str) -> Iterator[None]:
-    """What a user's code raises, as a sentence with its file and line."""
+    """Turn what a user's code raises into a sentence with file and line."""
     try:
         yield
     except SetupError:
@@ -243,10 +232,9 @@ def _own_mistakes(name: str) -> Iterator[None]:
 
 
 def mistake_of(error: BaseException) -> str:
-    """The exception of a workload as one sentence with file and line.
+    """An exception of a workload as one sentence with file and line.
 
-    If the user's code calls the harness and the exception is raised there, the sentence names the
-    last line of the user's code.
+    If the user's code called the harness, which raised, it is the last line of the user's code.
     """
     if isinstance(error, SetupError):
         return str(error)

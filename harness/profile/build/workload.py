@@ -1,4 +1,4 @@
-"""What a profile stands for: its workload, its pacer, its retry policy, its conditions."""
+"""What a profile sends: its workload, loading, sizes, retry policy and conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.model.operation import Kind
 from harness.model.target import EndpointKind
 from harness.profile.build.pace import most_units
 from harness.profile.build.scenarios import picker_of, scenario_of
-from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory, wire_bytes
 from harness.workload.mix import ActionMix
@@ -25,14 +25,14 @@ from harness.workload.retry import (
 from harness.workload.workload import Workload
 
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
-"""Loading is no part of the test: it is patient, whatever the load retries."""
+"""Loading is not part of the test: it is patient, whatever the load retries."""
 
 
 def source_of(profile: Profile, *, run_id: str, worker: int) -> OperationSource:
     """What worker number ``worker`` of a run sends.
 
     Raises:
-        SetupError: the scenario is not there, or cannot be made; file and line are named.
+        SetupError: the scenario does not exist, or cannot be made; the message names file and line.
     """
     entities = EntityFactory(profile.entity.size_bytes, run_id)
     if profile.scenario is not None:
@@ -48,11 +48,6 @@ def source_of(profile: Profile, *, run_id: str, worker: int) -> OperationSource:
         worker=worker,
         loading_size=_loading_size(profile),
     )
-
-
-def loaded_entities(profile: Profile) -> int:
-    """Entities that are put into all tables before the load."""
-    return source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0).loaded_entities
 
 
 def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
@@ -76,21 +71,23 @@ def loading_transactions(profile: Profile) -> int:
 
 
 def _loading_size(profile: Profile) -> int:
-    """Entities of a transaction that loads: as many as it may have, and as fit into it."""
+    """Entities of a loading transaction: as many as are allowed, and fit into it."""
     _, on_the_wire = entity_sizes(profile, EXAMPLE_RUN_ID)
     fitting = MAX_TRANSACTION_BYTES // (on_the_wire + PART_OVERHEAD_BYTES)
     return min(MAX_TRANSACTION_OPERATIONS, fitting)
 
 
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
-    """The most billable transactions of loading, and of load and audit; each retry is one more."""
-    tries = 1 + retry_of(profile).retries
+    """Most billable transactions of loading, and of load and audit; each retry counts.
+
+    The second may be inf.
+    """
     loading = loading_transactions(profile) * (1 + LOADING_RETRY.retries)
     units = most_units(profile, kind)
     if math.isinf(units):
         return loading, units
     looked_up = min(units, profile.audit.most_rows) if profile.audit.enabled else 0
-    return loading, math.ceil(units + looked_up) * tries
+    return loading, math.ceil(units + looked_up) * (1 + profile.retry.most)
 
 
 def adds_rows(profile: Profile) -> bool:
@@ -103,7 +100,7 @@ def adds_rows(profile: Profile) -> bool:
 
 
 def retry_of(profile: Profile) -> RetryPolicy:
-    """The retry strategy of a profile."""
+    """The retry policy of a profile."""
     retry = profile.retry
     if retry.strategy == "none":
         return ScheduledBackoff()

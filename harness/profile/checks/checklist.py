@@ -1,29 +1,25 @@
-"""The practices of the documents, held against a profile before anything is sent.
-
-The performance checklist and the key design practices advise; where another document disagrees,
-it is cited too. What a practice is about is in `harness/profile/checks`.
-"""
+"""The documented practices, and what a profile does about each, before anything is sent."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 
-from harness.profile.checks import growth, keys, queries, writes
+from harness.profile.checks import keys, operations
 from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Look, Practice, Severity
 
-PRACTICES: tuple[Practice, ...] = (
-    *growth.PRACTICES,
-    *keys.PRACTICES,
-    *queries.PRACTICES,
-    *writes.PRACTICES,
+PRACTICES = tuple(
+    value
+    for module in (keys, operations)
+    for value in vars(module).values()
+    if isinstance(value, Practice)
 )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A practice, and what was seen of it."""
+    """A practice, and what a profile does about it."""
 
     practice: Practice
     look: Look
@@ -35,16 +31,13 @@ class Finding:
 
 
 def findings_of(seen: Observed) -> tuple[Finding, ...]:
-    """What was seen of every practice that the profile gives an occasion for, worst first."""
-    found = [
-        Finding(practice=practice, look=look)
-        for practice in PRACTICES
-        if (look := practice.look(seen)) is not None
-    ]
+    """What a profile does about every practice that applies to it, worst first."""
+    looks = ((practice, practice.look(seen)) for practice in PRACTICES)
+    found = [Finding(practice=practice, look=look) for practice, look in looks if look is not None]
     order = list(Severity)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
 
 
 def of_severity(findings: Sequence[Finding], severity: Severity) -> tuple[Finding, ...]:
-    """Those of one severity."""
+    """The findings of one severity."""
     return tuple(finding for finding in findings if finding.severity is severity)

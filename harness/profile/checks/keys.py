@@ -1,22 +1,50 @@
-"""Practices about what keys are made of and how large partitions are."""
+"""Practices about keys: what they are made of, their order, and the size of partitions."""
 
 from __future__ import annotations
 
+import re
+import string
+from collections.abc import Iterable
+
 from harness.model.entity import characters
 from harness.model.target import PUBLISHED
-from harness.profile.checks.observed import Observed
-from harness.profile.checks.practice import Document, Look, consider, fine, offends, practice
+from harness.profile.checks.observed import Observed, mostly, table_named
+from harness.profile.checks.practice import (
+    BLOG,
+    CHECKLIST,
+    KEYS,
+    PARTITIONING,
+    STRATEGIES,
+    Look,
+    consider,
+    disagrees,
+    fine,
+    offends,
+    practice,
+    remedy,
+    says,
+)
 
-LONG_KEY = 100
-"""Characters. The documents name no bound; the longest key in their examples has 33."""
-TINY_PARTITION = 10
-"""Entities a partition; the documents name no figure, as for the next two."""
-MANY_PARTITIONS = 100
-LARGE_PARTITION = 100_000
-VERY_LARGE_PARTITION = 1_000_000
-"""Entities a partition; "millions" are too many."""
-_SCHEME = "keys.scheme"
-_ROWS = "keys.rows_per_partition"
+_FEWEST_RANGES = 10
+_NEAR_TARGET = 0.8
+"""A prediction is no closer than this."""
+_OFTEN = 0.1
+"""Share of the operations from which on inserts are frequent. The documents name no figure for it,
+nor for the next four bounds."""
+_LONG_KEY = 100
+"""Characters; the longest key in the documents' examples has 33."""
+_TINY_PARTITION = 10
+"""Entities of a partition, as the bounds of large partitions; "millions" are too many."""
+_MANY_PARTITIONS = 100
+_LARGE_PARTITION = 100_000
+_VERY_LARGE_PARTITION = 1_000_000
+_GUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_DATE = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?!\d)")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-._~!$&()*+,;=:@")
+"""Needs no escaping in a path (RFC 3986, section 3.3). The quote does: OData doubles it."""
+_SCATTER = "Begin the key with something that scatters neighbours"
+_GROUP = "Group entities that are queried together under one PartitionKey."
+_APPEND_ONLY = "Append Only and Prepend Only patterns"
 _OF_TABLES = "Partitioning Azure Table storage"
 _PARTITION_KEYS = "1. PartitionKey: Design for Scalability and Query Patterns"
 _ROW_KEYS = "2. RowKey: Ensure Uniqueness and Fast Lookup"
@@ -24,72 +52,181 @@ _PRINCIPLES = "3. General Key Design Principles"
 _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 
 
-@practice(
-    "constant-partition-key",
-    "a table has more than one PartitionKey",
-    Document.KEYS.says(_ANTI_PATTERNS, "one value for all rows is a massive hot spot"),
-    Document.PARTITIONING.says("Partition sizing", "one value is limited to one server"),
-    Document.STRATEGIES.says(_OF_TABLES, "one partition cannot scale out"),
-    Document.PARTITIONING.says_otherwise(
-        "Partition sizing", "right where nothing has to scale: any entities share a transaction"
-    ),
-)
-def constant_partition_key(seen: Observed) -> Look | None:
-    """One server takes the load of a table."""
-    constant = [table for table, keys in seen.keys.items() if len(keys.partitions) == 1]
-    setting = seen.setting("keys.partitions")
-    if not constant:
-        return fine(setting, "There are several PartitionKeys.")
-    return offends(
-        setting,
-        f"All entities of {seen.table_named(constant[0])} have one PartitionKey: one server takes "
-        f"the whole load, and {PUBLISHED.partition:,.0f} entities/s are the target of all of them.",
-        "Make the PartitionKey of a property with many values, and compare with the same mix.",
+@practice("append-only", "new rows come at several places in key order", "keys.scheme")
+@says(CHECKLIST, _APPEND_ONLY, "keys that follow time put all inserts into the last partition")
+@says(PARTITIONING, "Range partitions", "rising or falling keys meet one server")
+@says(PARTITIONING, "Storage operations", "random values keep frequent inserts balanced")
+@disagrees(PARTITIONING, "Storage operations", "need be no worry where inserts are rare")
+@says(STRATEGIES, _OF_TABLES, "inserts at one end of a sequence make a hot spot; hash the key")
+@disagrees(STRATEGIES, _OF_TABLES, "a sequence can make range queries fast")
+@remedy(f"{_SCATTER}: a hash prefix, or a property such as the device or the customer.")
+def append_only(seen: Observed) -> Look | None:
+    growing = {table: keys.growth for table, keys in seen.keys.items() if keys.creates}
+    if not growing:
+        return None
+    table = next((table for table, growth in growing.items() if growth), None)
+    if table is None:
+        return fine("New rows go to several places in key order.")
+    pattern, way = ("Append-only", "later") if growing[table] > 0 else ("Prepend-only", "earlier")
+    share = seen.keys[table].created / seen.operations
+    return (offends if share >= _OFTEN else consider)(
+        f"{pattern}: in {table_named(table)} the keys of new rows sort {way} and {way}. All "
+        f"inserts, {share:.1%} of the operations, go to the one server that holds that end."
     )
 
 
-@practice(
-    "guid-partition-key",
-    "related entities share a PartitionKey",
-    Document.KEYS.says(_ANTI_PATTERNS, "with a GUID, related data cannot be queried together"),
-    Document.PARTITIONING.says(
-        "Partition sizing", "unique values: no transactions, and ranges visit many servers"
-    ),
-    Document.PARTITIONING.says_otherwise(
-        "Storage operations", "advises random values such as GUIDs for frequent inserts"
-    ),
-    Document.STRATEGIES.says_otherwise(_OF_TABLES, "unique keys scale better than one key"),
+@practice("date-key", "a PartitionKey does not begin with a date", "keys.scheme")
+@says(CHECKLIST, _APPEND_ONLY, "its example to avoid is a log with the date as PartitionKey")
+@disagrees(KEYS, _PARTITION_KEYS, "advises a date for logs")
+@disagrees(KEYS, "4. Common Patterns", "event logs: one partition a day")
+@disagrees(BLOG, "Recommended Primary Table: Posts", "advises the month, without hot spots")
+@disagrees(STRATEGIES, _OF_TABLES, "its example has orders by their date")
+@remedy("If one partition cannot carry the peak of a day, put a device or a hash before it.")
+def date_key(seen: Observed) -> Look | None:
+    dated = [
+        table for table, keys in seen.keys.items() if mostly(map(_DATE.match, keys.partitions))
+    ]
+    if not dated:
+        return None
+    table = next((table for table in dated if seen.keys[table].creates), None)
+    if table is None:
+        return fine("PartitionKeys begin with a date, but no rows are inserted.")
+    return consider(
+        f"PartitionKeys of {table_named(table)} begin with a date: all inserts of one day or one "
+        "month go to one partition. The documents disagree about such keys."
+    )
+
+
+@practice("zero-padding", "numbers in keys have a fixed width", "keys.scheme")
+@says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
+@remedy("Write numbers in keys with a fixed width, with leading zeros.")
+def zero_padding(seen: Observed) -> Look | None:
+    pair = next(filter(None, (_unpadded(keys.partitions) for keys in seen.keys.values())), None)
+    if pair is None:
+        return None
+    why = f"Numbers in PartitionKeys have different widths: {pair[0]!r} sorts before {pair[1]!r}."
+    if any(query.over_partitions for query in seen.queries):
+        return offends(f"{why} A range of numbers is no range of keys: a query misses some.")
+    return consider(why)
+
+
+def _unpadded(partition_keys: Iterable[str]) -> tuple[str, str] | None:
+    """Two keys that sort in this order, and whose numbers have the opposite order."""
+    numbers: dict[str, str] = {}
+    for key in partition_keys:
+        head = key.rstrip(string.digits)
+        if not (number := key[len(head) :]):
+            continue
+        if head in numbers and int(numbers[head]) > int(number):
+            return f"{head}{numbers[head]}", key
+        numbers[head] = number
+    return None
+
+
+@practice("hot-partition", "no partition takes more than its part of the load", "keys.distribution")
+@says(CHECKLIST, "High-traffic data", "no partition should come near its target")
+@says(CHECKLIST, "Entities per second (partition)", "one serves 2,000 entities/s")
+@says(
+    PARTITIONING, "Table partition stress testing", "above 2,000 entities/s keys may be too coarse"
 )
+@says(KEYS, _PARTITION_KEYS, "choose keys that spread the load evenly")
+@remedy("Make PartitionKeys finer, so that the most used entities are in several partitions.")
+def hot_partition(seen: Observed) -> Look | None:
+    prediction = seen.prediction
+    if not prediction.hottest:
+        return None
+    setting = "" if seen.loaded_partitions > 1 else "keys.partitions"
+    share, reached = prediction.hottest_share, prediction.account_rate_at(PUBLISHED.partition)
+    if reached >= _NEAR_TARGET * PUBLISHED.account:
+        if any(keys.growth for keys in seen.keys.values()):
+            # Inserts move on from one partition to the next: none keeps its share.
+            return None
+        why = f"The hottest partition takes about {share:.1%} of the load, no more than its part."
+        return fine(why, setting=setting)
+    why = (
+        f"Partition {prediction.hottest!r} takes about {share:.0%} of the load. It reaches its "
+        f"target of {PUBLISHED.partition:,.0f} entities/s at {reached:,.0f} in total, before the "
+        f"account reaches its target of {PUBLISHED.account:,.0f}."
+    )
+    _, wanted = seen.peak
+    if wanted is None or wanted >= reached:
+        return offends(why, setting=setting)
+    return consider(f"{why} This profile requests {wanted:,.0f}.", setting=setting)
+
+
+@practice("hot-range", "no range of neighbouring keys takes most of the load", "keys.scheme")
+@says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
+@says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
+@remedy(f"{_SCATTER}, unless range queries need them together.")
+def hot_range(seen: Observed) -> Look | None:
+    prediction = seen.prediction
+    count = prediction.range_count
+    if prediction.hottest_range is None or count < _FEWEST_RANGES:
+        return None
+    share = prediction.hottest_range_share
+    if share < 0.5 or share < 1.5 * prediction.hottest_share:
+        return fine(f"The hottest of {count} ranges of keys takes about {share:.0%} of the load.")
+    first, last = prediction.ranges[prediction.hottest_range]
+    return consider(
+        f"The keys from about {first!r} to {last!r}, one of {count} ranges, take about "
+        f"{share:.0%} of the load, and one server may hold them all."
+    )
+
+
+@practice("constant-partition-key", "a table has more than one PartitionKey", "keys.partitions")
+@says(KEYS, _ANTI_PATTERNS, "one value for all rows is a massive hot spot")
+@says(PARTITIONING, "Partition sizing", "one value is limited to one server")
+@says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
+@disagrees(
+    PARTITIONING,
+    "Partition sizing",
+    "right if nothing has to scale",
+)
+@remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
+def constant_partition_key(seen: Observed) -> Look | None:
+    constant = [table for table, keys in seen.keys.items() if len(keys.partitions) == 1]
+    if not constant:
+        return fine("There are several PartitionKeys.")
+    return offends(
+        f"All entities of {table_named(constant[0])} have one PartitionKey: one server takes the "
+        f"whole load, with a target of {PUBLISHED.partition:,.0f} entities/s."
+    )
+
+
+@practice("guid-partition-key", "related entities share a PartitionKey", "keys.scheme")
+@says(KEYS, _ANTI_PATTERNS, "with a GUID, related data cannot be queried together")
+@says(PARTITIONING, "Partition sizing", "no transactions, and ranges visit many servers")
+@disagrees(PARTITIONING, "Storage operations", "advises GUIDs for frequent inserts")
+@disagrees(STRATEGIES, _OF_TABLES, "unique keys scale better than one key")
+@remedy(_GROUP)
 def guid_partition_key(seen: Observed) -> Look | None:
-    """Neighbours in key order have nothing in common."""
-    tables = [table for table, keys in seen.keys.items() if keys.guid_partitions]
+    tables = {
+        table for table, keys in seen.keys.items() if mostly(map(_GUID.fullmatch, keys.partitions))
+    }
     if not tables:
         return None
-    setting = seen.setting(_SCHEME)
     if any(query.over_partitions for query in seen.queries if query.example.table in tables):
         return offends(
-            setting,
-            "PartitionKeys are GUIDs, and queries go over several partitions. Neighbours have "
-            "nothing in common, so that each such query walks the whole table.",
-            "Group what is queried together under one PartitionKey.",
+            "PartitionKeys are GUIDs, and queries go over several partitions. Neighbouring keys "
+            "are unrelated, so each such query walks the whole table."
         )
     return consider(
-        setting,
-        "PartitionKeys are GUIDs: inserts scatter well, but what belongs together cannot be "
-        "queried together. The documents disagree about such a key.",
-        "Keep it where entities are only read by their own key.",
+        "PartitionKeys are GUIDs: inserts scatter well, but related entities cannot be queried "
+        "together. The documents disagree about such keys.",
+        change="Keep GUIDs if entities are only read by their own key.",
     )
 
 
-@practice(
-    "guid-row-key",
-    "RowKeys have the order that queries want",
-    Document.KEYS.says(_ANTI_PATTERNS, "a random GUID destroys the order"),
-    Document.KEYS.says_otherwise(_ROW_KEYS, "names GUIDs among the ways to be unique"),
-)
+@practice("guid-row-key", "RowKeys have the order that queries want", "keys.row_keys")
+@says(KEYS, _ANTI_PATTERNS, "a random GUID destroys the order")
+@disagrees(KEYS, _ROW_KEYS, "names GUIDs among the ways to be unique")
+@remedy("Use a sequence or an inverted timestamp as RowKey.")
 def guid_row_key(seen: Observed) -> Look | None:
-    """A range of rows is no range of GUIDs."""
-    tables = {table for table, keys in seen.keys.items() if keys.guid_rows}
+    tables = {
+        table
+        for table, keys in seen.keys.items()
+        if mostly(_GUID.fullmatch(row) for _, row in keys.rows)
+    }
     inside = [
         query
         for query in seen.queries
@@ -97,141 +234,89 @@ def guid_row_key(seen: Observed) -> Look | None:
     ]
     if not inside:
         return None
-    setting = seen.setting("keys.row_keys")
     if not any(query.by_number or query.example.top is not None for query in inside):
-        return fine(setting, "RowKeys are GUIDs, but no query wants rows in an order.")
+        return fine("RowKeys are GUIDs, but no query needs rows in an order.")
     return offends(
-        setting,
-        "RowKeys are GUIDs, and queries want rows that belong together or come first. GUIDs have "
-        "no such order: each query walks the whole partition, or brings any rows.",
-        "Use a sequence or an inverted timestamp as RowKey.",
+        "RowKeys are GUIDs, and queries ask for a range of rows or for the first rows. GUIDs have "
+        "no such order: each query walks the whole partition, or returns arbitrary rows."
     )
 
 
-@practice(
-    "tiny-partitions",
-    "partitions that are scanned are not tiny",
-    Document.KEYS.says(_PARTITION_KEYS, "too many tiny partitions slow down scans"),
-    Document.KEYS.says(_ANTI_PATTERNS, "a partition for each row makes range scans impossible"),
-    Document.PARTITIONING.says_otherwise(
-        "Partition sizing",
-        "favours small partitions, which balance better, and may be grouped for range queries",
-    ),
-    Document.CHECKLIST.says_otherwise(
-        "Tables and partitions", "millions of PartitionKeys are no problem"
-    ),
-)
+@practice("tiny-partitions", "partitions that are scanned are not tiny", "keys.rows_per_partition")
+@says(KEYS, _PARTITION_KEYS, "too many tiny partitions slow down scans")
+@says(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
+@disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
+@disagrees(CHECKLIST, "Tables and partitions", "millions of PartitionKeys are no problem")
+@remedy(_GROUP)
 def tiny_partitions(seen: Observed) -> Look | None:
-    """A query over many of them visits many places for few entities."""
     if not seen.loaded_partitions:
         return None
     mean = seen.loaded_entities / seen.loaded_partitions
-    setting = seen.setting(_ROWS)
-    if seen.loaded_partitions < MANY_PARTITIONS or mean >= TINY_PARTITION:
-        return fine(setting, f"Partitions hold {mean:,.0f} entities each, on average.")
+    if seen.loaded_partitions < _MANY_PARTITIONS or mean >= _TINY_PARTITION:
+        return fine(f"Partitions hold {mean:,.0f} entities each, on average.")
     over = [query for query in seen.queries if query.over_partitions]
     if not over:
-        return fine(setting, "Partitions are tiny, but no query goes over several of them.")
+        return fine("Partitions are tiny, but no query goes over several of them.")
     why = (
-        f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each, and queries go "
-        "over them: each visits many partitions, maybe on many servers, for few entities."
+        f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each. Each query over "
+        "them visits many partitions, perhaps on many servers, for few entities."
     )
-    change = "Group what is queried together under one PartitionKey."
     if all(query.bounded for query in over):
-        return consider(setting, f"{why} Neighbours may be served together, though.", change)
-    return offends(setting, why, change)
+        return consider(f"{why} However, one server may hold neighbouring partitions.")
+    return offends(why)
 
 
-@practice(
-    "large-partitions",
-    "no partition grows without bound",
-    Document.KEYS.says(_PARTITION_KEYS, "for millions of entities add a second dimension"),
-    Document.PARTITIONING.says("Determine queries", "large partitions are bad for row range scans"),
-)
+@practice("large-partitions", "no partition grows without bound", "keys.rows_per_partition")
+@says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
+@says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
+@remedy("Add a second part to the PartitionKey, such as the month, the year or a category.")
 def large_partitions(seen: Observed) -> Look | None:
-    """A partition stays on one server, however large it gets."""
     if not seen.loaded_partitions:
         return None
     largest = seen.loaded_entities // seen.loaded_partitions
     if seen.profile.scenario is None:
-        rows = seen.profile.keys.rows_per_partition
-        largest = rows if isinstance(rows, int) else max(rows)
-    setting = seen.setting(_ROWS)
-    if largest < LARGE_PARTITION:
-        return fine(setting, f"The largest partition holds {largest:,} entities.")
+        largest = seen.profile.keys.most_rows
+    if largest < _LARGE_PARTITION:
+        return fine(f"The largest partition holds {largest:,} entities.")
     why = f"The largest partition holds {largest:,} entities, and stays on one server."
-    change = "Add a second part to the PartitionKey, such as the month, the year or a category."
-    if largest < VERY_LARGE_PARTITION:
-        return consider(setting, why, change)
-    return offends(setting, why, change)
+    return consider(why) if largest < _VERY_LARGE_PARTITION else offends(why)
 
 
-@practice(
-    "key-length",
-    "keys are short",
-    Document.KEYS.says(_ROW_KEYS, "long keys cost storage and slow down queries"),
-)
+@practice("key-length", "keys are short", "keys.prefix")
+@says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
+@remedy(f"Shorten it; more than {_LONG_KEY} characters count as long here.")
 def key_length(seen: Observed) -> Look | None:
-    """Keys are stored with every entity and sent with every request."""
-    longest = max((keys.longest for keys in seen.keys.values()), key=characters, default="")
-    setting = seen.setting("keys.prefix")
-    length = characters(longest)
-    if length <= LONG_KEY:
-        return fine(setting, f"The longest key has {length} characters.")
+    length = max((characters(key) for keys in seen.keys.values() for key in keys.every), default=0)
+    if length <= _LONG_KEY:
+        return fine(f"The longest key has {length} characters.")
     return offends(
-        setting,
         f"A key has {length} characters. It is stored with every entity, sent with every request, "
-        "and repeated in index rows.",
-        f"Shorten it; over {LONG_KEY} characters are taken for long here.",
+        "and repeated in index rows."
     )
 
 
-@practice(
-    "key-characters",
-    "keys need no escaping",
-    Document.KEYS.says(_PRINCIPLES, "keep keys ASCII, without characters to be escaped"),
-)
+@practice("key-characters", "keys need no escaping", "keys.prefix")
+@says(KEYS, _PRINCIPLES, "keep keys ASCII, without characters to be escaped")
+@remedy("Use only ASCII letters, digits, and - . _ in keys.")
 def key_characters(seen: Observed) -> Look | None:
-    """Keys are part of addresses."""
-    odd = next((keys.escaped for keys in seen.keys.values() if keys.escaped), "")
-    setting = seen.setting("keys.prefix")
+    odd = [key for keys in seen.keys.values() for key in keys.every if not _PLAIN.issuperset(key)]
     if not odd:
-        return fine(setting, "Keys stand in an address as they are.")
-    change = "Make keys of ASCII letters, digits, and - . _ alone."
-    if odd.isascii():
-        return consider(setting, f"The key {odd!r} has to be escaped in an address.", change)
-    return offends(
-        setting, f"The key {odd!r} is not ASCII, and has to be escaped in an address.", change
-    )
+        return fine("Keys need no escaping in an address.")
+    for key in odd:
+        if not key.isascii():
+            return offends(f"The key {key!r} is not ASCII, and has to be escaped in an address.")
+    return consider(f"The key {odd[0]!r} has to be escaped in an address.")
 
 
-@practice(
-    "key-change",
-    "keys never change",
-    Document.KEYS.says(_PRINCIPLES, "to change a key is to delete and to insert the entity"),
-)
+@practice("key-change", "keys never change", "mix.key_change")
+@says(KEYS, _PRINCIPLES, "to change a key is to delete and to insert the entity")
+@remedy("Make keys from properties that never change; keep what changes in other properties.")
 def key_change(seen: Observed) -> Look | None:
-    """A changed key is a delete and an insert."""
     if not seen.written:
         return None
-    setting = seen.setting("mix.key_change")
     if not any(sent.label.startswith("key_change") for sent in seen.sent):
-        return fine(setting, "No key changes.")
+        return fine("No key changes.")
     return offends(
-        setting,
         "Entities get another key, which is a delete and an insert. Between partitions no "
-        "transaction does both, so that a failure in between loses the entity.",
-        "Make keys of properties that never change; keep what changes in other properties.",
+        "transaction does both, so a failure between the two loses the entity."
     )
-
-
-PRACTICES = (
-    constant_partition_key,
-    guid_partition_key,
-    guid_row_key,
-    tiny_partitions,
-    large_partitions,
-    key_length,
-    key_characters,
-    key_change,
-)

@@ -1,31 +1,287 @@
-"""What a profile would send, looked at without sending it.
+"""What a profile would send, found by driving the source of one worker without a service.
 
-The source of one worker is driven without a service, once. What the practices, the prediction and
-the plan need to know of its operations is added up meanwhile, in bounded memory.
+One dry run collects, in bounded memory, what the practices, the prediction and the plan need.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from harness.model.operation import Kind
+from harness.model.operation import Kind, Operation, over_partitions
 from harness.model.target import EndpointKind
 from harness.profile.build.pace import capped_rate, counts_operations, staged
 from harness.profile.build.scenarios import dry_run, try_out
 from harness.profile.build.workload import source_of
-from harness.profile.checks.observed_keys import TableKeys
-from harness.profile.checks.observed_operations import Sent, WritesSeen
-from harness.profile.settings.part import EXAMPLE_RUN_ID
+from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
-from harness.workload.entity_factory import NUMBER_PROPERTY
+from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
 from harness.workload.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
 
-_LOADING = 3
-"""Loading operations whose rows are looked at, where the load names none."""
+PAGE_ENTITIES = 1000
+"""Most entities in one answer to a query. Source: "Query timeout and pagination"."""
+_MOST_KEYS = 5_000
+_MOST_ROWS = 1_000
 _MOST_PARTS = 50_000
-"""Single writes, those in transactions too, after which enough was seen."""
+"""Single writes and writes in transactions, after which the dry run ends."""
+_LOADING = 3
+"""Loading operations whose rows are looked at."""
+_FEWEST_CREATED = 20
+_MOSTLY = 0.9
+_NEIGHBOURS = 0.05
+"""Largest distance of neighbours, as a share of the key order."""
+_SIZED = 20
+"""Operations of each name whose entities are measured in bytes."""
+_BATCH = 10
+"""Fewest inserts in a transaction that is a batch, and not one thing in several rows."""
+_TERM = re.compile(rf"(?P<name>{NUMBER_PROPERTY}|{GROUP_PROPERTY}) (?P<side>ge|lt) (?P<value>\d+)")
+_WORKLOAD_PARTS = frozenset(("keys", "mix", "query", "transaction"))
+"""Parts of a profile that a scenario replaces."""
+
+
+@dataclasses.dataclass(slots=True)
+class TableKeys:
+    """The keys of one table, and where its new rows go.
+
+    Attributes:
+        complete: True if `load` gets every loaded partition, not a choice of them.
+        created: Number of new rows.
+        rows: PartitionKeys and RowKeys of some rows.
+    """
+
+    complete: bool = True
+    created: int = 0
+    rows: dict[tuple[str, str], None] = dataclasses.field(default_factory=dict)
+    _created: list[str] = dataclasses.field(default_factory=list)
+    _loaded: dict[str, None] = dataclasses.field(default_factory=dict)
+    _used: dict[str, None] = dataclasses.field(default_factory=dict)
+
+    def load(self, partition_key: str) -> None:
+        """Add a loaded partition."""
+        self._loaded[partition_key] = None
+
+    def load_rows(self, operation: Operation) -> None:
+        """Add loaded rows."""
+        for part in operation.parts or (operation,):
+            self.rows[part.partition_key, part.row_key] = None
+
+    def add(self, operation: Operation) -> None:
+        """Add the keys of an operation under load."""
+        if over_partitions(operation.partition):
+            return
+        for part in operation.parts or (operation,):
+            if part.kind is not Kind.QUERY and len(self.rows) < _MOST_ROWS:
+                self.rows[part.partition_key, part.row_key] = None
+            if self._creates(part):
+                self.created += 1
+                if len(self._created) < _MOST_KEYS:
+                    self._created.append(part.partition_key)
+        if len(self._used) < _MOST_KEYS:
+            self._used[operation.partition_key] = None
+
+    def _creates(self, part: Operation) -> bool:
+        if part.kind is Kind.INSERT:
+            return True
+        # An upsert certainly makes a row in a partition that did not exist.
+        upserts = part.kind in (Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE)
+        known = part.partition_key in self._loaded or part.partition_key in self._used
+        return upserts and self.complete and not known
+
+    @property
+    def partitions(self) -> list[str]:
+        """PartitionKeys that are loaded or used, in key order."""
+        return sorted({*self._loaded, *self._used})
+
+    @property
+    def every(self) -> Iterator[str]:
+        """All keys: PartitionKeys, then RowKeys."""
+        return itertools.chain(self.partitions, (row for _, row in self.rows))
+
+    @property
+    def creates(self) -> bool:
+        """Whether enough new rows come to find out where they go."""
+        return len(self._created) >= _FEWEST_CREATED
+
+    @property
+    def growth(self) -> int:
+        """1 if new rows come at ever later keys, -1 if at ever earlier keys, else 0.
+
+        The table grows at an end if each new row is a neighbour of the one before it, in key
+        order, and the partitions are new, or the first or last that was loaded.
+        """
+        if not self.creates:
+            return 0
+        order = {key: place for place, key in enumerate(sorted({*self._loaded, *self._created}))}
+        ends = (min(self._loaded, default=""), max(self._loaded, default=""))
+        wandering = [key not in self._loaded or key in ends for key in self._created]
+        places = [order[key] for key in self._created]
+        steps = [later - earlier for earlier, later in itertools.pairwise(places)]
+        near = max(1.0, _NEIGHBOURS * len(order))
+        one_place = mostly(abs(step) <= near for step in steps)
+        if len(order) < 2 or not one_place or not mostly(wandering):
+            return 0
+        if (direction := sum((step > 0) - (step < 0) for step in steps)) != 0:
+            return 1 if direction > 0 else -1
+        return 1 if self._created[0] == max(order) else -1
+
+
+def mostly(answers: Iterable[object]) -> bool:
+    """Whether nine of ten answers are yes; of no answers, False."""
+    known = [bool(answer) for answer in answers]
+    return bool(known) and sum(known) >= _MOSTLY * len(known)
+
+
+@dataclasses.dataclass(slots=True)
+class Sent:
+    """Operations that are alike.
+
+    Attributes:
+        example: One of them.
+        count: Number of operations.
+        entities: Their entity count.
+        requests: Fewest requests, with further pages of queries and without retries.
+        walked: Entities in the key ranges of queries.
+        matching: Entities of these that pass the filter; None if unknown.
+        returned: Fewest entities that come back.
+    """
+
+    example: Operation
+    count: int = 0
+    entities: int = 0
+    requests: int = 0
+    walked: int = 0
+    matching: int | None = 0
+    returned: int = 0
+    _body: int = 0
+
+    def add(self, operation: Operation) -> None:
+        """Count an operation."""
+        if self.count < _SIZED:
+            self._body += sum(
+                wire_bytes(part.partition_key, part.row_key, part.properties)
+                for part in operation.parts or (operation,)
+                if part.properties is not None
+            )
+        self.count += 1
+        self.entities += operation.entities_asked
+        if operation.kind is not Kind.QUERY:
+            self.requests += 1
+            self.returned += operation.kind is Kind.POINT_QUERY
+            return
+        self.walked += operation.key_range.entities or 0
+        matching = matching_of(operation)
+        if matching is None or self.matching is None:
+            self.matching = None
+        else:
+            self.matching += matching
+        most = matching or 0
+        returned = most if operation.top is None else min(most, operation.top)
+        self.returned += returned
+        self.requests += max(1, -(-returned // PAGE_ENTITIES))
+
+    @property
+    def kind(self) -> Kind:
+        return self.example.kind
+
+    @property
+    def label(self) -> str:
+        return self.example.label
+
+    @property
+    def body_bytes(self) -> float:
+        """Mean size of the entities in one operation, as JSON."""
+        return self._body / min(self.count, _SIZED) if self.count else 0.0
+
+    @property
+    def density(self) -> float | None:
+        """Share of the walked entities that pass the filter; None if unknown."""
+        return self.matching / self.walked if self.matching is not None and self.walked else None
+
+    @property
+    def of_many(self) -> bool:
+        """Whether these are queries that walk several entities, or an unknown number."""
+        return self.kind is Kind.QUERY and self.walked != self.count
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a query names a range of keys."""
+        keys = self.example.key_range
+        ends = (keys.row_from, keys.row_before, keys.partition_from, keys.partition_before)
+        return any(end is not None for end in ends)
+
+    @property
+    def by_number(self) -> bool:
+        """Whether a query filters by a property for a range that could be a range of keys."""
+        return f"{NUMBER_PROPERTY} ge" in (self.example.filter or "")
+
+    @property
+    def over_partitions(self) -> bool:
+        """Whether a query goes over several partitions."""
+        return over_partitions(self.example.partition)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class WritesSeen:
+    """How writes follow one another.
+
+    Attributes:
+        singles: Writes of one entity.
+        together: Of these, those that go to the partition of the single write before them.
+        transactions: Entity group transactions.
+        batch_inserts: Tables with transactions that insert many rows.
+        mixed_transactions: Tables with transactions that do not only insert.
+        read_first: Writes whose key was read right before them, only to choose how to write.
+    """
+
+    singles: int = 0
+    together: int = 0
+    transactions: int = 0
+    batch_inserts: set[str] = dataclasses.field(default_factory=set)
+    mixed_transactions: set[str] = dataclasses.field(default_factory=set)
+    read_first: int = 0
+    _place: str | None = None
+    _read: tuple[int, tuple[str, str]] | None = None
+
+    def add(self, task: int, operation: Operation) -> None:
+        """Count the next operation; ``task`` is the number of its task."""
+        key = (operation.partition, operation.row_key)
+        if operation.kind is Kind.TRANSACTION:
+            self.transactions += 1
+            inserts = sum(part.kind is Kind.INSERT for part in operation.parts)
+            if inserts < len(operation.parts):
+                self.mixed_transactions.add(operation.table)
+            elif inserts >= _BATCH:
+                self.batch_inserts.add(operation.table)
+        elif not operation.kind.reads:
+            self.singles += 1
+            self.together += operation.partition == self._place
+            self._place = operation.partition
+            chosen = operation.kind is not Kind.DELETE and operation.etag is None
+            self.read_first += chosen and (task, key) == self._read
+        self._read = (task, key) if operation.kind is Kind.POINT_QUERY else None
+
+
+def matching_of(query: Operation) -> int | None:
+    """Entities of a query's key range that pass its filter; None if unknown."""
+    entities = query.key_range.entities
+    if entities is None:
+        return None
+    share, low, high = 1.0, 0, None
+    for term in filter(None, (query.filter or "").split(" and ")):
+        known = _TERM.fullmatch(term)
+        if known is None:
+            return None
+        value = int(known["value"])
+        if known["name"] == GROUP_PROPERTY:
+            share = value / GROUPS
+        elif known["side"] == "ge":
+            low = value
+        else:
+            high = value
+    wanted = entities if high is None else min(entities, high - low)
+    return round(wanted * share)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +289,10 @@ class Observed:
     """What a profile would send.
 
     Attributes:
-        sent: Operations that are alike.
+        sent: Operations by name, those with the highest entity count first.
         keys: Keys by the ending of the table's name.
-        tables: Endings of the names of its tables.
-        loaded_entities: Entities that are loaded.
-        loaded_partitions: Partitions they are in.
-        pointing: Whether rows of one table name rows of another, which the application keeps in
-            step.
+        tables: Endings of the table names.
+        pointing: Whether rows of one table refer to rows of another, without a transaction.
     """
 
     profile: Profile
@@ -54,70 +307,58 @@ class Observed:
 
     @property
     def operations(self) -> int:
-        """How many were looked at."""
         return sum(sent.count for sent in self.sent)
 
     @property
     def entities(self) -> int:
-        """What they all count for."""
         return sum(sent.entities for sent in self.sent)
 
     @property
-    def queries(self) -> Iterator[Sent]:
+    def queries(self) -> list[Sent]:
         """Queries of more than one entity."""
-        return (sent for sent in self.sent if sent.kind is Kind.QUERY)
+        return [sent for sent in self.sent if sent.kind is Kind.QUERY]
 
     @property
     def reads(self) -> int:
-        """How many operations read."""
         return sum(sent.count for sent in self.sent if sent.kind.reads)
 
     @property
     def written(self) -> int:
-        """How many operations write."""
         return self.operations - self.reads
 
     @property
-    def peak_per_s(self) -> float | None:
-        """Entities a second that an account is asked for at most; None is as many as come."""
-        profile = self.profile
-        load, rate = profile.load, capped_rate(profile, EndpointKind.STORAGE)
+    def peak(self) -> tuple[str, float | None]:
+        """The setting that limits the rate of an account, and that rate in entities/s."""
+        profile, load = self.profile, self.profile.load
         if profile.search is not None:
-            return profile.search.max_per_s
+            return "search.max_per_s", profile.search.max_per_s
         if staged(profile):
+            setting = f"stage.{profile.stage[0].unit}"
             rate = max(stage.to for stage in profile.stage)
-        elif load.entities_per_s or load.operations_per_s:
-            rate = load.entities_per_s or load.operations_per_s
-        if rate is None or not counts_operations(profile):
-            return rate
-        return rate * self.entities / self.operations
-
-    @property
-    def rate_setting(self) -> str:
-        """What says how high the rate is."""
-        profile = self.profile
-        if profile.search is not None:
-            return "search.max_per_s"
-        if staged(profile):
-            return f"stage.{profile.stage[0].unit}"
-        for name in ("entities_per_s", "operations_per_s"):
-            if getattr(profile.load, name) is not None:
-                return f"load.{name}"
-        return "load.max_entities_per_s"
-
-    def table_named(self, table: str) -> str:
-        """How a table is called in a sentence."""
-        return f"table ...{table}" if table else "the table"
+        elif load.rate_per_s is None:
+            return "load.max_entities_per_s", capped_rate(profile, EndpointKind.STORAGE)
+        else:
+            setting = f"load.{'entities' if load.operations_per_s is None else 'operations'}_per_s"
+            rate = load.rate_per_s
+        if counts_operations(profile):
+            rate *= self.entities / self.operations
+        return setting, rate
 
     def setting(self, name: str, action: str = "") -> str:
-        """What a profile says it with: a setting of the mix, or the scenario that has no mix."""
-        if self.profile.scenario is None:
+        """``name``, or the scenario, and its action, where that replaces the setting."""
+        scenario = self.profile.scenario
+        if scenario is None or name.partition(".")[0] not in _WORKLOAD_PARTS:
             return name
-        return f"scenario {self.profile.scenario}" + (f": {action}" if action else "")
+        return f"scenario {scenario}: {action}" if action else f"scenario {scenario}"
+
+
+def table_named(table: str) -> str:
+    """How a sentence names a table with this ending."""
+    return f"table ...{table}" if table else "the table"
 
 
 def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
-    """What the first ``sample`` operations of one worker say; fewer where they are large.
+    """What one worker sends in its first ``sample`` operations, or fewer if they are large.
 
     Raises:
         SetupError: a scenario cannot be made, or its code raises.
@@ -138,9 +379,7 @@ def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
-        if alike not in sent:
-            sent[alike] = Sent(operation)
-        sent[alike].add(operation)
+        sent.setdefault(alike, Sent(operation)).add(operation)
         shares.add(operation)
         writes.add(task, operation)
         keys.setdefault(operation.table, TableKeys()).add(operation)

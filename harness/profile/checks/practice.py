@@ -1,13 +1,13 @@
-"""What a practice is, which document asks for it, and what looking at a profile can tell of it.
+"""A documented practice: what asks for it, and how a profile is compared with it.
 
-A practice that a profile gives no occasion for is not looked at, so that nothing is advised
-without a cause. Where documents disagree, those that advise otherwise are named beside the others.
+Where documents disagree, those that advise otherwise are cited beside the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable
 
 from harness.profile.checks.observed import Observed
@@ -23,7 +23,7 @@ class Severity(enum.StrEnum):
 
 
 class Document(enum.StrEnum):
-    """Where a practice is from; the value is the document's title."""
+    """A source of practices; the value is the document's title."""
 
     PARTITIONING = "Design a scalable partitioning strategy for Azure Table storage"
     BLOG = "Optimal PartitionKey & RowKey Design for Blog Posts"
@@ -31,23 +31,15 @@ class Document(enum.StrEnum):
     CHECKLIST = "Performance and scalability checklist for Table storage"
     STRATEGIES = "Data partitioning strategies"
 
-    def says(self, section: str, what: str) -> Source:
-        """What a section says, in the harness's own words."""
-        return Source(self, section, what)
 
-    def says_otherwise(self, section: str, what: str) -> Source:
-        """The same of a section that advises what the practice advises against."""
-        return Source(self, section, what, otherwise=True)
+PARTITIONING, BLOG, KEYS, CHECKLIST, STRATEGIES = Document
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """A place in a document.
+    """A section of a document, and what it says, in the harness's own words.
 
-    Attributes:
-        section: Title of the section.
-        says: What it says, in the harness's own words.
-        otherwise: True where it advises what the practice advises against.
+    ``otherwise``: it advises what the practice advises against.
     """
 
     document: Document
@@ -56,60 +48,83 @@ class Source:
     otherwise: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of a practice in a profile.
+    """What a profile does about a practice.
 
     Attributes:
-        setting: What in the profile it hangs on.
-        why: What was seen, and what comes of it.
-        change: What to change, and to what; empty where nothing need be.
+        severity: How bad it is.
+        why: What the profile does, and the consequence.
+        setting: The setting that decides it; empty in a check for that of the practice.
+        change: What to change; empty in a check for that of the practice.
     """
 
     severity: Severity
-    setting: str
     why: str
+    setting: str = ""
     change: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+offends, consider, fine = (functools.partial(Look, severity) for severity in Severity)
+Check = Callable[[Observed], Look | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Practice:
-    """One practice.
+    """A check, which compares a profile with the practice, and its decorators.
 
     Attributes:
-        name: Its identifier, on the page of the checklist too.
+        name: Its identifier, also in ``docs/checklist.md``.
         title: What to do, in a few words.
-        sources: Who says so, and who says otherwise.
-        look: What is seen of it; None where the profile gives no occasion for it.
+        setting: The setting that usually decides it.
+        change: What usually has to change.
+        sources: The documents that ask for it, and those that disagree.
     """
 
-    name: str
-    title: str
-    sources: tuple[Source, ...]
-    look: Callable[[Observed], Look | None]
+    check: Check
+    name: str = ""
+    title: str = ""
+    setting: str = ""
+    change: str = ""
+    sources: tuple[Source, ...] = ()
+
+    def look(self, seen: Observed) -> Look | None:
+        """What a profile does about the practice; None if the practice does not apply to it."""
+        look = self.check(seen)
+        if look is None:
+            return None
+        setting = seen.setting(look.setting or self.setting)
+        change = "" if look.severity is Severity.FINE else look.change or self.change
+        return Look(look.severity, look.why, setting, change)
 
 
-def practice(
-    name: str, title: str, *sources: Source
-) -> Callable[[Callable[[Observed], Look | None]], Practice]:
-    """Makes the practice of the function that looks for it."""
-
-    def made(look: Callable[[Observed], Look | None]) -> Practice:
-        return Practice(name=name, title=title, sources=sources, look=look)
-
-    return made
+Decorator = Callable[[Check | Practice], Practice]
 
 
-def offends(setting: str, why: str, change: str) -> Look:
-    """The practice is not followed."""
-    return Look(severity=Severity.OFFENDS, setting=setting, why=why, change=change)
+def practice(name: str, title: str, setting: str = "") -> Decorator:
+    """Name the practice of a check, and the setting that usually decides it."""
+    return lambda of: dataclasses.replace(_practice(of), name=name, title=title, setting=setting)
 
 
-def consider(setting: str, why: str, change: str) -> Look:
-    """Whether it is followed depends on what the application needs."""
-    return Look(severity=Severity.CONSIDER, setting=setting, why=why, change=change)
+def says(document: Document, section: str, what: str, *, otherwise: bool = False) -> Decorator:
+    """Cite a section that asks for the practice."""
+
+    def cite(of: Check | Practice) -> Practice:
+        made = _practice(of)
+        source = Source(document, section, what, otherwise)
+        return dataclasses.replace(made, sources=(source, *made.sources))
+
+    return cite
 
 
-def fine(setting: str, why: str) -> Look:
-    """The practice is followed."""
-    return Look(severity=Severity.FINE, setting=setting, why=why)
+disagrees = functools.partial(says, otherwise=True)
+"""Cites a section that advises what the practice advises against."""
+
+
+def remedy(change: str) -> Decorator:
+    """Say what usually has to change."""
+    return lambda of: dataclasses.replace(_practice(of), change=change)
+
+
+def _practice(of: Check | Practice) -> Practice:
+    return of if isinstance(of, Practice) else Practice(of)

@@ -1,29 +1,36 @@
-"""What a profile may say. Units are in the names; what is not here is an error.
-
-The defaults are those of the shipped profiles, so that a profile says only what is special to it.
-"""
+"""A whole profile, and the rules that span several of its settings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, Any
 
 import pydantic
 from pydantic import Field
 
 from harness.measure.verdict.conditions import parse_condition
-from harness.profile.settings.load_settings import (
+from harness.model.entity import MAX_TRANSACTION_BYTES
+from harness.profile.settings.parts import (
+    EXAMPLE_RUN_ID,
     Audit,
+    Entity,
+    Keys,
     Limits,
     Load,
     Loading,
+    Mix,
+    Part,
+    Query,
     Retry,
     Search,
     Session,
     Stage,
+    Transaction,
+    Weight,
 )
-from harness.profile.settings.part import Part
-from harness.profile.settings.workload_settings import Entity, Keys, Mix, Query, Transaction, Weight
+from harness.workload.entity_factory import EntityFactory, wire_bytes
 from harness.workload.keys.schemes import SCHEMES
+from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
 
 def _condition(text: str) -> str:
@@ -32,58 +39,183 @@ def _condition(text: str) -> str:
 
 
 def _default_mix(parts: dict[str, Any]) -> Mix:
-    """What is sent where a profile does not say it: half is read, as far as the scheme can."""
     if SCHEMES[parts["keys"].scheme].one_row:
         return Mix(point_query=50, upsert_merge=50)
     return Mix(point_query=50, upsert_merge=40, transaction=10)
 
 
+_Name = Annotated[str, Field(min_length=1)]
+_Condition = Annotated[str, pydantic.AfterValidator(_condition)]
+
+
 class Profile(Part):
     """One question, and the load that answers it.
 
-    Whether its parts go together is not told here: `harness.profile.profile_loader`
-    looks at it.
+    A profile can break rules that span several settings: see `broken_rules`.
     """
 
-    question: Annotated[str, Field(min_length=1)] = Field(
-        description="what the profile answers; a file says it in its first line, a comment"
-    )
-    user_class: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(
-        default="ProfileUser", description="the Locust user class that sends"
-    )
-    seed: Annotated[int, Field(ge=0)] = Field(
-        default=1, description="the same seed gives the same list of operations"
-    )
-    conditions: tuple[Annotated[str, pydantic.AfterValidator(_condition)], ...] = Field(
-        default=(), description="what must hold for the run to pass; exit code 1 otherwise"
-    )
-    scenario: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None,
-        description="a whole application instead of a mix: a shipped one's name, or file.py:Class "
-        "of a file in the profile's folder",
-    )
-    actions: dict[str, Weight] = Field(
-        default={}, description="weights of what the scenario does, where they differ from its own"
-    )
+    question: _Name
+    """What the profile answers; in a file it can be the comment in the first line."""
+    user_class: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "ProfileUser"
+    """The Locust user class that sends."""
+    seed: Annotated[int, Field(ge=0)] = 1
+    """The same seed gives the same list of operations."""
+    conditions: tuple[_Condition, ...] = ()
+    """What must hold for the run to pass; exit code 1 otherwise."""
+    scenario: _Name | None = None
+    """A whole application instead of a mix: the name of a shipped one, or file.py:Class of a file
+    in the profile's folder."""
+    actions: dict[str, Weight] = Field(default={})
+    """Weights of the scenario's actions that differ from its own."""
     keys: Keys = Keys()
     entity: Entity = Entity()
-    mix: Mix = Field(
-        default_factory=_default_mix,
-        description="Default: point_query 50, upsert_merge 40, transaction 10; or, where the "
-        "scheme gives each entity a partition of its own, point_query 50, upsert_merge 50",
-    )
+    mix: Mix = Field(default_factory=_default_mix)
+    """Default: point_query 50, upsert_merge 40, transaction 10; or, where the scheme gives each
+    entity a partition of its own, point_query 50, upsert_merge 50."""
     query: Query = Query()
     transaction: Transaction = Transaction()
     loading: Loading = Loading()
     load: Load = Load()
-    stage: tuple[Stage, ...] = Field(
-        default=(), description="in place of one rate: one after the other"
-    )
-    search: Search | None = Field(default=None, description="look for the highest sustainable rate")
+    stage: tuple[Stage, ...] = ()
+    """Stages of the load, one after the other, in place of one rate."""
+    search: Search | None = None
+    """Search for the highest sustainable rate."""
     retry: Retry = Retry()
     session: Session = Session()
     limits: Limits = Limits()
     audit: Audit = Audit()
-    fail_fast: bool = Field(
-        default=False, description="end the run as soon as a condition cannot be met any more"
-    )
+    fail_fast: bool = False
+    """End the run as soon as a condition cannot be met any more."""
+
+
+def broken_rules(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]:
+    """Every rule over several settings that ``profile`` breaks, as sentences.
+
+    Args:
+        profile: The profile, with defaults in place of invalid parts.
+        wrong: Names of the invalid parts; rules that depend on them are not checked.
+    """
+    for parts, rule in _RULES:
+        if not parts.intersection(wrong):
+            yield from rule(profile)
+
+
+def _stages(profile: Profile) -> Iterator[str]:
+    if len({stage.unit for stage in profile.stage}) > 1:
+        yield "stage: all stages go to the same thing: entities, operations or users"
+    if profile.stage and not any(stage.to for stage in profile.stage):
+        yield "stage: every stage goes to 0; nothing would be sent"
+
+
+def _rates(profile: Profile) -> Iterator[str]:
+    rated = profile.load.rate_per_s is not None
+    if profile.stage and rated:
+        yield "stage and load: the stages set the rate; leave it out of [load]"
+    if profile.search is not None and (profile.stage or rated):
+        yield "search: it sets the rate; leave out stages and the rate of [load]"
+    cap = profile.load.max_entities_per_s
+    if cap is None or "max_entities_per_s" not in profile.load.model_fields_set:
+        return
+    rates = {
+        "load.entities_per_s": profile.load.entities_per_s or 0,
+        "search.max_per_s": 0 if profile.search is None else profile.search.max_per_s,
+        "stage.to_entities_per_s": max(
+            (stage.to_entities_per_s or 0 for stage in profile.stage), default=0
+        ),
+    }
+    for name, rate in rates.items():
+        if rate > cap:
+            yield (
+                f"load.max_entities_per_s: {cap:g} is below {name} ({rate:g}), and applies only to "
+                "a load without a rate; lower the rate, or leave out the cap"
+            )
+
+
+def _conditions(profile: Profile) -> Iterator[str]:
+    rated = profile.load.rate_per_s is not None or profile.search is not None
+    staged = bool(profile.stage) and profile.stage[0].unit != "to_users"
+    for text in profile.conditions:
+        form = parse_condition(text).form
+        if form.metric == "lost_writes" and not profile.audit.enabled:
+            yield f"conditions: {text!r} needs audit.enabled = true"
+        if form.of == "response" and not (rated or staged):
+            yield (
+                f"conditions: {text!r} needs an open load: a closed load has no response latency; "
+                "use service, or set load.entities_per_s"
+            )
+
+
+def _keys(profile: Profile) -> Iterator[str]:
+    for problem in profile.keys.problems():
+        yield f"keys: {problem}"
+
+
+def _scenario(profile: Profile) -> Iterator[str]:
+    if profile.scenario is not None and "mix" in profile.model_fields_set:
+        yield "scenario and mix: a scenario has actions instead; set their weights in [actions]"
+    if profile.scenario is None and profile.actions:
+        yield "actions: they belong to a scenario; without one set the weights in [mix]"
+
+
+def _keys_and_mix(profile: Profile) -> Iterator[str]:
+    if profile.scenario is not None:
+        return
+    mix, one_row = profile.mix, SCHEMES[profile.keys.scheme].one_row
+    alone = f"keys.scheme {profile.keys.scheme!r} gives each entity a partition of its own"
+    if mix.transaction > 0 and one_row:
+        yield f"mix.transaction: {alone}, and a transaction stays in one partition"
+    elif mix.transaction > 0:
+        yield from _transaction_rows(profile)
+    if mix.row_range_scan > 0 and one_row:
+        yield f"mix.row_range_scan: {alone}, with one row; use partition_range_scan"
+
+
+def _transaction_rows(profile: Profile) -> Iterator[str]:
+    keys, kinds = profile.keys, profile.transaction.kinds
+    operations, rows = profile.transaction.operations, keys.rows_per_partition
+    fewest = rows if isinstance(rows, int) else min(rows, default=operations)
+    if set(kinds) != {"insert"} and operations > fewest:
+        yield (
+            f"transaction.operations ({operations}) is more than keys.rows_per_partition "
+            f"({fewest}); a transaction names each RowKey once"
+        )
+    moves = {"insert", "delete"}
+    mixed = moves.intersection(kinds) and not moves.issuperset(kinds)
+    if mixed and not any(keys.problems()) and keys.made().grows:
+        yield (
+            f"transaction.kinds: with keys.scheme {keys.scheme!r} new rows go to another partition "
+            "than loaded rows, and a transaction stays in one partition"
+        )
+
+
+def _transaction_size(profile: Profile) -> Iterator[str]:
+    if profile.scenario is not None or any(profile.keys.problems()):
+        return
+    scheme = profile.keys.made()
+    partition_key = scheme.partition_key(0)
+    row_key = max(scheme.row_key(0, 0), scheme.inserted(0, 0, 1).row_key, key=len)
+    factory = EntityFactory(profile.entity.size_bytes, EXAMPLE_RUN_ID)
+    try:
+        properties = factory.properties(partition_key, row_key, 0)
+    except ValueError as error:
+        yield f"entity.size_bytes: {error}"
+        return
+    operations = profile.transaction.operations
+    one = wire_bytes(partition_key, row_key, properties) + PART_OVERHEAD_BYTES
+    if profile.mix.transaction > 0 and operations * one > MAX_TRANSACTION_BYTES:
+        yield (
+            f"transaction.operations x entity.size_bytes: {operations} operations of about "
+            f"{one:,} bytes are over the 4 MiB that a transaction may have"
+        )
+
+
+_RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = (
+    (frozenset({"stage"}), _stages),
+    (frozenset({"load", "stage", "search"}), _rates),
+    (frozenset({"conditions", "audit", "load", "stage", "search"}), _conditions),
+    (frozenset({"scenario", "mix", "actions"}), _scenario),
+    (frozenset({"keys"}), _keys),
+    (frozenset({"scenario", "keys", "mix", "transaction"}), _keys_and_mix),
+    (frozenset({"scenario", "keys", "mix", "transaction", "entity"}), _transaction_size),
+)
+"""The rules, each with the parts of a profile that it depends on."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import io
 import itertools
+import os
+import shutil
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self, TextIO
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -97,6 +99,15 @@ class Page:
     width: int
     colour: bool
     ascii_only: bool
+
+    @classmethod
+    def of_terminal(cls, stream: TextIO, most_width: int) -> Self:
+        """The width of a stream, up to ``most_width`` columns, its colours and characters."""
+        return cls(
+            width=min(max(shutil.get_terminal_size((100, 24)).columns, 60), most_width),
+            colour=stream.isatty() and "NO_COLOR" not in os.environ,
+            ascii_only=(stream.encoding or "").lower().replace("-", "") != "utf8",
+        )
 
     @property
     def glyphs(self) -> Glyphs:

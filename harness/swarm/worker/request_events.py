@@ -16,7 +16,7 @@ from locust.exception import (
 )
 
 from harness.model.operation import Kind
-from harness.model.outcome import SUCCESS, Result
+from harness.model.outcome import SUCCESS, Outcome, Result
 
 _METHODS = {
     Kind.POINT_QUERY: "GET",
@@ -103,7 +103,9 @@ class RequestEvents:
 
 
 def _failure_of(result: Result) -> OperationFailed | None:
-    if not result.outcome.failed:
+    outcome = result.outcome
+    looked_up = outcome is Outcome.NOT_FOUND and result.operation.kind is Kind.POINT_QUERY
+    if outcome.succeeded or looked_up:
         return None
     last = result.attempts[-1]
-    return OperationFailed(f"{result.outcome}: {last.status or ''} {last.error_code}".rstrip())
+    return OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())

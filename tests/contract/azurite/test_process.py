@@ -219,7 +219,7 @@ def test_a_missing_azurite_says_how_to_get_it(tmp_path: Path) -> None:
 def test_in_the_foreground_it_ends_at_ctrl_c() -> None:
     """`harness azurite start` says where it listens, and SIGINT ends it with exit code 0."""
     with subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "azurite", "start", "--port", "0"],
+        [sys.executable, "-m", "harness", "azurite", "start", "--port", "0"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

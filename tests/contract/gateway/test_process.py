@@ -103,7 +103,7 @@ def test_a_port_in_use_is_named() -> None:
 def test_bad_input_is_a_sentence(arguments: list[str], sentence: str) -> None:
     """What is wrong on the command line is said, with exit code 2 and no trace."""
     done = subprocess.run(
-        [sys.executable, "-m", "harness.cli", "gateway", *arguments],
+        [sys.executable, "-m", "harness", "gateway", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -130,7 +130,7 @@ def test_in_the_foreground_it_ends_at_a_signal(number: signal.Signals) -> None:
     """`harness gateway` says where it listens and before whom, and a signal ends it with 0."""
     arguments = ["--upstream", "none", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "gateway", *arguments],
+        [sys.executable, "-m", "harness", "gateway", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -28,7 +28,7 @@ ENTITY = {"PartitionKey": "p", "RowKey": "r"}
 def listening(*arguments: str) -> Iterator[tuple[str, str]]:
     """A gateway in the foreground: its URL, and the other lines it printed."""
     with subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "gateway", "--listen", "127.0.0.1:0", *arguments],
+        [sys.executable, "-m", "harness", "gateway", "--listen", "127.0.0.1:0", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -116,7 +116,7 @@ def test_a_given_certificate_is_used(tmp_path: Path) -> None:
 def test_what_is_no_certificate_is_a_sentence(arguments: list[str], sentence: str) -> None:
     """Mistakes are said with exit code 2, before the gateway listens."""
     done = subprocess.run(
-        [sys.executable, "-m", "harness.cli", "gateway", "--upstream", "none", *arguments],
+        [sys.executable, "-m", "harness", "gateway", "--upstream", "none", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -21,7 +21,7 @@ from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
-from harness.profile.profile_loader import shipped_directory, shipped_names
+from harness.profile.profile_loader import shipped_names
 from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen
@@ -203,7 +203,7 @@ def test_the_form_suggests_the_shipped_profiles(session: Session) -> None:
     """The page knows the profiles by name, and the one Locust was started with."""
     found = re.search(r'"all_profiles": (\[[^\]]*\])', session.page)
     assert found is not None
-    assert json.loads(found[1]) == shipped_names(shipped_directory())
+    assert json.loads(found[1]) == shipped_names()
 
 
 @pytest.mark.parametrize("name", WRONG_FORMS)

@@ -19,7 +19,7 @@ from tests.support.records import GOLDEN
 def harness(*arguments: str, out: int) -> tuple[int, str]:
     """Exit code and standard error of a `harness` process that writes to ``out``."""
     done = subprocess.run(
-        [sys.executable, "-m", "harness.cli", *arguments],
+        [sys.executable, "-m", "harness", *arguments],
         stdout=out,
         stderr=subprocess.PIPE,
         text=True,
@@ -46,6 +46,17 @@ def test_a_reader_that_has_gone_is_no_mistake() -> None:
         assert harness("profiles", out=writing) == (128 + signal.SIGPIPE, "")
     finally:
         os.close(writing)
+
+
+def test_a_closed_standard_output_changes_no_exit_code() -> None:
+    """As in a job without any output: the command works, and says nothing."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -m harness profiles --schema >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_report_that_does_not_fit_leaves_the_earlier_one(

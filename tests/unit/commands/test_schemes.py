@@ -83,12 +83,12 @@ def strangers(content: dict[str, Any], part: dict[str, Any], whole: dict[str, An
     return found
 
 
-@pytest.mark.parametrize("name", shipped_names(shipped_directory()))
+@pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_profile_is_what_the_schema_knows(name: str, schema: dict[str, Any]) -> None:
     """Every setting of a shipped profile stands in the schema, and the profile is right."""
     text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
     assert strangers(tomllib.loads(text), schema, schema) == []
-    assert resolve(name, directory=shipped_directory()).name == name
+    assert resolve(name).name == name
 
 
 def test_the_schema_says_what_editors_need(schema: dict[str, Any]) -> None:

@@ -11,10 +11,9 @@ SCRIPT = """\
 import signal, sys
 sys.modules["fcntl"] = None
 del signal.SIGHUP
-from harness.cli import main
-from harness.commands import command
-command.POSIX = False
-sys.exit(main(sys.argv[1:]))
+from harness import cli
+cli.POSIX = False
+sys.exit(cli.main(sys.argv[1:]))
 """
 
 

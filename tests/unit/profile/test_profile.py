@@ -19,7 +19,6 @@ from harness.model.target import EndpointKind
 from harness.profile.build.pace import window_s
 from harness.profile.build.scenarios import try_out
 from harness.profile.build.workload import (
-    loaded_entities,
     loading_transactions,
     most_transactions,
     retry_of,
@@ -32,7 +31,7 @@ from harness.profile.profile_loader import (
     shipped_directory,
     shipped_names,
 )
-from harness.profile.settings.load_settings import Session
+from harness.profile.settings.parts import Session
 from harness.profile.settings.schema import Profile
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
@@ -73,30 +72,31 @@ def problems(**parts: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", shipped_names(shipped_directory()))
+@pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> None:
     """Every shipped profile parses, and its first line is the question it answers."""
     text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
-    profile = resolve(name, directory=shipped_directory()).profile
+    profile = resolve(name).profile
     assert profile.question == question_of(text)
     assert profile.question.endswith("?")
 
 
-@pytest.mark.parametrize("name", shipped_names(shipped_directory()))
+@pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_profile_loads_what_it_says(name: str) -> None:
     """Loading makes each row once, in as many transactions as it says."""
-    profile = resolve(name, directory=shipped_directory()).profile
-    operations = list(source_of(profile, run_id="r" * 25, worker=0).loading())
+    profile = resolve(name).profile
+    source = source_of(profile, run_id="r" * 25, worker=0)
+    operations = list(source.loading())
     parts = [part for operation in operations for part in operation.parts or (operation,)]
     rows = {(part.table, part.partition_key, part.row_key) for part in parts}
-    assert len(rows) == len(parts) == loaded_entities(profile)
+    assert len(rows) == len(parts) == source.loaded_entities
     assert len(operations) == loading_transactions(profile)
 
 
-@pytest.mark.parametrize("name", shipped_names(shipped_directory()))
+@pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_profile_can_be_tried(name: str) -> None:
     """The first operations of every shipped profile are what the service takes."""
-    profile = resolve(name, directory=shipped_directory()).profile
+    profile = resolve(name).profile
     try_out(source_of(profile, run_id="r" * 25, worker=0), profile)
 
 
@@ -204,11 +204,9 @@ def test_a_run_time_bounds_a_search() -> None:
     """With -t a search ends then at the latest; other profiles measure so long."""
 
     def resolved(name: str, *overrides: str, run_time_s: int) -> Profile:
-        return resolve(
-            name, overrides, run_time_s=run_time_s, directory=shipped_directory()
-        ).profile
+        return resolve(name, overrides, run_time_s=run_time_s).profile
 
-    whole = resolve("find-limit", directory=shipped_directory()).profile
+    whole = resolve("find-limit").profile
     assert whole.search is not None
     assert window_s(whole) == whole.search.most_steps * 27
     bounded = resolved("find-limit", run_time_s=90)
@@ -223,7 +221,7 @@ def test_a_run_time_is_refused_where_stages_have_theirs() -> None:
     """-t is not silently ignored: the sentence says what counts in its place."""
     stages = "stage=[{for_s = 5, to_users = 3}]"
     with pytest.raises(SetupError, match="change for_s of the stages"):
-        resolve("single-partition", [stages], run_time_s=90, directory=shipped_directory())
+        resolve("single-partition", [stages], run_time_s=90)
 
 
 def test_a_setting_that_is_not_there_is_a_mistake() -> None:
@@ -335,8 +333,8 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
         ({"search": {"throttled_ratio": 1.5}}, "search.throttled_ratio", "less than or equal to 1"),
         ({"search": {"p99_ms": 0}}, "search.p99_ms", "greater than 0"),
         ({"search": {"most_steps": 1}}, "search.most_steps", "greater than or equal to 2"),
-        ({"search": {}, "stage": (RAMP,)}, "search", "it decides about the rate"),
-        ({"search": {}, "load": {"entities_per_s": 5}}, "search", "it decides about the rate"),
+        ({"search": {}, "stage": (RAMP,)}, "search", "it sets the rate"),
+        ({"search": {}, "load": {"entities_per_s": 5}}, "search", "it sets the rate"),
         ({"audit": {"most_rows": 0}}, "audit.most_rows", "greater than or equal to 1"),
         ({"fail_fast": "yes"}, "fail_fast", "valid boolean"),
     ],
@@ -390,7 +388,7 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
         (
             {"keys": {"scheme": "unique", "rows_per_partition": 1}, "mix": {"row_range_scan": 1}},
             "mix.row_range_scan",
-            "ask for a partition_range_scan",
+            "use partition_range_scan",
         ),
         (
             {"keys": {"scheme": "date"}, "transaction": {"kinds": ("insert", "upsert_merge")}},
@@ -403,9 +401,9 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
         (
             {"scenario": "blog", "mix": {"insert": 1}},
             "scenario and mix",
-            "weigh it in [actions]",
+            "set their weights in [actions]",
         ),
-        ({"actions": {"read": 1}}, "actions", "without one it is [mix]"),
+        ({"actions": {"read": 1}}, "actions", "without one set the weights in [mix]"),
         ({"scenario": "blog", "actions": {"read": -1}}, "actions.read", "(it is -1)"),
     ],
 )
@@ -423,7 +421,10 @@ def test_keys_and_mixes_that_cannot_be_are_refused(
     ("parts", "said"),
     [
         ({"scenario": "blogg"}, "there is no scenario 'blogg'; there are:"),
-        ({"scenario": "blog", "actions": {"sing": 1}}, "[actions] weighs sing; scenario blog does"),
+        (
+            {"scenario": "blog", "actions": {"sing": 1}},
+            "weighs sing; the actions of scenario blog are",
+        ),
     ],
 )
 def test_a_scenario_that_is_not_there_is_refused(parts: dict[str, Any], said: str) -> None:
@@ -446,7 +447,6 @@ def test_an_override_changes_one_value() -> None:
             "search.start_per_s=50",
             "search.hold_s=5",
         ],
-        directory=shipped_directory(),
     )
     profile = named.profile
     assert profile.load.users == 7
@@ -460,17 +460,13 @@ def test_an_override_changes_one_value() -> None:
 def test_an_override_gives_stages() -> None:
     """--set takes a list of stages as TOML writes it in one line, and names what is wrong in it."""
     stages = "stage=[{for_s = 5, to_users = 3}, {for_s = 2.5, to_users = 9, jump = true}]"
-    profile = resolve("single-partition", [stages], directory=shipped_directory()).profile
+    profile = resolve("single-partition", [stages]).profile
     assert [(stage.for_s, stage.to, stage.jump) for stage in profile.stage] == [
         (5, 3, False),
         (2.5, 9, True),
     ]
     with pytest.raises(SetupError, match=r"stage\.0\.for_s: .*greater than 0 \(it is -5\)"):
-        resolve(
-            "single-partition",
-            ["stage=[{for_s = -5, to_users = 3}]"],
-            directory=shipped_directory(),
-        )
+        resolve("single-partition", ["stage=[{for_s = -5, to_users = 3}]"])
 
 
 @pytest.mark.parametrize(
@@ -507,22 +503,22 @@ def test_a_profile_survives_the_way_to_the_workers(parts: dict[str, Any]) -> Non
 def test_a_malformed_override_is_named(override: str) -> None:
     """A --set that is no path and value is refused with its own text."""
     with pytest.raises(SetupError, match="--set"):
-        resolve("single-partition", [override], directory=shipped_directory())
+        resolve("single-partition", [override])
 
 
 def test_an_unknown_profile_names_those_there_are() -> None:
     """Who misspells a profile is told the names."""
     with pytest.raises(SetupError, match=r"key-spread.*, single-partition"):
-        resolve("singel-partition", directory=shipped_directory())
+        resolve("singel-partition")
 
 
 def test_a_path_is_taken_only_where_paths_are(tmp_path: Path) -> None:
     """A profile file is taken from the command line and refused from the form."""
     file = tmp_path / "mine.toml"
     file.write_text('# Mine?\nuser_class = "Mine"\n', encoding="utf-8")
-    assert resolve(str(file), directory=shipped_directory()).profile.question == "Mine?"
+    assert resolve(str(file)).profile.question == "Mine?"
     with pytest.raises(SetupError, match="only shipped profiles"):
-        resolve(str(file), directory=shipped_directory(), paths=False)
+        resolve(str(file), paths=False)
 
 
 def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -530,7 +526,7 @@ def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("question = \n", encoding="utf-8")
     with pytest.raises(SetupError, match=r"invalid TOML.*line 1"):
-        resolve(str(file), directory=shipped_directory())
+        resolve(str(file))
 
 
 def test_the_price_counts_loading_and_every_retry() -> None:

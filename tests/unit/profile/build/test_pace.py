@@ -22,7 +22,6 @@ from harness.profile.build.pace import (
     scheduled,
     search_bounds,
     staged,
-    wanted_rate,
     window_s,
 )
 from harness.profile.profile_loader import parse
@@ -122,7 +121,6 @@ def test_a_closed_load_is_capped_by_the_kind_of_endpoint(
     """An account is held to one partition's target, an emulator to a cap of its own."""
     profile = made(load=load)
     assert capped_rate(profile, kind) == cap
-    assert wanted_rate(profile, kind) == cap
     pacer = pacer_of(profile, kind, random.Random(1))
     assert isinstance(pacer, ClosedLoop)
     assert pacer.entities_per_s == cap
@@ -131,20 +129,20 @@ def test_a_closed_load_is_capped_by_the_kind_of_endpoint(
 @pytest.mark.parametrize("kind", [AZURITE, STORAGE])
 def test_an_open_load_wants_its_rate_whatever_the_caps(kind: EndpointKind) -> None:
     """Who names a rate gets that rate: the caps bound what comes of waiting users."""
-    assert wanted_rate(open_load(entities_per_s=4000), kind) == 4000
-    assert wanted_rate(open_load(operations_per_s=7), kind) == 7
+    assert most_units(open_load(entities_per_s=4000), kind) == 4000 * (30 + 2 + 3 + 2)
+    assert most_units(open_load(operations_per_s=7), kind) == 7 * (30 + 2 + 3 + 2)
 
 
-def test_stages_want_their_mean() -> None:
-    """Over the measured window stages want what is due by their end."""
-    assert wanted_rate(made(stage=STAIRS), AZURITE) == pytest.approx(
-        (10 * 50 + 5 * 100 + 5 * 300 + 10 * 150) / 30
-    )
+def test_stages_want_what_is_due_whatever_the_caps() -> None:
+    """The caps of an emulator do not change what stages want by their end."""
+    assert most_units(made(stage=STAIRS), AZURITE) == 10 * 50 + 5 * 100 + 5 * 300 + 10 * 150
 
 
-def test_a_search_wants_no_one_rate() -> None:
-    """Steps above the limit are not held on purpose, so that no rate was missed."""
-    assert wanted_rate(made(search={}), AZURITE) is None
+def test_a_search_begins_at_the_rate_of_its_first_step() -> None:
+    """Without a ramp: the rate of a step is held from its beginning."""
+    schedule = schedule_of(made(search={"start_per_s": 50}))
+    assert schedule is not None
+    assert schedule.due_by(10) == 500
 
 
 def test_loading_an_account_is_capped_and_an_emulator_is_not() -> None:

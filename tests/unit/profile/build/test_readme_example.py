@@ -11,7 +11,7 @@ import pytest
 from harness.model.outcome import Outcome
 from harness.profile.build.scenarios import try_out
 from harness.profile.build.workload import source_of
-from harness.profile.profile_loader import resolve, shipped_directory
+from harness.profile.profile_loader import resolve
 from tests.support.memory_tables import MemoryTables
 
 ROOT = Path(__file__).parents[4]
@@ -27,7 +27,7 @@ def test_the_readme_shows_the_example(file: str) -> None:
 
 def test_the_example_runs() -> None:
     """Its profile is right wherever it is run from, and all that two workers send succeeds."""
-    profile = resolve(str(EXAMPLES / "my_app.toml"), directory=shipped_directory()).profile
+    profile = resolve(str(EXAMPLES / "my_app.toml")).profile
     workers = [
         (source_of(profile, run_id="run1", worker=worker), random.Random(worker))
         for worker in (0, 1)

@@ -11,9 +11,7 @@ import pytest
 from harness.cli import main
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.profile.checks.checklist import PRACTICES, findings_of, of_severity
-from harness.profile.checks.observed import Observed, observe
-from harness.profile.checks.observed_keys import TableKeys
-from harness.profile.checks.observed_operations import matching_of
+from harness.profile.checks.observed import Observed, TableKeys, matching_of, observe
 from harness.profile.checks.practice import Look, Severity
 from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile

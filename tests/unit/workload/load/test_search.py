@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.profile.settings.load_settings import Search
+from harness.profile.settings.parts import Search
 from harness.workload.load.search import (
     Limit,
     SearchBounds,

@@ -14,7 +14,7 @@ from harness.model.entity import entity_problems
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction_problem
 from harness.model.outcome import Outcome, Result
-from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.profile.profile_loader import resolve, shipped_names
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Picker, Uniform
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
@@ -406,8 +406,8 @@ def test_a_batch_is_no_larger_than_a_transaction_may_be() -> None:
 @every_scenario
 def test_each_scenario_has_a_profile_that_loads_fast(name: str) -> None:
     """The profile of its name asks a question, and loads at most 3,000 entities."""
-    assert name in shipped_names(shipped_directory())
-    profile = resolve(name, directory=shipped_directory()).profile
+    assert name in shipped_names()
+    profile = resolve(name).profile
     assert profile.scenario == name
     assert profile.question.endswith("?")
     rows = profile.keys.rows_per_partition

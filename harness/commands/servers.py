@@ -1,46 +1,100 @@
-"""``harness gateway``: runs the throttling gateway in the foreground."""
+"""``harness azurite`` and ``harness gateway``: servers in the foreground, until Ctrl-C."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import signal
 import ssl
 import sys
 import tempfile
 from pathlib import Path
+from types import FrameType
 
-from harness.commands.azurite import DEFAULT_PORT as AZURITE_PORT
-from harness.commands.command import require_posix
+from harness.endpoint import azurite
 from harness.endpoint.address import address_of, kind_and_account
 from harness.gateway import limits
 from harness.gateway.addresses import address_of as listen_address
 from harness.gateway.addresses import check_upstream, on_this_machine
+from harness.gateway.loop import run
 from harness.gateway.pages import TRUTH_PATH
+from harness.gateway.server import serve
 from harness.model.errors import SetupError
 
-_PORT = 10102
+_AZURITE_PORT = 10002
+"""Azurite's own default port for tables."""
+_GATEWAY_PORT = 10102
+
+
+class AzuriteInstall:
+    """Installs the pinned Azurite into this Python environment, with npm of the bundled Node.
+
+    Nothing outside of the environment changes. If it is installed already, nothing happens.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """There are none."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        _end_by_signal()
+        azurite.install(print)
+        return 0
+
+
+class AzuriteStart:
+    """Runs an Azurite that keeps its data in memory, for several runs to share.
+
+    A run without -H starts its own Azurite and does not need this.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=_AZURITE_PORT,
+            help="port to listen on; 0 takes a free one (default: %(default)s)",
+        )
+        parser.add_argument("--cert", type=Path, help="certificate (PEM); serves https")
+        parser.add_argument("--key", type=Path, help="private key of the certificate (PEM)")
+        parser.add_argument("--log", type=Path, help="file for Azurite's output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if (args.cert is None) != (args.key is None):
+            raise SetupError("--cert and --key need each other")
+        _end_by_signal()
+        try:
+            with azurite.start_azurite(
+                port=args.port, cert=args.cert, key=args.key, log_path=args.log
+            ) as process:
+                address = process.endpoint.url.rsplit("/", 1)[0]
+                print(f"Azurite {azurite.VERSION} listens at {address} (Ctrl-C ends it)")
+                print(f"account {process.endpoint.account}, with its published development key:")
+                print(f"  harness run PROFILE -H {address}    (no credentials needed)")
+                sys.stdout.flush()
+                process.wait()
+        except KeyboardInterrupt:
+            return 0
+        raise SetupError("Azurite exited unexpectedly; use --log FILE to keep its output")
 
 
 class Gateway:
-    name = "gateway"
-    help = "put a gateway before a table endpoint that throttles by the published limits"
-    description = (
-        "A proxy between any client and a table endpoint. It answers 503 above 2,000 entities/s "
-        "of a partition or 20,000 of the account, and while a hot partition is moved to another "
-        "server. To start one for a single run, use `harness run PROFILE --throttling published`. "
-        "docs/gateway.md describes the limits."
-    )
+    """A proxy between any client and a table endpoint that throttles by limits.
+
+    It answers 503 above 2,000 entities/s of a partition or 20,000 of the account, and while a hot
+    partition is moved to another server. To start one for a single run, use `harness run PROFILE
+    --throttling published`. docs/gateway.md describes the limits.
+    """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--upstream",
-            default=f"http://127.0.0.1:{AZURITE_PORT}",
+            default=f"http://127.0.0.1:{_AZURITE_PORT}",
             metavar="URL|none",
             help="endpoint behind the gateway; none stores nothing (default: %(default)s)",
         )
         parser.add_argument(
             "--listen",
-            default=f"127.0.0.1:{_PORT}",
+            default=f"127.0.0.1:{_GATEWAY_PORT}",
             metavar="HOST:PORT",
             help="address to listen on; port 0 takes a free one (default: %(default)s)",
         )
@@ -74,13 +128,6 @@ class Gateway:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        # No other command needs what a server needs.
-        import asyncio
-
-        from harness.gateway.loop import run
-        from harness.gateway.server import serve
-
-        require_posix()
         held = limits.load_limits(limits.limits_path(args.limits))
         check_upstream(args.upstream)
         if not on_this_machine(args.upstream):
@@ -134,3 +181,14 @@ def _certificate(
     if args.tls_cert is not None:
         return given_certificate(args.tls_cert, args.tls_key), None
     return made_certificate(folder, listen_address(args.listen)[0])
+
+
+def _end_by_signal() -> None:
+    """Turn every signal that ends the process into a KeyboardInterrupt."""
+    # A shell that starts the process in the background makes it ignore SIGINT.
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,419 @@
+"""The parts of a profile, each a table of the TOML file. Units are in the names.
+
+The defaults are those of the shipped profiles, so that a profile states only what is special to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+from pydantic import Field
+
+from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.pickers import PICKERS
+from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
+from harness.workload.keys.scheme import KeyScheme, RowCounts
+from harness.workload.keys.schemes import SCHEMES
+from harness.workload.mix import Action
+
+EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
+"""A run id for sizes that are computed before a run: every run id has this length."""
+_TWO_WEEKS_S = 14 * 24 * 3600
+_MOST_RATE = 10_000_000
+_LEAST_RATE = 0.001
+"""One in 1,000 s: no run takes long enough for lower rates."""
+
+
+def _cap_is_a_rate_or_inf(cap: float) -> float:
+    if _MOST_RATE < cap < math.inf:
+        raise ValueError(f"a cap is at most {_MOST_RATE:,}, or inf, which is no cap")
+    return cap
+
+
+_Seconds = Annotated[float, Field(ge=0, le=600)]
+_Rest = Annotated[float, Field(ge=0, le=3600)]
+_Timeout = Annotated[float, Field(gt=0, le=600)]
+_Share = Annotated[float, Field(gt=0, le=1)]
+_Count = Annotated[int, Field(ge=1, le=1_000_000)]
+_Rate = Annotated[float, Field(ge=_LEAST_RATE, le=_MOST_RATE)]
+_Cap = Annotated[
+    float,
+    Field(ge=_LEAST_RATE, allow_inf_nan=True),
+    pydantic.AfterValidator(_cap_is_a_rate_or_inf),
+]
+_StageRate = Annotated[float, Field(ge=0, le=_MOST_RATE)]
+# Told apart beforehand, so that a mistake in one form is not reported for the other form too.
+_RowsOfEach = Annotated[
+    Annotated[_Count, pydantic.Tag("number")] | Annotated[tuple[_Count, ...], pydantic.Tag("list")],
+    pydantic.Discriminator(lambda rows: "list" if isinstance(rows, tuple) else "number"),
+]
+_Write = Literal[
+    "insert", "upsert_merge", "upsert_replace", "update_merge", "update_replace", "delete"
+]
+Weight = Annotated[float, Field(ge=0)]
+
+
+class Part(pydantic.BaseModel):
+    """A part of a profile: frozen, with the exact types, without unknown settings."""
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+_NAMES = {
+    "scheme": tuple(SCHEMES),
+    "row_keys": ("default", *ROW_KEYS),
+    "distribution": tuple(PICKERS),
+}
+
+
+def _one_of(setting: str) -> pydantic.WithJsonSchema:
+    """The names that a setting may have, for editors."""
+    return pydantic.WithJsonSchema({"type": "string", "enum": list(_NAMES[setting])})
+
+
+def _default_rows(keys: dict[str, Any]) -> int:
+    return 1 if SCHEMES[keys["scheme"]].one_row else 1000
+
+
+class Keys(Part):
+    """Which keys there are, and which is used next."""
+
+    scheme: Annotated[str, _one_of("scheme")] = "spread"
+    """How PartitionKeys are made; `harness schemes` explains each."""
+    partitions: _Count = 1
+    """Number of loaded PartitionKeys."""
+    prefix: str = "p"
+    """Start of PartitionKeys, if the scheme allows it."""
+    periods: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Days, months or years of each device or customer, if keys have a date."""
+    rows_per_partition: _RowsOfEach = Field(default_factory=_default_rows)
+    """Entities loaded into each partition; a list gives one number for each.
+    Default: 1000, or 1 where the scheme gives each entity a partition of its own."""
+    row_keys: Annotated[str, _one_of("row_keys")] = "default"
+    """How RowKeys are made; default: as documented for the scheme."""
+    distribution: Annotated[str, _one_of("distribution")] = "uniform"
+    """How the next partition is chosen."""
+    theta: Annotated[float, Field(ge=0, le=5)] = 0.99
+    """Skew of zipfian and latest: 0 is none."""
+    hot_operations: _Share = 0.8
+    """Hotspot: this share of the operations ..."""
+    hot_keys: _Share = 0.2
+    """Hotspot: ... goes to this share of the partitions."""
+
+    @pydantic.field_validator("prefix")
+    @classmethod
+    def _prefix_is_a_key(cls, prefix: str) -> str:
+        # The longest that schemes put around it: a hash before, a number and a worker behind.
+        if (problem := key_problem("000-" + prefix + "0000000000-0000")) is not None:
+            raise ValueError(f"PartitionKey {problem}")
+        return prefix
+
+    @pydantic.field_validator(*_NAMES)
+    @classmethod
+    def _is_known(cls, name: str, info: pydantic.ValidationInfo) -> str:
+        names = _NAMES[info.field_name or ""]
+        if name not in names:
+            raise ValueError(f"there is no such thing; there are: {', '.join(names)}")
+        return name
+
+    def problems(self) -> Iterator[str]:
+        """Every reason why `made` would fail, as sentences."""
+        rows, of_each = RowCounts(self.partitions, 1), self.rows_per_partition
+        if isinstance(of_each, tuple) and len(of_each) != self.partitions:
+            yield (
+                f"rows_per_partition lists {len(of_each)} partitions, keys.partitions is "
+                f"{self.partitions}"
+            )
+        else:
+            rows = self.rows
+        yield from SCHEMES[self.scheme].problems(rows, self.periods, self._row_keys())
+
+    def _row_keys(self) -> RowKeys | None:
+        return None if self.row_keys == "default" else ROW_KEYS[self.row_keys](self.partitions)
+
+    @property
+    def rows(self) -> RowCounts:
+        """The number of loaded rows of each partition."""
+        return RowCounts(self.partitions, self.rows_per_partition)
+
+    @property
+    def most_rows(self) -> int:
+        """The number of loaded rows of the largest partition."""
+        rows = self.rows_per_partition
+        return rows if isinstance(rows, int) else max(rows)
+
+    def made(self) -> KeyScheme:
+        """The key scheme.
+
+        Raises:
+            ValueError: the settings do not fit together; see `problems`.
+        """
+        return SCHEMES[self.scheme](
+            self.rows, prefix=self.prefix, periods=self.periods, row_keys=self._row_keys()
+        )
+
+
+class Entity(Part):
+    """The entities that are written."""
+
+    size_bytes: Annotated[int, Field(ge=1, le=MAX_ENTITY_BYTES)] = 1024
+    """Stored size of a written entity; the targets hold for 1 KiB."""
+
+    @pydantic.field_validator("size_bytes")
+    @classmethod
+    def _can_be_made(cls, size_bytes: int) -> int:
+        EntityFactory(size_bytes, EXAMPLE_RUN_ID).properties("p0", "0-00000000", 0)
+        return size_bytes
+
+
+class Mix(Part):
+    """How often each action is done, as weights."""
+
+    point_query: Weight = Field(default=0.0, description="One entity by both keys.")
+    row_range_scan: Weight = Field(default=0.0, description="Consecutive rows of one partition.")
+    partition_scan: Weight = Field(default=0.0, description="All rows of one partition.")
+    partition_range_scan: Weight = Field(default=0.0, description="Consecutive partitions.")
+    full_table_scan: Weight = Field(default=0.0, description="All rows of the table.")
+    insert: Weight = Field(default=0.0, description="A new row.")
+    upsert_merge: Weight = Field(default=0.0, description="Insert-or-merge of a loaded row.")
+    upsert_replace: Weight = Field(default=0.0, description="Insert-or-replace of a loaded row.")
+    update_merge: Weight = Field(default=0.0, description="Merge into a loaded row.")
+    update_replace: Weight = Field(default=0.0, description="Replace a loaded row.")
+    delete: Weight = Field(default=0.0, description="Delete the oldest inserted row.")
+    transaction: Weight = Field(default=0.0, description="Several writes, as [transaction] says.")
+    series_merge: Weight = Field(default=0.0, description="Merge one hour of a data series.")
+    conditional_update: Weight = Field(default=0.0, description="Read, then update with the ETag.")
+    read_then_write: Weight = Field(default=0.0, description="Read, then insert or update.")
+    key_change: Weight = Field(default=0.0, description="Move a row to another key.")
+
+    @pydantic.model_validator(mode="after")
+    def _something_is_sent(self) -> Self:
+        if not any(self.weights().values()):
+            raise ValueError("every weight is 0; nothing would be sent")
+        return self
+
+    def weights(self) -> dict[Action, float]:
+        """The weights by action, in a fixed order."""
+        return {Action(name): float(getattr(self, name)) for name in type(self).model_fields}
+
+
+class Query(Part):
+    """What the scans of the mix ask for."""
+
+    rows: _Count = 100
+    """Rows of a row range scan."""
+    partitions: _Count = 10
+    """Partitions of a partition range scan."""
+    returned_share: Annotated[float, Field(ge=0.001, le=1)] = 1.0
+    """Query density: share of the walked entities that pass a filter."""
+    select: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Projection: properties to return; none is all."""
+    top: _Count | None = None
+    """Most entities of a query."""
+
+
+class Transaction(Part):
+    """What a transaction of the mix holds."""
+
+    operations: Annotated[int, Field(ge=2, le=MAX_TRANSACTION_OPERATIONS)] = 10
+    """Entities in one transaction."""
+    kinds: Annotated[tuple[_Write, ...], Field(max_length=MAX_TRANSACTION_OPERATIONS)] = (
+        "upsert_merge",
+    )
+    """What the operations do, in turn."""
+
+    @pydantic.field_validator("kinds")
+    @classmethod
+    def _are_some(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        if not kinds:
+            raise ValueError("name one kind at least")
+        return kinds
+
+
+class Load(Part):
+    """How many users send, how fast, and for how long.
+
+    Without a rate the load is closed: each user waits for its answer, and the caps limit the rate.
+    With ``entities_per_s`` or ``operations_per_s`` it is open: a schedule sets when each operation
+    is due, and users only limit how many are in flight.
+    """
+
+    users: Annotated[int, Field(ge=1, le=100_000)] = 20
+    """Users that send at the same time; each waits for its answer."""
+    spawn_rate_per_s: Annotated[float, Field(ge=_LEAST_RATE, le=1000)] = 10.0
+    """Users started per second; an open load ramps up in the same time."""
+    settle_s: _Rest = 3.0
+    """Seconds between the ramp and measuring."""
+    run_time_s: Annotated[int, Field(ge=1, le=_TWO_WEEKS_S)] = 30
+    """Length of the measured window; stages have their own, a search has most_s."""
+    entities_per_s: _Rate | None = None
+    """Open load: entities due per second, all users together."""
+    operations_per_s: _Rate | None = None
+    """Open load: operations due per second, all users together."""
+    arrivals: Literal["constant", "poisson"] = "constant"
+    """Open load: evenly spaced, or random with the same mean."""
+    give_up_after_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    """Open load: later operations are dropped, and counted."""
+    max_entities_per_s: _Cap | None = None
+    """Closed load: most entities per second; inf is no cap."""
+    emulator_max_entities_per_s: _Cap = 500.0
+    """Closed load: the same on an emulator, which shares the machine."""
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """The rate of an open load, in entities or in operations; None in a closed load."""
+        return self.entities_per_s or self.operations_per_s
+
+    @property
+    def ramp_s(self) -> float:
+        """Seconds in which all users start."""
+        return self.users / self.spawn_rate_per_s
+
+    @pydantic.model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if self.entities_per_s is not None and self.operations_per_s is not None:
+            raise ValueError("entities_per_s and operations_per_s: a load has one of them")
+        return self
+
+
+class Stage(Part):
+    """A ramp to a rate or to a number of users; a hold where nothing changes."""
+
+    for_s: Annotated[float, Field(gt=0, le=_TWO_WEEKS_S)]
+    """Length of the stage."""
+    to_entities_per_s: _StageRate | None = None
+    """Open load: entities due per second, at its end."""
+    to_operations_per_s: _StageRate | None = None
+    """Open load: operations due per second, at its end."""
+    to_users: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    """Closed load: users at its end."""
+    jump: bool = False
+    """Go to the new rate at once and hold it: a burst, a stair."""
+
+    @property
+    def unit(self) -> str | None:
+        """The name of the setting that is given; None if it is not exactly one."""
+        names = ("to_entities_per_s", "to_operations_per_s", "to_users")
+        given = [name for name in names if getattr(self, name) is not None]
+        return given[0] if len(given) == 1 else None
+
+    @pydantic.model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if self.unit is None:
+            raise ValueError(
+                "a stage goes to one of to_entities_per_s, to_operations_per_s and to_users"
+            )
+        return self
+
+    @property
+    def to(self) -> float:
+        """The rate, or the number of users, at its end."""
+        value: float = getattr(self, self.unit or "to_users")
+        return value
+
+
+class Search(Part):
+    """Look for the highest rate that is sustained, in steps; entities per second."""
+
+    start_per_s: _Rate = 200.0
+    """Rate of the first step."""
+    max_per_s: _Rate = 20_000.0
+    """Highest rate of a step."""
+    factor: Annotated[float, Field(gt=1, le=10)] = 1.5
+    """Growth of the rate from one step to the next."""
+    settle_s: _Rest = 3.0
+    """Seconds of each step before measuring."""
+    hold_s: Annotated[float, Field(ge=2, le=3600)] = 10.0
+    """Measured seconds of each step."""
+    confirm_s: Annotated[float, Field(ge=2, le=24 * 3600)] = 30.0
+    """Measured seconds of the step that confirms the rate that was found."""
+    precision: Annotated[float, Field(gt=0, lt=1)] = 0.03
+    """The search ends when the gap to the lowest failed rate is this share."""
+    throttled_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """A step passes up to this share of throttled attempts."""
+    p99_ms: Annotated[float, Field(gt=0, allow_inf_nan=True)] = 1000.0
+    """A step passes up to this p99 of response latency."""
+    most_steps: Annotated[int, Field(ge=2, le=200)] = 30
+    """Most steps of the search."""
+    most_s: Annotated[int, Field(ge=1, le=_TWO_WEEKS_S)] | None = None
+    """Time limit of the search, as set by -t; the rate that was found until then counts."""
+
+    @pydantic.model_validator(mode="after")
+    def _goes_up(self) -> Self:
+        if self.max_per_s < self.start_per_s:
+            raise ValueError(
+                f"search.max_per_s ({self.max_per_s:g}) is below search.start_per_s "
+                f"({self.start_per_s:g})"
+            )
+        return self
+
+
+class Audit(Part):
+    """After the run, look up every acknowledged write."""
+
+    enabled: bool = False
+    """Compare what is stored with what was acknowledged."""
+    most_rows: Annotated[int, Field(ge=1, le=10_000_000)] = 200_000
+    """Of more rows, a sample of this size is looked up."""
+
+
+class Loading(Part):
+    """How the table is loaded before the load."""
+
+    settle_s: _Rest = 2.0
+    """Seconds between loading and load."""
+    concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+    """Transactions in flight at the same time."""
+
+
+class Retry(Part):
+    """When an operation is sent again."""
+
+    strategy: Literal["none", "fixed", "exponential", "schedule"] = "exponential"
+    """No retry, the same wait, a growing wait, or the waits of a list."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """Most retries of an operation."""
+    backoff_s: _Seconds = 0.5
+    """The fixed wait; z of the exponential formula."""
+    minimum_s: _Seconds = 0.1
+    """Exponential: added to every wait."""
+    maximum_s: _Seconds = 8.0
+    """Longest wait of exponential, and longest that the service may ask for."""
+    delays_s: tuple[_Seconds, ...] = (2.0, 4.0, 10.0, 30.0)
+    """Schedule: the waits, one for each retry."""
+
+    @property
+    def most(self) -> int:
+        """Most retries of an operation."""
+        if self.strategy == "none":
+            return 0
+        return len(self.delays_s) if self.strategy == "schedule" else self.retries
+
+
+class Session(Part):
+    """How requests are sent."""
+
+    kind: Literal["sdk", "wire", "sdk-default"] = "sdk"
+    """azure-data-tables tuned for load, the same requests without it, or azure-data-tables with
+    its defaults."""
+    connections: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """Most connections of a process."""
+    connect_timeout_s: _Timeout = 5.0
+    """For each address of the host."""
+    read_timeout_s: _Timeout = 30.0
+    """For each wait for more of an answer."""
+
+
+class Limits(Part):
+    """What a run may cost, and when it stops itself."""
+
+    billable_transactions: Annotated[int, Field(ge=1)] | None = None
+    """Budget of requests, loading and cleaning included; reaching it ends a run."""
+    stop_on_account_throttling: bool = True
+    """End a run against a real account when the account is throttled."""
