@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 _CODING = "latin-1"
 
@@ -21,6 +23,10 @@ SINGLE_HOP = frozenset(
     )
 )
 """Fields of one connection or of its framing; no proxy passes them on (RFC 9110, 7.6.1)."""
+
+
+NOT_SENT_ON = SINGLE_HOP | {b"host", b"expect"}
+"""Fields of a request that the endpoint gets from the gateway, or not at all."""
 
 
 class Headers(Mapping[str, str]):
@@ -43,24 +49,28 @@ class Headers(Mapping[str, str]):
             return headers
         return cls([(name.encode(), value.encode(_CODING)) for name, value in headers.items()])
 
-    def passed_on(self, *left_out: bytes) -> list[tuple[bytes, bytes]]:
+    def passed_on(self, unwanted: frozenset[bytes] = SINGLE_HOP) -> list[tuple[bytes, bytes]]:
         """Return the fields that a proxy passes on.
 
         Args:
-            left_out: Further names to leave out, in lower case.
+            unwanted: Names to leave out besides those that Connection names, in lower case.
         """
         by_name = self._found()
-        unwanted: frozenset[bytes] | set[bytes] = SINGLE_HOP.union(left_out)
         if b"connection" in by_name:
             named = by_name[b"connection"].lower().split(b",")
             unwanted = unwanted.union(name.strip() for name in named)
         return [field for field in self.fields if field[0].lower() not in unwanted]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        # That of Mapping raises and catches an error for each field that is not there.
+        value = self._found().get(_lowered(name))
+        return default if value is None else value.decode(_CODING)
+
     def __getitem__(self, name: str) -> str:
-        return self._found()[name.lower().encode(_CODING)].decode(_CODING)
+        return self._found()[_lowered(name)].decode(_CODING)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name.lower().encode(_CODING) in self._found()
+        return isinstance(name, str) and _lowered(name) in self._found()
 
     def __iter__(self) -> Iterator[str]:
         return (name.decode(_CODING) for name in self._found())
@@ -76,3 +86,8 @@ class Headers(Mapping[str, str]):
                 name = name.lower()
                 by_name[name] = by_name[name] + b", " + value if name in by_name else value
         return by_name
+
+
+@functools.lru_cache(maxsize=256)
+def _lowered(name: str) -> bytes:
+    return name.lower().encode(_CODING)

@@ -256,13 +256,7 @@ class Proxy:
         """Count an answer of the endpoint and its entities."""
         answered = read_answer(asked, answer, found)
         count = self._model.answered(asked, answered, self._clock())
-        fate = Fate(
-            result="passed" if not rule else "fault",
-            rule=rule,
-            sent=str(answered.status) if sent is None else sent,
-            upstream=str(answered.status),
-        )
-        self.truth.add(asked, fate, count)
+        self.truth.add(asked, _answered_fate(answered.status, sent, rule), count)
 
     def _counted_later(
         self, received: Received, answer: GatewayAnswer, *, rule: str = ""
@@ -297,6 +291,17 @@ class Proxy:
 
     def _now(self) -> dt.datetime:
         return dt.datetime.fromtimestamp(self._clock(), tz=dt.UTC)
+
+
+@functools.lru_cache(maxsize=256)
+def _answered_fate(status: int, sent: str | None, rule: str) -> Fate:
+    """Return the fate of a request that the endpoint answered."""
+    return Fate(
+        result="passed" if not rule else "fault",
+        rule=rule,
+        sent=str(status) if sent is None else sent,
+        upstream=str(status),
+    )
 
 
 def _is_target(request: Request) -> bool:

@@ -9,7 +9,7 @@ import time
 from http import HTTPStatus
 
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.headers import Headers
+from harness.gateway.headers import NOT_SENT_ON, Headers
 from harness.gateway.messages import Request
 
 LAST_CHUNK = b"0\r\n\r\n"
@@ -77,7 +77,7 @@ def request_head(
         length: Length of the body; None for no Content-Length.
     """
     lines = [f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")]
-    lines += [name + b": " + value for name, value in headers.passed_on(b"host", b"expect")]
+    lines += [name + b": " + value for name, value in headers.passed_on(NOT_SENT_ON)]
     if length is not None:
         lines.append(b"Content-Length: %d" % length)
     lines.append(b"\r\n")
