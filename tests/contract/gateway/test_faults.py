@@ -280,7 +280,9 @@ def test_with_nothing_behind_writes_are_acknowledged(
     told: Callable[..., Any],
 ) -> None:
     """The SDK writes, finds nothing, and the limits hold all the same."""
-    gateway = gateway_to("[partition]\nentities_per_s = 100.0\n", upstream="none")
+    # A hundred entities, and hardly another one however slow the machine is.
+    limits = "[partition]\nentities_per_s = 0.1\nburst_s = 1000.0\n"
+    gateway = gateway_to(limits, upstream="none")
     check(emulator_endpoint(gateway.url))
     client = client_of(gateway, **NO_RETRIES)
     client.create_entity(ENTITY)
