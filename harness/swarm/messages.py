@@ -27,10 +27,6 @@ MAX_CLOCK_DIFFERENCE_S = 5.0
 _M = TypeVar("_M", bound="SwarmMessage")
 _codec: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 _Delta = Annotated[Delta, PlainValidator(Delta.decode), PlainSerializer(Delta.encode)]
-_LookUp = Annotated[LookUp, PlainValidator(LookUp.from_message), PlainSerializer(LookUp.to_message)]
-_Written = Annotated[
-    Written, PlainValidator(Written.from_message), PlainSerializer(Written.to_message)
-]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +110,7 @@ class AuditRequest(RunMessage):
 
     rank: int
     count: int
-    plan: Annotated[LookUp, PlainSerializer(LookUp.to_message), PlainValidator(LookUp.from_message)]
+    plan: LookUp
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +172,7 @@ class WorkerState:
     defects: int = 0
     billable_transactions: int = 0
     exhausted: bool = False
-    written: _Written | None = None
+    written: Written | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
-"""Was anything lost? What is stored after a run beside what one worker knows that it wrote.
+"""The audit: what is stored after a run, compared with what one worker knows that it wrote.
 
-A write is called lost only where no order of all writes explains what is stored: it was
-acknowledged, every write whose trace is seen had ended before it was sent, and nobody else may
-have undone it. That holds whatever else the service lost, so that no lost write makes another one
-look lost. What cannot be told is not claimed.
+A write is called lost only if no order of all writes explains what is stored: it was acknowledged,
+every write whose effect is visible had ended before it was sent, and no other worker can have
+undone it. Other losses do not weaken this proof, so that one lost write does not make another look
+lost. All other cases are not claimed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ import enum
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Self
 
 from harness.measure.audit.journal import (
     MARK_PROPERTY,
-    OF_THE_SERVICE,
     PLACES,
     Certainty,
     Effect,
     JournaledWrite,
     Row,
     Written,
-    hashes,
-    places_in,
+    hashed,
+    own_properties,
     same,
 )
 from harness.measure.record.findings import AuditPart
@@ -37,7 +35,7 @@ MOST_EXAMPLES = 10
 
 
 class WriteVerdict(enum.StrEnum):
-    """What became of one write. The first three are of acknowledged ones."""
+    """What became of a write: the first three of an acknowledged one, the others of another."""
 
     KEPT = "kept"
     LOST = "lost"
@@ -49,12 +47,7 @@ class WriteVerdict(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Others:
-    """What other workers may have done to a row.
-
-    Attributes:
-        wrote: Whether they may have written it at all.
-        deleted: Whether they may have deleted it.
-    """
+    """Whether other workers may have written a row, and whether they may have deleted it."""
 
     wrote: bool = False
     deleted: bool = False
@@ -70,11 +63,11 @@ class _Seen:
 
     Attributes:
         values: Hashes of its properties.
-        there: Whether there is such a row.
+        there: Whether the row exists.
         foreign: Whether another worker wrote it last.
-        last: The write that did, where it is one that the journal still has.
-        last_end_s: When whatever did had ended.
-        last_number: Its number, where it is one that the journal has not any more.
+        last: Its last write, if the journal still has it.
+        last_end_s: When its last write had ended.
+        last_number: The number of its last write, if the journal has forgotten it.
     """
 
     values: Mapping[str, int]
@@ -92,8 +85,8 @@ def verdicts(
 
     Args:
         row: What its worker knows of it.
-        stored: The entity as it was read after the run; None where there is none.
-        mine: What the marks of this worker begin with.
+        stored: The entity as read after the run; None if there is none.
+        mine: The beginning of the marks of this worker.
         others: What other workers may have done to it.
     """
     seen = _see(row, stored, mine)
@@ -103,10 +96,10 @@ def verdicts(
 def _see(row: Row, stored: Mapping[str, object] | None, mine: str) -> _Seen:
     if stored is None:
         return _Seen(values={}, there=False)
-    own = {name: value for name, value in stored.items() if name not in OF_THE_SERVICE}
-    values, mark = hashes(own), own.get(MARK_PROPERTY)
+    own = own_properties(stored)
+    values, mark = {name: hashed(value) for name, value in own.items()}, own.get(MARK_PROPERTY)
     if mark is None:
-        # As it was loaded: nothing that the load wrote is newer.
+        # Loading wrote the row, before all writes of the load.
         return _Seen(values=values)
     number = str(mark).removeprefix(mine)
     if not number.isdecimal():
@@ -130,15 +123,15 @@ def _verdict(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> Wr
 
 
 def _refuted(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
-    """Whether the row cannot be as it is if ``write`` was done.
+    """Whether the row cannot be as it is if ``write`` was applied.
 
-    Whatever wrote a property last was done at the same time as ``write`` or later, if ``write``
-    was done and sets it; so it had not ended before ``write`` was sent.
+    If ``write`` was applied and sets a property, then the last write of that property was applied
+    at the same time or later, so that it had not ended before ``write`` was sent.
     """
     if not seen.there:
         return _gone(write, row, others)
     if seen.foreign or write.certainty is Certainty.THERE or write.number < seen.last_number:
-        # The last is a case of a write that was refused and is there all the same.
+        # In the last case a write that was refused is stored all the same.
         return False
     if write is seen.last:
         return not _holds(write, seen)
@@ -147,14 +140,14 @@ def _refuted(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bo
     left_over = seen.last is not None and seen.last.effect is Effect.MERGE
     if not left_over or others.wrote or row.covered_s >= write.sent_s:
         return False
-    # A merge leaves everything else as it was.
+    # A merge leaves all other properties unchanged.
     names = write.names if write.effect is Effect.MERGE else {*write.names, *seen.values}
     later = [other for other in row.writes if other.end_s >= write.sent_s]
     return not all(any(_explains(other, name, seen) for other in later) for name in names)
 
 
 def _gone(write: JournaledWrite, row: Row, others: Others) -> bool:
-    """Whether the row would be there if ``write`` was done."""
+    """Whether the row would exist if ``write`` was applied."""
     if write.effect is Effect.DELETE or others.deleted:
         return False
     if row.deleted and row.covered_s >= write.sent_s:
@@ -165,7 +158,7 @@ def _gone(write: JournaledWrite, row: Row, others: Others) -> bool:
 
 
 def _explains(write: JournaledWrite, name: str, seen: _Seen) -> bool:
-    """Whether the property can be as it is because ``write`` set it, or took it away, last."""
+    """Whether the property can be as it is because ``write`` set or removed it last."""
     value = seen.values.get(name)
     if name in write.names:
         return same(write.values[write.names.index(name)], value)
@@ -173,12 +166,12 @@ def _explains(write: JournaledWrite, name: str, seen: _Seen) -> bool:
 
 
 def _holds(write: JournaledWrite, seen: _Seen) -> bool:
-    """Whether the row has what ``write`` set, its mark aside."""
+    """Whether the row has all that ``write`` set, except its mark."""
     return all(_explains(write, name, seen) for name in write.names if name != MARK_PROPERTY)
 
 
 def _shows(write: JournaledWrite, seen: _Seen) -> bool:
-    """Whether what ``write`` did can be seen now."""
+    """Whether the effect of ``write`` is visible now."""
     if write.effect is Effect.DELETE:
         return not seen.there
     if write is seen.last:
@@ -188,7 +181,7 @@ def _shows(write: JournaledWrite, seen: _Seen) -> bool:
 
 
 def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
-    """Whether nothing but this delete explains that there is no row any more."""
+    """Whether only this delete explains that the row does not exist any more."""
     if seen.there or write.effect is not Effect.DELETE or others.deleted or row.deleted:
         return False
     if any(other.effect is Effect.DELETE for other in row.writes if other is not write):
@@ -200,13 +193,13 @@ def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bo
 
 @dataclasses.dataclass(slots=True)
 class AuditTally:
-    """Counts of what was found.
+    """The results of an audit so far.
 
     Attributes:
         rows: Rows that were looked up.
         unread: Rows that could not be read.
-        counts: Writes of the rows that were, by what became of them.
-        examples: Some that were lost, a sentence each.
+        counts: Writes of the rows that were looked up, by `WriteVerdict`.
+        examples: Some lost writes, a sentence each.
     """
 
     rows: int = 0
@@ -216,7 +209,7 @@ class AuditTally:
 
     @property
     def lost(self) -> int:
-        """Acknowledged writes that are not there."""
+        """Lost writes."""
         return self.counts.get(WriteVerdict.LOST, 0)
 
     def add(
@@ -231,7 +224,7 @@ class AuditTally:
                 self.examples.append(_sentence(row, write, stored))
 
     def merge(self, other: AuditTally) -> None:
-        """Add what another worker found."""
+        """Add the results of another worker."""
         self.rows += other.rows
         self.unread += other.unread
         for verdict, count in other.counts.items():
@@ -241,28 +234,11 @@ class AuditTally:
     def _count(self, verdict: str, count: int) -> None:
         self.counts[verdict] = self.counts.get(verdict, 0) + count
 
-    def to_message(self) -> dict[str, Any]:
-        """The counts in the types that Locust can send."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_message(cls, content: dict[str, Any]) -> Self:
-        """What `to_message` gave."""
-        return cls(**content)
-
 
 def audit_part(
     tallies: Iterable[AuditTally], *, written: int, exact: bool, given_up: int, cut_short: str
 ) -> AuditPart:
-    """What all workers found, for the record.
-
-    Args:
-        tallies: Of each worker.
-        written: Rows that they wrote.
-        exact: False where that is an estimate.
-        given_up: Rows of which too much was written.
-        cut_short: Why not all rows that were to be looked up were; empty where they were.
-    """
+    """The results of all workers for the record; for the arguments see `AuditPart`."""
     total = AuditTally()
     for tally in tallies:
         total.merge(tally)
@@ -282,10 +258,8 @@ def audit_part(
 
 
 def lost_writes(part: AuditPart | None) -> int | None:
-    """Acknowledged writes that are not there; None where nothing is known of any."""
-    if part is None or (part.written and not part.rows):
-        return None
-    return part.lost
+    """Lost writes; None without an audit, and if no written row was looked up."""
+    return None if part is None or (part.written and not part.rows) else part.lost
 
 
 def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | None) -> str:
@@ -297,20 +271,20 @@ def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | No
     elif write.effect is Effect.DELETE:
         now = "the row is still there"
     else:
-        now = "the row has not what it wrote"
+        now = "the row does not have its values"
     return f"{write.kind.value} of {where}, sent {sent:%H:%M:%S.%f} UTC, acknowledged: {now}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LookUp:
-    """What one worker is to look up.
+    """The rows that one worker is to look up.
 
     Attributes:
         below: Rows with places below this one.
-        rows: How many these are.
-        wrote: Places of those that other workers wrote too, as unsigned 64-bit integers.
-        deleted: Places of those that other workers deleted, or may have.
-        strangers: Whether there was a worker of whose writes nothing is known.
+        rows: Their number.
+        wrote: The places of those that other workers wrote too, packed.
+        deleted: The places of those that other workers deleted, or may have, packed.
+        strangers: Whether there was a worker whose writes are unknown.
     """
 
     below: int
@@ -327,55 +301,47 @@ class LookUp:
 
     @cached_property
     def _wrote(self) -> frozenset[int]:
-        return frozenset(places_in(self.wrote))
+        return places_in(self.wrote)
 
     @cached_property
     def _deleted(self) -> frozenset[int]:
-        return frozenset(places_in(self.deleted))
-
-    def to_message(self) -> dict[str, Any]:
-        """What is to be looked up, in the types that Locust can send."""
-        return {**dataclasses.asdict(self), "below": str(self.below)}
-
-    @classmethod
-    def from_message(cls, content: Mapping[str, Any]) -> Self:
-        """What `to_message` gave."""
-        return cls(**{**content, "below": int(content["below"])})
+        return places_in(self.deleted)
 
 
 def look_ups(
     written: Mapping[str, Written], *, most_rows: int, strangers: bool
 ) -> dict[str, LookUp]:
-    """What each worker is to look up.
+    """The rows that each worker is to look up.
 
     Args:
-        written: What each of them wrote.
-        most_rows: At most so many rows together. Of more it is those with the smallest places,
-            all of which every worker has kept.
-        strangers: Whether there was a worker of whose writes nothing is known.
+        written: The rows that each worker wrote.
+        most_rows: Upper bound for all workers together. If there are more, those with the smallest
+            places are looked up, all of which every worker has kept.
+        strangers: Whether there was a worker whose writes are unknown.
     """
     below = min((part.below for part in written.values()), default=PLACES)
-    places = {worker: set(places_in(part.places)) for worker, part in written.items()}
-    everything = sorted(place for of in places.values() for place in of if place < below)
+    places = {worker: places_in(part.places) for worker, part in written.items()}
+    everything = sorted(place for own in places.values() for place in own if place < below)
     if len(everything) > most_rows:
         below = everything[most_rows]
-    deleted = {worker: set(places_in(part.deleted)) for worker, part in written.items()}
-    writers = collections.Counter(place for of in places.values() for place in of)
-    deleters = collections.Counter(place for of in deleted.values() for place in of)
-    found = {}
+    deleted = {worker: places_in(part.deleted) for worker, part in written.items()}
+    writers = collections.Counter(place for own in places.values() for place in own)
+    deleters = collections.Counter(place for own in deleted.values() for place in own)
+    plans = {}
     for worker, own in places.items():
         mine = [place for place in own if place < below]
-        found[worker] = LookUp(
+        wrote = [place for place in mine if writers[place] > 1]
+        gone = [place for place in mine if deleters[place] > (place in deleted[worker])]
+        plans[worker] = LookUp(
             below=below,
             rows=len(mine),
-            wrote=_packed(place for place in mine if writers[place] > 1),
-            deleted=_packed(
-                place for place in mine if deleters[place] > (place in deleted[worker])
-            ),
+            wrote=array.array("Q", wrote).tobytes(),
+            deleted=array.array("Q", gone).tobytes(),
             strangers=strangers,
         )
-    return found
+    return plans
 
 
-def _packed(places: Iterable[int]) -> bytes:
-    return array.array("Q", places).tobytes()
+def places_in(packed: bytes) -> frozenset[int]:
+    """The places in a packed form, unsigned integers of 64 bits."""
+    return frozenset(array.array("Q", packed))

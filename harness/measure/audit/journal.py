@@ -1,10 +1,11 @@
-"""What one worker wrote, row by row, as far as the end of the run can still show it.
+"""The journal of one worker: its writes, row by row, as far as the end of the run can show them.
 
-Every write of an audited run stores a mark: who wrote it, and its number. So a row tells who wrote
-it last.
+Every write of an audited run stores a mark with the worker and the number of the write, so that a
+row shows who wrote it last. A write that a later acknowledged write covers cannot be seen any more
+and is forgotten. A write that was applied, or still may be, is kept.
 
-Bounded: of more rows than are wanted those are kept whose hash is smallest. That is a sample which
-does not depend on what became of a row, and of a row that several workers write each keeps all.
+Memory is bounded: above a number of rows those with the smallest hashes are kept. This sample does
+not depend on what became of a row, and every worker that wrote a row keeps it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import hashlib
 import heapq
 import math
 from collections.abc import Mapping
-from typing import Any, Self
 
 from harness.model.entity import ETAG, Properties
 from harness.model.operation import Kind, Operation
@@ -25,11 +25,18 @@ from harness.model.outcome import Outcome, Result
 
 RowKey = tuple[str, str, str]
 """Table, PartitionKey and RowKey."""
-
+MARK_PROPERTY = "StressWrite"
+"""The property of every written entity that holds the mark of its last write."""
 OF_THE_SERVICE = frozenset(("PartitionKey", "RowKey", "Timestamp", ETAG))
-"""What an entity has beside its own properties. What is written under these names is not stored."""
-_SOMETHING = 0
-"""In place of the hash of a number that is no integer: services round them differently."""
+"""The fields of an entity besides its own properties. Values written to them are not stored."""
+PLACES = 2**63
+"""The hash of a row is its place, from 0 to one less than this."""
+MOST_WRITES_A_ROW = 200
+"""A row with more visible writes is given up, because each lookup goes through all of them."""
+_PLACE_BYTES = 8
+_MOST_SHAPES = 1000
+_ANY_FLOAT = 0
+"""Instead of the hash of a float: services round floats differently."""
 
 
 class Effect(enum.Enum):
@@ -51,10 +58,10 @@ _EFFECTS = {
 
 
 class Certainty(enum.Enum):
-    """What the answer to a write says for certain.
+    """What the answer to a write proves.
 
-    ``DONE``: it was done between its sending and its answer. ``THERE``: some row was under its key
-    then, be it by this write or by another. ``OPEN``: nothing.
+    ``DONE``: it was applied between its sending and its answer. ``THERE``: the row existed then,
+    written by this write or by another. ``OPEN``: nothing.
     """
 
     DONE = enum.auto()
@@ -62,42 +69,27 @@ class Certainty(enum.Enum):
     OPEN = enum.auto()
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class JournaledWrite:
-    """One write of one row. It changes when its answer comes.
+    """One write of one row.
 
     Attributes:
-        number: Its number among all writes of its worker; the parts of a transaction share one.
-        kind: What it is.
-        names: Properties that it sets.
+        number: Its number among the writes of its worker; the parts of a transaction share one.
+        names: The properties that it sets.
         values: Their hashes.
-        sent_s: It was not done before.
-        end_s: It was not done after; infinity where a lost request may yet be.
-        certainty: What is known of it.
+        sent_s: It was not applied before.
+        end_s: It was not applied after; infinity if a lost request still may be.
         acknowledged: Whether it ended in success.
     """
 
-    __slots__ = (
-        "acknowledged",
-        "certainty",
-        "end_s",
-        "kind",
-        "names",
-        "number",
-        "sent_s",
-        "values",
-    )
-
-    def __init__(
-        self, number: int, kind: Kind, names: tuple[str, ...], own: Properties, now_s: float
-    ) -> None:
-        self.number = number
-        self.kind = kind
-        self.names = names
-        self.values = array.array("q", map(hashed, own.values()))
-        self.sent_s = now_s
-        self.end_s = math.inf
-        self.certainty = Certainty.OPEN
-        self.acknowledged = False
+    number: int
+    kind: Kind
+    names: tuple[str, ...]
+    values: array.array[int]
+    sent_s: float
+    end_s: float = math.inf
+    certainty: Certainty = Certainty.OPEN
+    acknowledged: bool = False
 
     @property
     def effect(self) -> Effect:
@@ -105,7 +97,7 @@ class JournaledWrite:
         return _EFFECTS[self.kind]
 
     def covers(self, earlier: JournaledWrite) -> bool:
-        """Whether nothing that ``earlier`` wrote can be seen once this was done."""
+        """Whether nothing that ``earlier`` wrote can be seen after this write."""
         if self.effect is not Effect.MERGE:
             return True
         if earlier.effect is Effect.DELETE:
@@ -113,53 +105,31 @@ class JournaledWrite:
         return self.names == earlier.names or set(self.names).issuperset(earlier.names)
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Row:
     """What a worker knows of one row.
 
     Attributes:
-        key: Which row.
-        place: By its hash.
-        writes: Those that may still show, in the order in which they were sent.
-        covered: Acknowledged writes that later ones have covered.
-        covered_s: When the last of them had ended; minus infinity where there is none.
-        deleted: Whether one of these was a delete.
-        counted: Whether it is among the rows that were, or may have been, written.
-        given_up: Whether there was more than can be kept in mind: nothing is known of it.
+        place: The hash of its key.
+        writes: Those that still may be seen, in the order of sending.
+        covered: Number of acknowledged writes that later ones covered.
+        covered_s: When the last of them had ended.
+        deleted: Whether one of them was a delete.
+        counted: Whether the row was, or may have been, written.
+        given_up: Whether there were too many writes to keep.
     """
 
-    __slots__ = (
-        "counted",
-        "covered",
-        "covered_s",
-        "deleted",
-        "given_up",
-        "key",
-        "place",
-        "writes",
-    )
-
-    def __init__(self, key: RowKey, place: int) -> None:
-        self.key = key
-        self.place = place
-        self.writes: list[JournaledWrite] = []
-        self.covered = 0
-        self.covered_s = -math.inf
-        self.deleted = False
-        self.counted = False
-        self.given_up = False
-
-    @property
-    def written(self) -> bool:
-        """Whether anything was, or may have been, done to it."""
-        return bool(self.writes) or self.counted
-
-    @property
-    def may_be_deleted(self) -> bool:
-        """Whether a delete was, or may have been, among it."""
-        return self.deleted or any(write.effect is Effect.DELETE for write in self.writes)
+    key: RowKey
+    place: int
+    writes: list[JournaledWrite] = dataclasses.field(default_factory=list)
+    covered: int = 0
+    covered_s: float = -math.inf
+    deleted: bool = False
+    counted: bool = False
+    given_up: bool = False
 
     def settle(self, done: JournaledWrite) -> None:
-        """Forget what ``done``, which was certainly done, has covered."""
+        """Forget the writes that ``done``, which was certainly applied, covers."""
         kept = []
         for write in self.writes:
             if write.end_s < done.sent_s and done.covers(write):
@@ -172,56 +142,46 @@ class Row:
 
 
 def hashed(value: object) -> int:
-    """A number for a property's value: the same for values that a service may take for the same."""
+    """A number for a value of a property, equal for values that a service may store as one."""
     if isinstance(value, float):
-        return _SOMETHING
+        return _ANY_FLOAT
     if isinstance(value, dt.datetime) and value.tzinfo is None:
         value = value.replace(tzinfo=dt.UTC)
     return hash((value,)) or 1
 
 
 def same(one: int, other: int | None) -> bool:
-    """Whether two hashed values may be the same; None is no value."""
-    return other is not None and (one == other or _SOMETHING in (one, other))
+    """Whether two hashed values may be equal; None is no value."""
+    return other is not None and (one == other or _ANY_FLOAT in (one, other))
 
 
-def hashes(properties: Mapping[str, object]) -> dict[str, int]:
-    """The hashes of an entity's properties."""
-    return {name: hashed(value) for name, value in properties.items()}
+def own_properties(entity: Mapping[str, object]) -> Mapping[str, object]:
+    """The properties of an entity that are stored as they were written."""
+    if OF_THE_SERVICE.isdisjoint(entity):
+        return entity
+    return {name: value for name, value in entity.items() if name not in OF_THE_SERVICE}
 
 
 def certainty_of(result: Result) -> Certainty | None:
-    """What a result says of its writes; None is that they were certainly not done."""
+    """What a result proves of its writes; None if they were certainly not applied."""
     kind, outcome = result.operation.kind, result.outcome
     if outcome is Outcome.SUCCESS:
         return Certainty.DONE
     if outcome is Outcome.SUCCESS_AFTER_AMBIGUITY:
-        # It was read back: a row of a single write was there. What was read of a transaction is
-        # one row of many.
+        # The row of a single write was read back. Of a transaction only one row was.
         return Certainty.OPEN if kind is Kind.TRANSACTION else Certainty.THERE
     if outcome is Outcome.DEFECT or any(attempt.ambiguous for attempt in result.attempts):
         return Certainty.OPEN
     return None
 
 
-MARK_PROPERTY = "StressWrite"
-"""Every entity that an audited run writes says in this property who wrote it last, and when in the
-order of that worker's writes."""
-PLACES = 2**64
-"""Rows have places from 0 to one less than this, by their hash."""
-MOST_WRITES_A_ROW = 200
-"""A row with more that may still show is given up: each of them is gone through every time."""
-_PLACE_BYTES = 8
-_MOST_SHAPES = 1000
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Noted:
-    """A write that is noted and to be sent.
+    """A write in the journal, before it is sent.
 
     Attributes:
-        operation: The operation with its mark: this is what has to be sent.
-        writes: Its rows, as far as they are kept.
+        operation: The operation with its mark, which is to be sent.
+        writes: Its writes to rows that are kept.
     """
 
     operation: Operation
@@ -230,12 +190,12 @@ class Noted:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Which rows a worker wrote, in few bytes, for those who compare them with others' rows.
+    """The rows that a worker wrote, in few bytes.
 
     Attributes:
         below: Rows from this place on were not kept.
-        places: Places of the rows that were, as unsigned 64-bit integers.
-        deleted: Places of those that it deleted, or may have.
+        places: The places of the kept rows, packed.
+        deleted: The places of those that the worker deleted, or may have, packed.
         given_up: How many of the rows were given up.
     """
 
@@ -246,34 +206,20 @@ class Written:
 
     @property
     def estimate(self) -> int:
-        """How many rows it wrote; exact where all were kept."""
+        """Number of rows that the worker wrote; exact if all were kept."""
         return round(len(self.places) // _PLACE_BYTES * PLACES / self.below)
-
-    def to_message(self) -> dict[str, Any]:
-        """The places in the types that Locust can send, which knows no integer of 64 bits."""
-        return {**dataclasses.asdict(self), "below": str(self.below)}
-
-    @classmethod
-    def from_message(cls, content: dict[str, Any]) -> Self:
-        """What `to_message` gave."""
-        return cls(**{**content, "below": int(content["below"])})
-
-
-def places_in(packed: bytes) -> array.array[int]:
-    """Places as `Written` has them."""
-    return array.array("Q", packed)
 
 
 class Journal:
     """The writes of one worker.
 
     Args:
-        worker: Number of the worker among all of the run.
-        seed: The same for all workers of a run: decides which rows are kept.
-        most_rows: At most so many are.
+        worker: Number of the worker in the run.
+        seed: The same for all workers of a run. It decides which rows are kept.
+        most_rows: Number of rows that are kept at most.
 
     Attributes:
-        mine: What the marks of this worker begin with.
+        mine: The beginning of the marks of this worker.
     """
 
     def __init__(self, worker: int, seed: str, most_rows: int) -> None:
@@ -283,20 +229,19 @@ class Journal:
         self._below = PLACES
         self._number = 0
         self._rows: dict[int, Row] = {}
-        # Places of the rows that were written, negated: the largest comes first.
+        # Places of the written rows, negated, so that the largest comes first.
         self._largest: list[int] = []
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
-        """Rows that are kept."""
         return len(self._rows)
 
     def sent(self, operation: Operation, now_s: float) -> Noted:
-        """Note a write that is about to be sent.
+        """Note a write before it is sent.
 
         Args:
-            operation: A single write or a transaction of some.
-            now_s: Not later than its sending, by the clock that its result has.
+            operation: A single write or a transaction.
+            now_s: Not later than the sending, by the clock of the result.
         """
         self._number += 1
         marked = _marked(operation, f"{self.mine}{self._number}")
@@ -304,14 +249,16 @@ class Journal:
         for part in marked.parts or (marked,):
             row = self._row((part.table, part.partition_key, part.row_key))
             if row is not None:
-                own = _own(part.properties or {})
-                write = JournaledWrite(self._number, part.kind, self._names_of(own), own, now_s)
+                own = own_properties(part.properties or {})
+                values = array.array("q", map(hashed, own.values()))
+                names = self._shared(tuple(own))
+                write = JournaledWrite(self._number, part.kind, names, values, now_s)
                 row.writes.append(write)
                 writes.append((row, write))
         return Noted(marked, tuple(writes))
 
     def done(self, noted: Noted, result: Result) -> None:
-        """Note what became of it."""
+        """Note the result of a write."""
         certainty = certainty_of(result)
         if certainty is None:
             self.unsent(noted)
@@ -331,17 +278,23 @@ class Journal:
             self._rows.pop(self._below, None)
 
     def unsent(self, noted: Noted) -> None:
-        """It was certainly not done."""
+        """Remove a write that was certainly not applied."""
         for row, write in noted.writes:
             if write in row.writes:
                 row.writes.remove(write)
-            if not row.written:
+            if not row.writes and not row.counted:
                 self._rows.pop(row.place, None)
 
     def written(self) -> Written:
-        """Which rows were written. Those that were given up are taken for deleted."""
+        """The rows that were written. Those that were given up count as deleted."""
         rows = [row for row in self._rows.values() if row.place < self._below]
-        deleted = (row.place for row in rows if row.given_up or row.may_be_deleted)
+        deleted = (
+            row.place
+            for row in rows
+            if row.given_up
+            or row.deleted
+            or any(write.effect is Effect.DELETE for write in row.writes)
+        )
         return Written(
             below=self._below,
             places=array.array("Q", (row.place for row in rows)).tobytes(),
@@ -355,7 +308,7 @@ class Journal:
         return sorted(rows, key=lambda row: row.place)
 
     def _row(self, key: RowKey) -> Row | None:
-        """What is known of a row; None where it is not kept."""
+        """The row with this key; None if it is not kept."""
         place = self._place(key)
         row = self._rows.get(place)
         if row is None:
@@ -373,25 +326,17 @@ class Journal:
             row.counted = True
             heapq.heappush(self._largest, -row.place)
 
-    def _names_of(self, own: Properties) -> tuple[str, ...]:
-        """The names of properties: one tuple for all writes that have the same ones."""
-        names = tuple(own)
+    def _shared(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The same tuple for all writes with these names."""
         if len(self._shapes) < _MOST_SHAPES:
             return self._shapes.setdefault(names, names)
         return self._shapes.get(names, names)
 
     def _place(self, key: RowKey) -> int:
-        # No key contains U+0000. That two rows have one place is next to impossible.
+        # No key contains U+0000. Two rows with one place are practically impossible.
         text = "\0".join(key).encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(text, digest_size=8, key=self._seed).digest()
-        return int.from_bytes(digest, "big")
-
-
-def _own(properties: Properties) -> Properties:
-    """What is stored of the properties of a write."""
-    if OF_THE_SERVICE.isdisjoint(properties):
-        return properties
-    return {name: value for name, value in properties.items() if name not in OF_THE_SERVICE}
+        digest = hashlib.blake2b(text, digest_size=_PLACE_BYTES, key=self._seed).digest()
+        return int.from_bytes(digest, "big") % PLACES
 
 
 def _marked(operation: Operation, mark: str) -> Operation:
@@ -400,5 +345,5 @@ def _marked(operation: Operation, mark: str) -> Operation:
         return dataclasses.replace(operation, parts=parts)
     if operation.kind is Kind.DELETE:
         return operation
-    properties = {**(operation.properties or {}), MARK_PROPERTY: mark}
+    properties: Properties = {**(operation.properties or {}), MARK_PROPERTY: mark}
     return dataclasses.replace(operation, properties=properties)
