@@ -16,7 +16,7 @@ from locust.exception import (
 )
 
 from harness.model.operation import Kind
-from harness.model.outcome import SUCCESS, Outcome, Result
+from harness.model.outcome import SUCCESS, Result
 
 _METHODS = {
     Kind.POINT_QUERY: "GET",
@@ -103,9 +103,7 @@ class RequestEvents:
 
 
 def _failure_of(result: Result) -> OperationFailed | None:
-    outcome = result.outcome
-    looked_up = outcome is Outcome.NOT_FOUND and result.operation.kind is Kind.POINT_QUERY
-    if outcome.succeeded or looked_up:
+    if not result.outcome.failed:
         return None
     last = result.attempts[-1]
-    return OperationFailed(f"{outcome}: {last.status or ''} {last.error_code}".rstrip())
+    return OperationFailed(f"{result.outcome}: {last.status or ''} {last.error_code}".rstrip())

@@ -77,6 +77,15 @@ def test_an_operation_is_told_as_locust_wants_it(
     ]
 
 
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_failure_is_what_fails_everywhere(
+    events: RequestEvents, told: list[dict[str, Any]], outcome: Outcome
+) -> None:
+    """Locust's failures are those of conditions and verdicts; a conflict is an answer."""
+    events.fire(result(outcome=outcome))
+    assert (told[0]["exception"] is not None) is outcome.failed
+
+
 def test_all_are_told_once_and_in_order(events: RequestEvents, told: list[dict[str, Any]]) -> None:
     """However many there are, and whenever somebody wants all of them told."""
     for number in range(1000):
