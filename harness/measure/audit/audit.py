@@ -59,11 +59,9 @@ ANYBODY = Others(wrote=True, deleted=True)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A row as it is stored now.
+    """A row as it is stored now: the hashes of its properties, and its last write.
 
     Attributes:
-        values: Hashes of its properties.
-        there: Whether the row exists.
         foreign: Whether another worker wrote it last.
         last: Its last write, if the journal still has it.
         last_end_s: When its last write had ended.
@@ -86,7 +84,7 @@ def verdicts(
     Args:
         row: What its worker knows of it.
         stored: The entity as read after the run; None if there is none.
-        mine: The beginning of the marks of this worker.
+        mine: The beginning of this worker's marks.
         others: What other workers may have done to it.
     """
     seen = _see(row, stored, mine)
@@ -193,14 +191,7 @@ def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bo
 
 @dataclasses.dataclass(slots=True)
 class AuditTally:
-    """The results of an audit so far.
-
-    Attributes:
-        rows: Rows that were looked up.
-        unread: Rows that could not be read.
-        counts: Writes of the rows that were looked up, by `WriteVerdict`.
-        examples: Some lost writes, a sentence each.
-    """
+    """The results of an audit so far: rows looked up and unread, and writes by `WriteVerdict`."""
 
     rows: int = 0
     unread: int = 0
@@ -277,11 +268,9 @@ def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | No
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LookUp:
-    """The rows that one worker is to look up.
+    """The rows that one worker is to look up: those with places below ``below``.
 
     Attributes:
-        below: Rows with places below this one.
-        rows: Their number.
         wrote: The places of those that other workers wrote too, packed.
         deleted: The places of those that other workers deleted, or may have, packed.
         strangers: Whether there was a worker whose writes are unknown.
@@ -311,13 +300,9 @@ class LookUp:
 def look_ups(
     written: Mapping[str, Written], *, most_rows: int, strangers: bool
 ) -> dict[str, LookUp]:
-    """The rows that each worker is to look up.
+    """The rows that each worker is to look up, at most ``most_rows`` of all workers together.
 
-    Args:
-        written: The rows that each worker wrote.
-        most_rows: Upper bound for all workers together. If there are more, those with the smallest
-            places are looked up, all of which every worker has kept.
-        strangers: Whether there was a worker whose writes are unknown.
+    If there are more, those with the smallest places are looked up: every worker has kept them.
     """
     below = min((part.below for part in written.values()), default=PLACES)
     places = {worker: places_in(part.places) for worker, part in written.items()}

@@ -71,15 +71,13 @@ class Certainty(enum.Enum):
 
 @dataclasses.dataclass(slots=True, eq=False)
 class JournaledWrite:
-    """One write of one row.
+    """One write of one row. It was applied between ``sent_s`` and ``end_s``, if at all.
 
     Attributes:
         number: Its number among the writes of its worker; the parts of a transaction share one.
         names: The properties that it sets.
         values: Their hashes.
-        sent_s: It was not applied before.
-        end_s: It was not applied after; infinity if a lost request still may be.
-        acknowledged: Whether it ended in success.
+        end_s: Infinity if a lost request still may be applied.
     """
 
     number: int
@@ -116,7 +114,6 @@ class Row:
         covered_s: When the last of them had ended.
         deleted: Whether one of them was a delete.
         counted: Whether the row was, or may have been, written.
-        given_up: Whether there were too many writes to keep.
     """
 
     key: RowKey
@@ -177,12 +174,7 @@ def certainty_of(result: Result) -> Certainty | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Noted:
-    """A write in the journal, before it is sent.
-
-    Attributes:
-        operation: The operation with its mark, which is to be sent.
-        writes: Its writes to rows that are kept.
-    """
+    """A write before it is sent: the operation with its mark, and its writes to kept rows."""
 
     operation: Operation
     writes: tuple[tuple[Row, JournaledWrite], ...]
@@ -196,7 +188,6 @@ class Written:
         below: Rows from this place on were not kept.
         places: The places of the kept rows, packed.
         deleted: The places of those that the worker deleted, or may have, packed.
-        given_up: How many of the rows were given up.
     """
 
     below: int
@@ -237,12 +228,7 @@ class Journal:
         return len(self._rows)
 
     def sent(self, operation: Operation, now_s: float) -> Noted:
-        """Note a write before it is sent.
-
-        Args:
-            operation: A single write or a transaction.
-            now_s: Not later than the sending, by the clock of the result.
-        """
+        """Note a write or a transaction before it is sent; ``now_s`` is by the result's clock."""
         self._number += 1
         marked = _marked(operation, f"{self.mine}{self._number}")
         writes = []

@@ -28,11 +28,7 @@ BUCKETS_S = (
 
 
 class LatencyHistogram:
-    """Latencies from 1 microsecond to 120 seconds; longer ones count as 120 seconds.
-
-    Args:
-        digits: Significant decimal digits.
-    """
+    """Latencies from 1 us to 120 s, longer ones as 120 s, with so many significant digits."""
 
     __slots__ = ("_bits", "_histogram", "digits", "total_us")
 
@@ -75,7 +71,6 @@ class LatencyHistogram:
 
     @property
     def count(self) -> int:
-        """Number of recorded latencies."""
         return int(self._histogram.get_total_count())
 
     def since(self, earlier: LatencyHistogram | None) -> LatencyHistogram:

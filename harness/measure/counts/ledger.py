@@ -83,11 +83,9 @@ class Delta:
 
 
 class Ledger:
-    """Counts results, or merges what other ledgers counted.
+    """Counts results of the worker ``source``, or merges what other ledgers counted.
 
-    Args:
-        source: Name of the worker, for its deltas.
-        cap: Number of partitions that have a row of their own.
+    ``cap`` partitions have a row of their own.
     """
 
     def __init__(self, source: str = "local", cap: int = PARTITION_CAP) -> None:
@@ -127,7 +125,6 @@ class Ledger:
         self._window = (start_s, min(planned_s, end_s))
 
     def note_due(self, count: int = 1) -> None:
-        """Operations became due."""
         self._tally.counts.due += count
 
     def note_sent(self) -> None:
@@ -356,7 +353,6 @@ class Ledger:
 
     @property
     def counts(self) -> Counts:
-        """The counts of operations so far."""
         self._count_added()
         return self._tally.counts
 

@@ -191,13 +191,7 @@ class Tally:
         return label if taken is None or taken.kind is kind else f"{label} ({kind})"
 
     def add(self, label: str, second: int, results: Sequence[Result]) -> None:
-        """Count results that were done in the same UTC second.
-
-        Args:
-            label: What `label_of` gives for each of their operations.
-            second: The second.
-            results: They.
-        """
+        """Count results with the same `label_of`, done in the same UTC second."""
         kind = self.kinds[label]
         number = len(results)
         entities = sum([result.entities for result in results])

@@ -37,7 +37,7 @@ class RecordPart(pydantic.BaseModel):
 
 
 class AdvicePart(RecordPart):
-    """What a document advises, with the cause in the run; section and title of the document."""
+    """What a section of a document advises, with the cause in the run."""
 
     text: str
     document: str
@@ -45,14 +45,10 @@ class AdvicePart(RecordPart):
 
 
 class VerdictPart(RecordPart):
-    """What the run means.
+    """What the run means: a `VerdictResult`, its sentence, the measurements, and advice.
 
-    Attributes:
-        result: A `VerdictResult`.
-        limited_by: What kept the rate from being higher: partition, account, generator,
-            endpoint, load (the profile asked for no more), users (too few, or pausing), or unknown.
-        sentence: The verdict in plain words, with its figures.
-        evidence: What was measured, a sentence each.
+    ``limited_by`` is what kept the rate from being higher: partition, account, generator, endpoint,
+    load (the profile asked for no more), users (too few, or pausing), or unknown.
     """
 
     result: str
@@ -136,18 +132,14 @@ class AuditPart(RecordPart):
     ``acknowledged`` to ``undecided`` count writes; a transaction has as many as it has parts.
 
     Attributes:
-        written: Rows that were written.
-        rows: Rows that were looked up.
+        written: Rows that were written; an estimate if not ``exact``.
+        rows: Rows that were looked up, without those ``unread`` and ``given_up``.
         acknowledged: Writes that ended in success: the sum of the next three.
-        kept: Their effect is stored.
         lost: Their effect is not stored, and no later write explains that.
         covered: A later write, or one of another worker, replaced what they wrote.
         unacknowledged: Other writes that may have been applied: the sum of the next three.
-        exact: False if ``written`` is an estimate from the sample.
-        unread: Rows that could not be read. ``rows`` does not include them.
-        given_up: Rows with too many writes to keep in memory. ``rows`` does not include them.
+        given_up: Rows with too many writes to keep in memory.
         cut_short: Why rows of the sample were not looked up; empty if all were.
-        examples: Some lost writes, a sentence each.
     """
 
     written: int

@@ -96,7 +96,6 @@ class HeatPart(RecordPart):
     Attributes:
         start: UTC second at which the first column begins.
         width_s: Width of a column in seconds.
-        columns: Number of columns.
         ranges: In key order, at most 64. Queries over several partitions come first, a row for
             each table.
     """
@@ -119,10 +118,8 @@ class LatencyCoursePart(RecordPart):
     Attributes:
         start: UTC second at which the first column begins.
         width_s: Width of a column in seconds.
-        columns: Number of columns.
         bounds_ms: Upper bound of each row, the lowest first. A row begins at the bound of the row
             below it, the lowest one a tenth of a decade below its own bound.
-        rows: Operations by latency.
     """
 
     start: int

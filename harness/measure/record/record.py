@@ -172,8 +172,6 @@ class CountsPart(RecordPart):
 
 
 class LoadingPart(RecordPart):
-    """What was stored in the table before the load began."""
-
     entities: int
     seconds: float
     attempts: int
@@ -266,8 +264,7 @@ class GeneratorPart(RecordPart):
         machine_busy_share: The largest share of seconds in which a machine was saturated.
         lag_s_max: The largest delay between the time a pacer set for an operation and its sending.
         cpu_percents: Mean of each worker, the busiest first.
-        connections: Connections that could be open; None if unknown.
-        connections_in_use: The most that were in use at once; None if unknown.
+        connections_in_use: The most at once.
         offered: Entities that the load asked for, by UTC second of the whole run; empty in a
             closed loop. Not in the JSON.
         cpu_by_second: CPU of the busiest worker, likewise.
@@ -347,7 +344,7 @@ class RunRecord(RecordPart):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunRecord:
-        """The record in ``text``, the content of a ``run.json``.
+        """The record in a ``run.json``.
 
         Raises:
             RecordError: it is not a record, or one of a later version of the harness.
@@ -368,11 +365,7 @@ class RunRecord(RecordPart):
 
 
 def _require_figures(value: Any, place: tuple[str, ...]) -> None:
-    """Check that outputs can show every number in ``value``.
-
-    Raises:
-        RecordError: there is one they cannot show, such as infinity, or too deep nesting.
-    """
+    """Raise a `RecordError` if ``value`` has a number out of range, or too deep nesting."""
     if len(place) > _MOST_DEPTH:
         raise RecordError(f"not a run record: {place[0]}: nested too deeply")
     if isinstance(value, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from harness.measure.counts.snapshot import SeriesPoint, Snapshot, attempts_by_s
 from harness.measure.figures import counted
 from harness.measure.record.findings import ConditionPart, VerdictPart, rounded
 from harness.measure.record.over_time import SeriesPart
-from harness.measure.record.record import AccountPart, CountsPart, GeneratorPart, share
+from harness.measure.record.record import AccountPart, GeneratorPart, share
 from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, throttled_of
@@ -32,8 +31,8 @@ def broken_invariants(
     Args:
         snapshot: The last one.
         waiting: Operations that were due and neither sent nor dropped.
-        in_flight: Operations that were sent and have no outcome.
-        attempts_in_flight: Attempts of these operations.
+        in_flight: Operations that were sent and have no outcome, with ``attempts_in_flight``.
+        attempts_in_flight: Their attempts.
         defects: Operations that ended in an exception of the harness.
     """
     counts = snapshot.counts
@@ -95,24 +94,6 @@ def measured_fields(
         "service_over_time": snapshot.service_over_time,
         "response_over_time": snapshot.response_over_time,
     }
-
-
-def counts_part(
-    snapshot: Snapshot,
-    *,
-    waiting: int,
-    in_flight: int,
-    attempts_in_flight: int = 0,
-    billable_transactions: int,
-) -> CountsPart:
-    """The counts of a snapshot, and those that a snapshot does not have."""
-    return CountsPart(
-        waiting=waiting,
-        in_flight=in_flight,
-        attempts_in_flight=attempts_in_flight,
-        billable_transactions=billable_transactions,
-        **dataclasses.asdict(snapshot.counts),
-    )
 
 
 def judged_fields(

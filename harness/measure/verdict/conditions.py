@@ -49,15 +49,7 @@ _EXAMPLES = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One pass condition.
-
-    Attributes:
-        text: As it was written.
-        form: The quantity.
-        name: Its partition or operation; empty if the form has none.
-        compare: ``<``, ``<=``, ``>``, ``>=`` or ``==``.
-        bound: In the unit of the quantity.
-    """
+    """One pass condition; ``name`` is the partition or operation, if the form has one."""
 
     text: str
     form: Form
@@ -100,11 +92,6 @@ class Condition:
         """Whether the condition is certain to fail at the end of a run that goes on.
 
         `harness.measure.verdict.reachable` says for which quantities that can be certain.
-
-        Args:
-            snapshot: The counts and the window so far.
-            facts: What else is known so far.
-            extent: The bounds of the whole run.
         """
         low, high = reachable(self.form, self.name, snapshot, facts, extent)
         best_is_least = self.compare.startswith("<")

@@ -53,18 +53,13 @@ class Evidence:
         wanted_per_s: Entities per second that the load asked for in the measured window; None in a
             closed loop without a cap.
         entity_bytes: Stored size of the written entities.
-        all_reported: False if the last report of a worker is missing.
         cut_short_by: What ended the run before its own end; else empty.
         scheduled: True if operations were due at times that no answer changes.
         waiting: Operations that were due at the end and neither sent nor dropped.
-        connections: Connections that could be open; None if unknown.
-        connections_in_use: The most that were in use at once; None if unknown.
-        light_latency_s: Mean service latency of the same operations under light load; None if
-            unknown.
-        retry: The retry strategy of the profile.
+        light_latency_s: Mean service latency of the same operations under light load.
         growing_keys: True if a new PartitionKey always sorts last, or always first.
         searched: True if a search changed the rate: figures cover all of its steps.
-        leaner_session: A session that costs the generator less; None if there is none.
+        leaner_session: A session that costs the generator less.
     """
 
     snapshot: Snapshot
@@ -227,10 +222,7 @@ class Evidence:
 def limit_of(generator: GeneratorPart, kind: EndpointKind, *, held: bool) -> str | None:
     """Why this generator was the limit, as a part of a sentence; None if it was not.
 
-    Args:
-        generator: Over the seconds in question.
-        kind: The kind of the endpoint.
-        held: Whether the wanted rate was reached all the same.
+    If the wanted rate was ``held``, only a saturated worker counts.
     """
     if generator.cpu_percent_mean >= _SATURATED_PERCENT:
         return f"a worker used {generator.cpu_percent_mean:.0f}% of a core on average"

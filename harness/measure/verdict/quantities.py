@@ -70,12 +70,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """One way to write a quantity: ``metric(of, by="...")``.
-
-    Attributes:
-        of: The word in parentheses; may be empty.
-        by: What the name in quotes is a name of, ``partition`` or ``op``; empty without a name.
-    """
+    """One way to write a quantity: ``metric(of, by="...")``; ``by`` is ``partition`` or ``op``."""
 
     metric: str
     of: str = ""
@@ -128,14 +123,7 @@ FORMS = (
 
 
 def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measured:
-    """The value of a quantity in a run.
-
-    Args:
-        form: The quantity.
-        name: Its partition or operation; empty if the form has none.
-        snapshot: The counts of the run.
-        facts: What else is known of the run.
-    """
+    """The value of a quantity in a run; ``name`` is its partition or operation, if it has one."""
     whole_run = _of_the_whole_run(form, snapshot, facts)
     if whole_run is not None:
         return whole_run

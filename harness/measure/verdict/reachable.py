@@ -46,12 +46,7 @@ def reachable(
 ) -> tuple[float, float]:
     """The lowest and the highest value with which a quantity can end, in its unit.
 
-    Args:
-        form: The quantity.
-        name: Its operation, if the form has one.
-        snapshot: The counts and the window so far.
-        facts: What else is known so far.
-        extent: The bounds of the run.
+    ``snapshot`` and ``facts`` are those so far; ``name`` is the operation, if the form has one.
     """
     if form.metric == "lost_writes":
         return (float(facts.lost_writes or 0), inf)
@@ -82,13 +77,7 @@ def reachable(
 
 
 def _share(part: int, never: int, most: int | None) -> tuple[float, float]:
-    """The share of a part in a whole that grows.
-
-    Args:
-        part: The size of the part so far.
-        never: The size of the rest of the whole so far.
-        most: Upper bound of the whole.
-    """
+    """The share of ``part`` in a growing whole of at most ``most``, whose rest is ``never``."""
     if most is None:
         # Without a bound the share can come close to 0 or 1, but not back to it.
         return (nextafter(0.0, 1.0) if part else 0.0, nextafter(1.0, 0.0) if never else 1.0)

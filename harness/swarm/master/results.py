@@ -18,6 +18,7 @@ from harness.measure.audit.audit import lost_writes
 from harness.measure.record.findings import MachinePart, PointersPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
+    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
@@ -25,7 +26,6 @@ from harness.measure.record.record import (
 )
 from harness.measure.record.record_builder import (
     broken_invariants,
-    counts_part,
     judged_fields,
     measured_fields,
 )
@@ -163,8 +163,8 @@ def record_of(
             seconds=round(run.loaded.seconds, 3),
             attempts=run.loaded.attempts,
         ),
-        counts=counts_part(
-            snapshot,
+        counts=CountsPart(
+            **dataclasses.asdict(snapshot.counts),
             waiting=total.waiting,
             in_flight=total.in_flight,
             attempts_in_flight=total.attempts_in_flight,

@@ -22,13 +22,13 @@ from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.ledger import Ledger
 from harness.measure.record.record import (
     SCHEMA_VERSION,
+    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
     RunRecord,
 )
 from harness.measure.record.record_builder import (
-    counts_part,
     judged_fields,
     measured_fields,
 )
@@ -247,7 +247,9 @@ def record_of(ledger: Ledger) -> RunRecord:
         exit_code=0,
         entity=EntityPart(stored_bytes=600, wire_bytes=700),
         loading=LoadingPart(entities=5000, seconds=1.0, attempts=50),
-        counts=counts_part(snapshot, waiting=0, in_flight=0, billable_transactions=1),
+        counts=CountsPart(
+            **dataclasses.asdict(snapshot.counts), waiting=0, in_flight=0, billable_transactions=1
+        ),
         generator=QUIET.recorded(),
         **measured_fields(snapshot, QUIET, given.targets),
         **judged_fields(given, judge(given), []),

@@ -13,6 +13,7 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import ConditionPart, VerdictPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
+    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
@@ -21,7 +22,6 @@ from harness.measure.record.record import (
 from harness.measure.record.record_builder import (
     MOST_SERIES_POINTS,
     broken_invariants,
-    counts_part,
     judged_fields,
     measured_fields,
 )
@@ -492,7 +492,9 @@ def record_of(snapshot: Snapshot, kind: EndpointKind = EndpointKind.STORAGE) -> 
     condition = parse_condition("throttled_ratio < 1%").evaluate(snapshot)
     return RunRecord(
         **FACTS,
-        counts=counts_part(snapshot, waiting=0, in_flight=0, billable_transactions=7),
+        counts=CountsPart(
+            **dataclasses.asdict(snapshot.counts), waiting=0, in_flight=0, billable_transactions=7
+        ),
         generator=QUIET.recorded(),
         invariants=broken_invariants(snapshot, waiting=0, in_flight=0),
         **measured_fields(snapshot, QUIET, given.targets),
