@@ -177,11 +177,9 @@ class Ledger:
             self._count_added()
 
     def _count_added(self) -> None:
-        if self._added:
-            added, self._added = self._added, []
-            self._count(added)
-
-    def _count(self, results: list[Result]) -> None:
+        if not self._added:
+            return
+        results, self._added = self._added, []
         tally, heat = self._tally, self._heat
         start, end = self._window
         groups: dict[tuple[str, int, bool], list[Result]] = {}

@@ -12,7 +12,6 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Final
 
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import ConditionPart
@@ -36,11 +35,11 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 _FEWEST_ATTEMPTS = 20
 """With fewer attempts no throttled ratio is certain."""
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
-_SIGN: Final = re.compile(r"<=|>=|==|<|>")
-_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_UNIT: Final = re.compile(r"[a-z%]+")
+_WORD = r"[A-Za-z_][A-Za-z0-9_]*"
+_QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+_SIGN = r"<=|>=|==|<|>"
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_UNIT = r"[a-z%]+"
 _EXAMPLES = (
     "'throttled_ratio < 1%', 'entities_per_s(partition) > 1500', 'p99(service) < 100ms', "
     "'entities_per_s(partition=\"p0\") > 1500', 'lost_writes == 0'"
@@ -63,7 +62,7 @@ class Condition:
             return self
         name = name_of(self.name)
         quoted = re.sub(r"([\\\"])", r"\\\1", name)
-        text = _QUOTED.sub(lambda _: f'"{quoted}"', self.text)
+        text = re.sub(_QUOTED, lambda _: f'"{quoted}"', self.text)
         return dataclasses.replace(self, name=name, text=text)
 
     def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionPart:
@@ -112,7 +111,10 @@ def parse_condition(text: str) -> Condition:
     sign = reader.take(_SIGN, f"expected one of {', '.join(_COMPARE)}")
     number = reader.take(_NUMBER, f"expected a number after {sign}, such as 1500, 1% or 50ms")
     unit = reader.look(_UNIT)
-    reader.end("expected the end: a condition is one comparison with a decimal number")
+    if reader.rest:
+        raise reader.mistake(
+            "expected the end: a condition is one comparison with a decimal number"
+        )
     form = Form(metric, "".join(words), "".join(by for by, _ in names))
     if len(words) > 1 or len(names) > 1 or form not in FORMS:
         arguments = [*words, *(f'{by}="..."' for by, _ in names)]
@@ -143,38 +145,26 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self.rest = text.strip()
 
-    def look(self, pattern: re.Pattern[str]) -> str:
+    def look(self, pattern: str) -> str:
         """The next part if it matches, else an empty text."""
-        rest = self._text[self._at :]
-        match = pattern.match(self._text, self._at + len(rest) - len(rest.lstrip()))
+        match = re.match(pattern, self.rest)
         if match is None:
             return ""
-        self._at = match.end()
+        self.rest = self.rest[match.end() :].lstrip()
         return match[0]
 
-    def skip(self, mark: str) -> bool:
-        """Whether ``mark`` is the next part."""
-        return bool(self.look(re.compile(re.escape(mark))))
-
-    def take(self, pattern: re.Pattern[str], otherwise: str) -> str:
+    def take(self, pattern: str, otherwise: str) -> str:
         """The next part; a `ValueError` with the text ``otherwise`` if it does not match."""
-        found = self.look(pattern)
-        if not found:
+        if not (found := self.look(pattern)):
             raise self.mistake(otherwise)
         return found
-
-    def end(self, otherwise: str) -> None:
-        """Raise a `ValueError` with the text ``otherwise`` if there is a next part."""
-        if self._text[self._at :].strip():
-            raise self.mistake(otherwise)
 
     def mistake(self, what: str) -> ValueError:
         if not self._text.strip():
             return ValueError(f"{self._text!r} is not a condition; examples are {_EXAMPLES}")
-        rest = self._text[self._at :].strip()
-        place = f"at {echoed(rest)}" if rest else "at its end"
+        place = f"at {echoed(self.rest)}" if self.rest else "at its end"
         return ValueError(
             f"{echoed(self._text)} is not a condition, {place}: {what}; examples are {_EXAMPLES}"
         )
@@ -184,19 +174,18 @@ def _arguments(reader: _Reader) -> tuple[list[str], list[tuple[str, str]]]:
     """The words in parentheses, and the names in quotes, each with the word before it."""
     words: list[str] = []
     names: list[tuple[str, str]] = []
-    if not reader.skip("("):
+    if not reader.look(r"\("):
         return words, names
     while True:
         word = reader.take(_WORD, 'expected a word, or a name as in partition="p0"')
-        if reader.skip("="):
+        if reader.look("="):
             quoted = reader.take(_QUOTED, f'expected a name in quotes, as in {word}="..."')
             names.append((word, re.sub(r"\\(.)", r"\1", quoted[1:-1])))
         else:
             words.append(word)
-        if reader.skip(")"):
+        if reader.look(r"\)"):
             return words, names
-        if not reader.skip(","):
-            raise reader.mistake("expected a comma or the closing parenthesis")
+        reader.take(",", "expected a comma or the closing parenthesis")
 
 
 def _known(metric: str, arguments: Iterable[str]) -> str:
