@@ -48,8 +48,8 @@ def has_signal(
 
 
 @pytest.fixture(scope="module")
-def stress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stress]:
-    """Starts each process anew: these tests are about its first moments."""
+def anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stress]:
+    """Starts each process anew, for tests of its first moments."""
     started = Stress(tmp_path_factory.mktemp("locust"))
     yield started
     started.end()
@@ -70,12 +70,12 @@ INTERRUPTED = {
 
 
 @pytest.fixture(scope="module")
-def interrupted(stress: Stress) -> dict[str, LocustProcess]:
+def interrupted(anew: Stress) -> dict[str, LocustProcess]:
     """All of them, interrupted once and ended."""
 
     def run(name: str) -> tuple[str, LocustProcess]:
         options, ready, send = INTERRUPTED[name]
-        process = stress(*QUICK, *options)
+        process = anew(*QUICK, *options)
         wait_until(lambda: ready(process), name)
         process.children()
         send(process.pid, signal.SIGINT)
