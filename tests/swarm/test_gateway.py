@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.azurite, pytest.mark.session]
 NAME = "Azurite behind a model of the published limits"
 LIMITS = """\
 [partition]
-entities_per_s = 60.0
+entities_per_s = 30.0
 [moving]
-hot_after_s = 1.5
+hot_after_s = 1.0
 offline_s = 1.0
 [faults]
 error_500 = 0.01
@@ -102,7 +102,7 @@ def test_the_limits_and_the_moves_are_in_the_record(record: RunRecord) -> None:
     """What the run was held to can be drawn from its record, years later."""
     enforced = record.enforced
     assert enforced is not None
-    assert (enforced.partition_per_s, enforced.account_per_s) == (60.0, 20_000.0)
+    assert (enforced.partition_per_s, enforced.account_per_s) == (30.0, 20_000.0)
     assert enforced.moves
     for move in enforced.moves:
         assert move.key in {f"p{number}" for number in range(PARTITIONS)}
