@@ -14,7 +14,7 @@ from harness.gateway.requests import Asked, RowWrite
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
-TOP_PER_S = 600.0
+TOP_PER_S = 400.0
 
 
 def upsert(key: str) -> Asked:
