@@ -159,87 +159,77 @@ class RunRequest:
     spawn_rate_per_s: float | None
 
 
-class RunOptions:
-    """Turns the command line, and the values of the start form, into a profile.
+def profile_of_command_line(environment: Environment) -> NamedProfile:
+    """Return the profile of the command line, and fill missing options of Locust in from it.
 
-    Attributes:
-        started_with: Name or file of the profile of the command line.
+    The errors are those of `profile_of`.
     """
+    options = environment.parsed_options
+    if options.class_picker:
+        raise SetupError("--class-picker is not supported: the profile names the user class")
+    options.profile = options.profile or DEFAULT_PROFILE
+    request = RunRequest(
+        profile=options.profile,
+        run_time_s=None if options.run_time is None else int(options.run_time),
+        users=options.num_users,
+        spawn_rate_per_s=options.spawn_rate,
+    )
+    named = profile_of(environment, request, started_with=options.profile)
+    load = named.profile.load
+    if options.num_users is None:
+        options.num_users = load.users
+    if options.spawn_rate is None:
+        options.spawn_rate = load.spawn_rate_per_s
+    if options.headless or options.autostart:
+        # Locust's timer would include loading and settling.
+        options.run_time = None
+        options.only_summary = True
+    return named
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._options = environment.parsed_options
-        self.started_with = self._options.profile or DEFAULT_PROFILE
 
-    def profile_of_command_line(self) -> NamedProfile:
-        """Return the profile of the command line, and fill missing options of Locust in from it.
+def profile_of(environment: Environment, request: RunRequest, *, started_with: str) -> NamedProfile:
+    """Return the profile with the requested values, and choose its user class.
 
-        The errors are those of `profile_of`.
-        """
-        options = self._options
-        if options.class_picker:
-            raise SetupError("--class-picker is not supported: the profile names the user class")
-        named = self.profile_of(
-            RunRequest(
-                profile=self.started_with,
-                run_time_s=None if options.run_time is None else int(options.run_time),
-                users=options.num_users,
-                spawn_rate_per_s=options.spawn_rate,
-            )
+    ``started_with`` is the profile of the command line.
+
+    Raises:
+        SetupError: the profile does not exist or is invalid, or its user class is missing.
+    """
+    name = request.profile or started_with
+    overrides = list(environment.parsed_options.overrides)
+    if request.users is not None:
+        overrides.append(f"load.users={request.users}")
+    if request.spawn_rate_per_s is not None:
+        overrides.append(f"load.spawn_rate_per_s={float(request.spawn_rate_per_s)}")
+    named = resolve(
+        name,
+        overrides,
+        run_time_s=request.run_time_s,
+        paths=name == started_with,
+    )
+    _choose_user_class(environment, named)
+    return named
+
+
+def _choose_user_class(environment: Environment, named: NamedProfile) -> None:
+    """Run one user class only: that of the command line, else that of the profile."""
+    if environment.parsed_options.user_classes:
+        return
+    available = {
+        cls.__name__: cls
+        for cls in (environment.available_user_classes or {}).values()
+        if issubclass(cls, TableUser)
+    }
+    wanted = named.profile.user_class
+    if wanted in available:
+        environment.user_classes = [available[wanted]]
+    elif len(available) == 1:
+        environment.user_classes = list(available.values())
+    else:
+        existing = ", ".join(sorted(available)) or "none"
+        raise SetupError(
+            f"profile {named.name} needs the user class {wanted}; the locustfile has {existing}"
         )
-        load = named.profile.load
-        if options.num_users is None:
-            options.num_users = load.users
-        if options.spawn_rate is None:
-            options.spawn_rate = load.spawn_rate_per_s
-        options.profile = self.started_with
-        if options.headless or options.autostart:
-            # Locust's timer would include loading and settling.
-            options.run_time = None
-            options.only_summary = True
-        return named
-
-    def profile_of(self, request: RunRequest) -> NamedProfile:
-        """Return the profile with the requested values, and choose its user class.
-
-        Raises:
-            SetupError: the profile does not exist or is invalid, or its user class is missing.
-        """
-        name = request.profile or self.started_with
-        overrides = list(self._options.overrides)
-        if request.users is not None:
-            overrides.append(f"load.users={request.users}")
-        if request.spawn_rate_per_s is not None:
-            overrides.append(f"load.spawn_rate_per_s={float(request.spawn_rate_per_s)}")
-        named = resolve(
-            name,
-            overrides,
-            run_time_s=request.run_time_s,
-            paths=name == self.started_with,
-        )
-        self._choose_user_class(named)
-        return named
-
-    def _choose_user_class(self, named: NamedProfile) -> None:
-        """Run one user class only: that of the command line, else that of the profile."""
-        environment = self._environment
-        if self._options.user_classes:
-            return
-        available = {
-            cls.__name__: cls
-            for cls in (environment.available_user_classes or {}).values()
-            if issubclass(cls, TableUser)
-        }
-        wanted = named.profile.user_class
-        if wanted in available:
-            environment.user_classes = [available[wanted]]
-        elif len(available) == 1:
-            environment.user_classes = list(available.values())
-        else:
-            existing = ", ".join(sorted(available)) or "none"
-            raise SetupError(
-                f"profile {named.name} needs the user class {wanted}; the locustfile has {existing}"
-            )
 
 
 def aliases_of(options: argparse.Namespace) -> Aliases | None:

@@ -34,7 +34,7 @@ from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
-from harness.swarm.command_line import RunOptions, RunRequest
+from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import Console
 from harness.swarm.master.master_run import Cause, Ending, Phase
@@ -70,8 +70,9 @@ class MasterProcess:
         self._started: Conductor | None = None
         # First, because a worker may send its message before the conductor is there.
         on(environment.runner, Hello, self._on_hello)
-        self.run_options = RunOptions(environment)
-        self.profile = self.run_options.profile_of_command_line()
+        self.profile = profile_of_command_line(environment)
+        # The web form changes the option.
+        self.started_with: str = options.profile
         try:
             self.endpoint = self._choose_endpoint()
             environment.host = self.endpoint.url
@@ -151,7 +152,8 @@ class MasterProcess:
 
     def prepare_from_form(self, request: RunRequest) -> None:
         """Prepare the run that the start form asks for; an impossible run raises a `SetupError`."""
-        self.conductor.prepare(self.run_options.profile_of(request))
+        named = profile_of(self._environment, request, started_with=self.started_with)
+        self.conductor.prepare(named)
 
     def wait_for_workers(self) -> None:
         """Wait for the workers of a headless run in place of Locust.
