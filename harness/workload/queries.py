@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections.abc import Callable, Mapping
 
 from harness.model.operation import (
     WHOLE_TABLE,
@@ -19,6 +20,7 @@ from harness.model.operation import (
 )
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY
 from harness.workload.keys.scheme import KeyScheme
+from harness.workload.mix import Action
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,20 @@ class Queries:
         self._still = not moving
         share = round(shape.returned_share * GROUPS)
         self._density = f"{GROUP_PROPERTY} lt {share}" if share < GROUPS else None
+
+    def by_action(
+        self, partition_of: Callable[[int], int]
+    ) -> Mapping[Action, Callable[[int, random.Random], Operation]]:
+        """What makes the query of each action, from a drawn number and a random source.
+
+        ``partition_of`` gives the loaded partition for a drawn number.
+        """
+        return {
+            Action.ROW_RANGE_SCAN: lambda drawn, rng: self.row_range(partition_of(drawn), rng),
+            Action.PARTITION_SCAN: lambda drawn, _: self.partition(partition_of(drawn)),
+            Action.PARTITION_RANGE_SCAN: lambda _, rng: self.partition_range(rng),
+            Action.FULL_TABLE_SCAN: lambda _, __: self.table(),
+        }
 
     def row_range(self, partition: int, rng: random.Random) -> Operation:
         """Consecutive rows of one partition: a range of RowKeys if these keep the order."""

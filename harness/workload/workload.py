@@ -77,15 +77,10 @@ class Workload:
             Action.TRANSACTION in mix.actions
             and bool({Kind.INSERT, Kind.DELETE}.intersection(transaction_kinds))
         )
-        self._queries = Queries(scheme, queries or QueryShape(), moving=moving)
+        scans = Queries(scheme, queries or QueryShape(), moving=moving)
         self._make: dict[Action, Callable[[int, random.Random], Task]] = {
             Action.POINT_QUERY: self._point_query,
-            Action.ROW_RANGE_SCAN: lambda drawn, rng: self._queries.row_range(
-                self._partition(drawn), rng
-            ),
-            Action.PARTITION_SCAN: lambda drawn, _: self._queries.partition(self._partition(drawn)),
-            Action.PARTITION_RANGE_SCAN: lambda _, rng: self._queries.partition_range(rng),
-            Action.FULL_TABLE_SCAN: lambda _, __: self._queries.table(),
+            **scans.by_action(self._partition),
             Action.INSERT: lambda drawn, _: self._tasks.insert(self._partition(drawn)),
             Action.DELETE: lambda drawn, _: self._tasks.delete(self._partition(drawn)),
             Action.TRANSACTION: lambda drawn, rng: self._transaction(self._partition(drawn), rng),
