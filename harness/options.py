@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from harness.profile.settings.parts import Session
 
-_SESSION_KINDS = get_args(Session.model_fields["kind"].annotation)
+_SESSION = Session.model_fields["kind"]
 _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -44,10 +44,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     )
     group.add_argument(
         "--session",
-        choices=_SESSION_KINDS,
-        help="HTTP client. sdk: azure-data-tables on a fast transport, with every retry visible. "
-        "wire: the same requests built without the SDK, several times faster on one core. "
-        "sdk-default: azure-data-tables as an application uses it. Default: the profile's.",
+        choices=get_args(_SESSION.annotation),
+        help=f"HTTP client. {_SESSION.description} Default: the profile's.",
     )
     group.add_argument(
         "--repeat",
