@@ -42,7 +42,7 @@ _GUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE
 _DATE = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?!\d)")
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~!$&()*+,;=:@")
 """Needs no escaping in a path (RFC 3986, section 3.3). The quote does: OData doubles it."""
-_SCATTER = "Begin the key with something that scatters neighbours"
+_SCATTER = "Begin the key with a value that separates neighbours"
 _GROUP = "Group entities that are queried together under one PartitionKey."
 _APPEND_ONLY = "Append Only and Prepend Only patterns"
 _OF_TABLES = "Partitioning Azure Table storage"
@@ -52,11 +52,11 @@ _PRINCIPLES = "3. General Key Design Principles"
 _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 
 
-@practice("append-only", "new rows come at several places in key order", "keys.scheme")
+@practice("append-only", "inserts go to several places in key order", "keys.scheme")
 @says(CHECKLIST, _APPEND_ONLY, "keys that follow time put all inserts into the last partition")
-@says(PARTITIONING, "Range partitions", "rising or falling keys meet one server")
+@says(PARTITIONING, "Range partitions", "rising or falling keys load one server")
 @says(PARTITIONING, "Storage operations", "random values keep frequent inserts balanced")
-@disagrees(PARTITIONING, "Storage operations", "need be no worry where inserts are rare")
+@disagrees(PARTITIONING, "Storage operations", "no concern if inserts are rare")
 @says(STRATEGIES, _OF_TABLES, "inserts at one end of a sequence make a hot spot; hash the key")
 @disagrees(STRATEGIES, _OF_TABLES, "a sequence can make range queries fast")
 @remedy(f"{_SCATTER}: a hash prefix, or a property such as the device or the customer.")
@@ -66,7 +66,7 @@ def append_only(seen: Observed) -> Look | None:
         return None
     table = next((table for table, growth in growing.items() if growth), None)
     if table is None:
-        return fine("New rows go to several places in key order.")
+        return fine("Inserts go to several places in key order.")
     pattern, way = ("Append-only", "later") if growing[table] > 0 else ("Prepend-only", "earlier")
     share = seen.keys[table].created / seen.operations
     return (offends if share >= _OFTEN else consider)(
@@ -76,11 +76,11 @@ def append_only(seen: Observed) -> Look | None:
 
 
 @practice("date-key", "a PartitionKey does not begin with a date", "keys.scheme")
-@says(CHECKLIST, _APPEND_ONLY, "its example to avoid is a log with the date as PartitionKey")
+@says(CHECKLIST, _APPEND_ONLY, "names a log with the date as PartitionKey as an example to avoid")
 @disagrees(KEYS, _PARTITION_KEYS, "advises a date for logs")
 @disagrees(KEYS, "4. Common Patterns", "event logs: one partition a day")
 @disagrees(BLOG, "Recommended Primary Table: Posts", "advises the month, without hot spots")
-@disagrees(STRATEGIES, _OF_TABLES, "its example has orders by their date")
+@disagrees(STRATEGIES, _OF_TABLES, "uses orders by date as an example")
 @remedy("If one partition cannot carry the peak of a day, put a device or a hash before it.")
 def date_key(seen: Observed) -> Look | None:
     dated = [
@@ -106,7 +106,9 @@ def zero_padding(seen: Observed) -> Look | None:
         return None
     why = f"Numbers in PartitionKeys have different widths: {pair[0]!r} sorts before {pair[1]!r}."
     if any(query.over_partitions for query in seen.queries):
-        return offends(f"{why} A range of numbers is no range of keys: a query misses some.")
+        return offends(
+            f"{why} A range of numbers is not a range of keys: a query misses some of the numbers."
+        )
     return consider(why)
 
 
@@ -123,9 +125,11 @@ def _unpadded(partition_keys: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-@practice("hot-partition", "no partition takes more than its part of the load", "keys.distribution")
+@practice(
+    "hot-partition", "no partition takes more than its share of the load", "keys.distribution"
+)
 @says(CHECKLIST, "High-traffic data", "no partition should come near its target")
-@says(CHECKLIST, "Entities per second (partition)", "one serves 2,000 entities/s")
+@says(CHECKLIST, "Entities per second (partition)", "one partition serves 2,000 entities/s")
 @says(
     PARTITIONING, "Table partition stress testing", "above 2,000 entities/s keys may be too coarse"
 )
@@ -141,10 +145,10 @@ def hot_partition(seen: Observed) -> Look | None:
         if any(keys.growth for keys in seen.keys.values()):
             # Inserts move on from one partition to the next: none keeps its share.
             return None
-        why = f"The hottest partition takes about {share:.1%} of the load, no more than its part."
+        why = f"The hottest partition takes about {share:.1%} of the load, no more than its share."
         return fine(why, setting=setting)
     why = (
-        f"Partition {prediction.hottest!r} takes about {share:.0%} of the load. It reaches its "
+        f"Partition {prediction.hottest!r} takes about {share:.0%} of the load. It reaches the "
         f"target of {PUBLISHED.partition:,.0f} entities/s at {reached:,.0f} in total, before the "
         f"account reaches its target of {PUBLISHED.account:,.0f}."
     )
@@ -180,7 +184,7 @@ def hot_range(seen: Observed) -> Look | None:
 @disagrees(
     PARTITIONING,
     "Partition sizing",
-    "right if nothing has to scale",
+    "acceptable if nothing has to scale",
 )
 @remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
 def constant_partition_key(seen: Observed) -> Look | None:
@@ -208,7 +212,7 @@ def guid_partition_key(seen: Observed) -> Look | None:
     if any(query.over_partitions for query in seen.queries if query.example.table in tables):
         return offends(
             "PartitionKeys are GUIDs, and queries go over several partitions. Neighbouring keys "
-            "are unrelated, so each such query walks the whole table."
+            "are unrelated, so each such query scans the whole table."
         )
     return consider(
         "PartitionKeys are GUIDs: inserts scatter well, but related entities cannot be queried "
@@ -217,9 +221,9 @@ def guid_partition_key(seen: Observed) -> Look | None:
     )
 
 
-@practice("guid-row-key", "RowKeys have the order that queries want", "keys.row_keys")
+@practice("guid-row-key", "RowKeys sort in the order that queries need", "keys.row_keys")
 @says(KEYS, _ANTI_PATTERNS, "a random GUID destroys the order")
-@disagrees(KEYS, _ROW_KEYS, "names GUIDs among the ways to be unique")
+@disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
 def guid_row_key(seen: Observed) -> Look | None:
     tables = {
@@ -238,11 +242,11 @@ def guid_row_key(seen: Observed) -> Look | None:
         return fine("RowKeys are GUIDs, but no query needs rows in an order.")
     return offends(
         "RowKeys are GUIDs, and queries ask for a range of rows or for the first rows. GUIDs have "
-        "no such order: each query walks the whole partition, or returns arbitrary rows."
+        "no such order: each query scans the whole partition, or returns arbitrary rows."
     )
 
 
-@practice("tiny-partitions", "partitions that are scanned are not tiny", "keys.rows_per_partition")
+@practice("tiny-partitions", "scanned partitions are not tiny", "keys.rows_per_partition")
 @says(KEYS, _PARTITION_KEYS, "too many tiny partitions slow down scans")
 @says(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
 @disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
@@ -284,7 +288,7 @@ def large_partitions(seen: Observed) -> Look | None:
 
 @practice("key-length", "keys are short", "keys.prefix")
 @says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
-@remedy(f"Shorten it; more than {_LONG_KEY} characters count as long here.")
+@remedy(f"Shorten the key; more than {_LONG_KEY} characters count as long here.")
 def key_length(seen: Observed) -> Look | None:
     length = max((characters(key) for keys in seen.keys.values() for key in keys.every), default=0)
     if length <= _LONG_KEY:
@@ -309,14 +313,14 @@ def key_characters(seen: Observed) -> Look | None:
 
 
 @practice("key-change", "keys never change", "mix.key_change")
-@says(KEYS, _PRINCIPLES, "to change a key is to delete and to insert the entity")
-@remedy("Make keys from properties that never change; keep what changes in other properties.")
+@says(KEYS, _PRINCIPLES, "a key change is a delete and an insert of the entity")
+@remedy("Make keys from properties that never change; keep values that change in other properties.")
 def key_change(seen: Observed) -> Look | None:
     if not seen.written:
         return None
     if not any(sent.label.startswith("key_change") for sent in seen.sent):
         return fine("No key changes.")
     return offends(
-        "Entities get another key, which is a delete and an insert. Between partitions no "
-        "transaction does both, so a failure between the two loses the entity."
+        "The keys of entities change. Each change is a delete and an insert. No transaction covers "
+        "two partitions, so a failure between delete and insert loses the entity."
     )

@@ -56,12 +56,12 @@ def table_queries(seen: Observed) -> Look | None:
     many = f"{walked:,.0f} entities" if walked else "an unknown number of entities"
     if whole:
         return offends(
-            f"{worst.label} walks a whole table, {many} each time, and all of them count.",
+            f"{worst.label} scans a whole table, {many} each time, and all of them count.",
             setting=_setting(seen, worst),
         )
     return consider(
-        f"{worst.label} walks {many} of several partitions, which may be on several servers. The "
-        "documents disagree how bad that is.",
+        f"{worst.label} scans {many} of several partitions, which may be on several servers. The "
+        "documents disagree on how bad that is.",
         setting=_setting(seen, worst),
     )
 
@@ -77,11 +77,11 @@ def partition_queries(seen: Observed) -> Look | None:
     if share <= _MANY_SCANS:
         return fine(f"{1 - share:.0%} of the reads are point queries.")
     return consider(
-        f"{share:.0%} of the reads ask for more than one entity, and each counts all it walks."
+        f"{share:.0%} of the reads ask for more than one entity, and count every scanned entity."
     )
 
 
-@practice("query-density", "queries walk little more than they return")
+@practice("query-density", "queries scan little more than they return")
 @says(CHECKLIST, "Query density", "targets count what is scanned, not what is returned")
 @says(CHECKLIST, "Denormalization", "store an entity once for each key it is found by")
 @says(STRATEGIES, _OF_TABLES, "look-ups by other fields need index tables")
@@ -95,20 +95,21 @@ def query_density(seen: Observed) -> Look | None:
     setting = _setting(seen, query)
     if density >= _LOW_DENSITY:
         return fine(
-            f"Every query returns {density:.0%} or more of the entities it walks.", setting=setting
+            f"Every query returns {density:.0%} or more of the entities that it scans.",
+            setting=setting,
         )
     why = (
         f"{query.label} returns {density:.1%} of the {query.walked / query.count:,.0f} entities "
-        "it walks, and all of them count."
+        "that it scans, and all of them count."
     )
     if query.by_number:
-        why += " Its range is no range of keys in this scheme."
+        why += " In this scheme the range of the query is not a range of keys."
     judge = offends if density < _VERY_LOW_DENSITY else consider
     return judge(why, setting=setting)
 
 
-@practice("filtering", "no query brings back what is not needed", "query")
-@says(CHECKLIST, _LIMITING, "a filter saves network and work of the client")
+@practice("filtering", "no query returns unneeded entities", "query")
+@says(CHECKLIST, _LIMITING, "a filter saves bandwidth and work of the client")
 @remedy("Ask for a range of keys, filter, or limit the number, unless all entities are needed.")
 def filtering(seen: Observed) -> Look | None:
     if not any(seen.queries):
@@ -125,15 +126,15 @@ def filtering(seen: Observed) -> Look | None:
         return fine("No query returns whole ranges of several pages.")
     worst = max(whole, key=lambda query: query.returned / query.count)
     return consider(
-        f"{worst.label} returns all it walks, {worst.returned / worst.count:,.0f} entities in "
+        f"{worst.label} returns all that it scans, {worst.returned / worst.count:,.0f} entities in "
         "pages of at most 1,000.",
         setting=_setting(seen, worst),
     )
 
 
 @practice("projection", "queries return only the properties that are needed", "query.select")
-@says(CHECKLIST, _LIMITING, "projection saves network and work of the client")
-@remedy("Name the properties that are needed; change nothing if all are.")
+@says(CHECKLIST, _LIMITING, "projection saves bandwidth and work of the client")
+@remedy("Select the properties that are needed; change nothing if all are needed.")
 def projection(seen: Observed) -> Look | None:
     if not any(seen.queries):
         return None
@@ -169,7 +170,7 @@ def data_series(seen: Observed) -> Look | None:
     )
 
 
-@practice("blobs", "what is written and read in bulk is in blobs", "mix.transaction")
+@practice("blobs", "data that is written and read in bulk is in blobs", "mix.transaction")
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")
 def blobs(seen: Observed) -> Look | None:
@@ -198,7 +199,7 @@ def _setting(seen: Observed, query: Sent) -> str:
     return seen.setting(f"mix.{action}", query.label)
 
 
-@practice("transactions", "writes to one partition go together", "mix.transaction")
+@practice("transactions", "writes to one partition are batched", "mix.transaction")
 @says(CHECKLIST, "Batching", "fewer round trips, one billable transaction for 100")
 @says(CHECKLIST, "Batch transactions", "for entities of one table and one partition")
 @says(PARTITIONING, "Entity group transactions", "higher throughput at a lower price")
@@ -224,7 +225,7 @@ def transactions(seen: Observed) -> Look | None:
 @practice(
     "upsert", "nothing is read only to choose between insert and update", "mix.read_then_write"
 )
-@says(CHECKLIST, "Upsert", "insert-or-merge or insert-or-replace does it in one request")
+@says(CHECKLIST, "Upsert", "insert-or-merge or insert-or-replace takes one request")
 @remedy("Use upsert_merge or upsert_replace.")
 def upsert(seen: Observed) -> Look | None:
     if not seen.written:
@@ -237,9 +238,9 @@ def upsert(seen: Observed) -> Look | None:
     )
 
 
-@practice("index-rows", "entities stored several times are kept in step", "keys.scheme")
-@says(PARTITIONING, "Choose the PartitionKey value", "only one partition can be written as one")
-@says(STRATEGIES, _OF_TABLES, "over partitions there is only eventual consistency")
+@practice("index-rows", "copies of an entity are kept consistent", "keys.scheme")
+@says(PARTITIONING, "Choose the PartitionKey value", "only writes to one partition can be atomic")
+@says(STRATEGIES, _OF_TABLES, "across partitions there is only eventual consistency")
 @disagrees(CHECKLIST, "Denormalization", "advises to store entities several times")
 @disagrees(BLOG, "Handling Categories, Tags, and Authors", "advises a table for each look-up")
 @remedy("Use one PartitionKey with a second RowKey, or count the differences and repair them.")
@@ -247,13 +248,14 @@ def index_rows(seen: Observed) -> Look | None:
     if not seen.pointing:
         return None
     return consider(
-        "Entities are stored under further keys in other partitions. No transaction covers both: "
-        "a failure between two writes leaves an index row too many or too few."
+        "Entities are also stored under further keys in other partitions. No transaction covers "
+        "two partitions: a failure between two writes leaves an index row without an entity, or "
+        "an entity without its index row."
     )
 
 
-@practice("parallelism", "what is on the way at once is bounded")
-@says(CHECKLIST, "Unbounded parallelism", "it runs into the client's limits or the targets")
+@practice("parallelism", "the number of concurrent requests is bounded")
+@says(CHECKLIST, "Unbounded parallelism", "it exceeds the client's limits or the targets")
 @remedy("Set a cap, and raise it step by step.")
 def parallelism(seen: Observed) -> Look | None:
     users, (setting, peak) = seen.profile.load.users, seen.peak
@@ -261,7 +263,7 @@ def parallelism(seen: Observed) -> Look | None:
         return fine(f"An account gets at most {peak:,.0f} entities/s.", setting=setting)
     judge = offends if users > _MANY_USERS else consider
     return judge(
-        f"The rate has no cap, and {users:,} users send as fast as answers come.", setting=setting
+        f"The rate has no cap, and {users:,} users send as fast as answers arrive.", setting=setting
     )
 
 
@@ -282,23 +284,23 @@ def connections(seen: Observed) -> Look | None:
 
 @practice("back-off", "retries wait longer each time", "retry.strategy")
 @says(CHECKLIST, "Timeout and Server Busy errors", "back off exponentially")
-@says(PARTITIONING, "Retry strategy", "no retry risks data, equal waits collide")
+@says(PARTITIONING, "Retry strategy", "without retries data can be lost, and equal waits collide")
 @remedy("Use exponential or schedule.")
 def back_off(seen: Observed) -> Look | None:
     retry = seen.profile.retry
     if seen.profile.session.kind == "sdk-default":
         return fine("The SDK's own retries back off exponentially.", setting="session.kind")
     if retry.most == 0:
-        return offends("Nothing is sent again: throttled or timed-out operations are lost.")
+        return offends("No request is retried: throttled or timed-out operations are lost.")
     if retry.strategy == "fixed":
         return offends(
             f"Every retry waits {retry.backoff_s:g} s: operations that were throttled together "
-            "return together."
+            "are retried together."
         )
     return fine("Waits grow from one retry to the next.")
 
 
-@practice("ramp", "the load comes slowly", "load.spawn_rate_per_s")
+@practice("ramp", "the load rises slowly", "load.spawn_rate_per_s")
 @says(CHECKLIST, "Targets for data operations", "a burst is throttled until it is balanced")
 @remedy("Start fewer users a second.")
 def ramp(seen: Observed) -> Look | None:
@@ -335,9 +337,11 @@ def account_target(seen: Observed) -> Look | None:
     )
 
 
-@practice("entity-size", "targets are held against entities of 1 KiB", "entity.size_bytes")
+@practice(
+    "entity-size", "entities have 1 KiB, the size that the targets assume", "entity.size_bytes"
+)
 @says(CHECKLIST, "Entities per second (storage account)", "the targets hold for 1 KB")
-@remedy("Use 1024, unless the test is about the size that the application has.")
+@remedy("Use 1024, unless the test is about entities of another size.")
 def entity_size(seen: Observed) -> Look | None:
     size = seen.profile.entity.size_bytes
     if not indicative(size):
