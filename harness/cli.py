@@ -45,8 +45,11 @@ COMMANDS = {
     "report": ("records.Report", "render the HTML report of a run from its record"),
     "azurite install": ("servers.AzuriteInstall", "install Azurite into this Python environment"),
     "azurite start": ("servers.AzuriteStart", "run Azurite in the foreground until Ctrl-C"),
-    "gateway": ("servers.Gateway", "put a gateway with the published limits before an endpoint"),
-    "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete named ones"),
+    "gateway": (
+        "servers.Gateway",
+        "run a gateway that applies the published limits to any endpoint",
+    ),
+    "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
 }
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
 _POSIX_ONLY = ("run", "azurite install", "azurite start", "gateway")
@@ -94,7 +97,7 @@ def _overview() -> argparse.ArgumentParser:
     """The parser that shows all commands, and accepts none."""
     top = argparse.ArgumentParser(
         prog="harness",
-        description="Stress-tests Azure Table endpoints and holds the rates against the published "
+        description="Stress-tests Azure Table endpoints and compares the rates with the published "
         "targets.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -78,7 +78,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     group.add_argument(
         "--throttling",
         metavar="NAME|FILE",
-        help="Put a gateway before the embedded Azurite that throttles by these limits: "
+        help="Put a gateway in front of the embedded Azurite, to throttle by these limits: "
         "published, demo, ramping, none, or a file. Default: no throttling.",
     )
 
@@ -92,7 +92,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     group.add_argument(
         "--redact-keys",
         action="store_true",
-        help="Replace PartitionKeys, which can be personal data, by aliases in all output. "
+        help="Replace PartitionKeys, which can be personal data, with aliases in all output. "
         "Aliases differ from run to run unless STRESS_REDACT_SECRET in the environment holds a "
         "secret.",
     )

@@ -34,7 +34,9 @@ class Profiles:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("name", nargs="?", metavar="NAME", help="print the file of this one")
+        parser.add_argument(
+            "name", nargs="?", metavar="NAME", help="print the file of this profile"
+        )
         parser.add_argument(
             "--schema",
             action="store_true",
@@ -59,7 +61,7 @@ class Profiles:
             print((shipped_directory() / f"{args.name}.toml").read_text(encoding="utf-8"), end="")
         else:
             raise SetupError(
-                f"there is no profile {echoed(args.name)}; there are: {', '.join(names)}"
+                f"there is no profile {echoed(args.name)}; the profiles are: {', '.join(names)}"
             )
         return 0
 
@@ -67,10 +69,10 @@ class Profiles:
 class Check:
     """Compares a profile with the performance checklist and the key design practices.
 
-    Nothing is sent. Each finding names the document and the section, and both documents where they
-    disagree. The prediction says which share of the load goes to the hottest partition and range of
-    keys, and at which total rate that partition reaches its target. Exit codes: 0; 1 with --strict
-    if a practice is violated; 2 for bad input.
+    Nothing is sent. Each finding names the document and the section; where documents disagree, it
+    names both. The prediction gives the share of the load of the hottest partition and of the
+    hottest range of keys, and the total rate at which the hottest partition reaches its target.
+    Exit codes: 1 with --strict if a practice is violated, 2 for bad input, else 0.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

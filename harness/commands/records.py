@@ -29,9 +29,9 @@ class Compare:
     """Compares rates, share of the targets, throttling, latencies, load balance, cost and verdicts.
 
     A RUN is a run.json, the folder of a run, or a folder of several runs, which count as repeats of
-    one. The first RUN is the baseline. A difference within the spread of repeats is not reported as
-    one. Exit codes: 0; 1 if a regression was found; 2 for bad input; 3 if a regression cannot be
-    decided.
+    one run. The first RUN is the baseline. A difference within the spread of repeats does not
+    count. Exit codes: 1 if a regression was found, 2 for bad input, 3 if a regression cannot be
+    decided, else 0.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

@@ -40,8 +40,12 @@ class Run:
         group.add_argument("-r", "--spawn-rate", metavar="N", help="users started per second")
         group.add_argument("-t", "--run-time", metavar="TIME", help="such as 90s, 5m, 1h30m")
         group.add_argument("--processes", metavar="N", help="worker processes; -1: one per core")
-        group.add_argument("--master", action="store_true", help="lead workers of other machines")
-        group.add_argument("--worker", action="store_true", help="be such a worker; no PROFILE")
+        group.add_argument(
+            "--master", action="store_true", help="coordinate workers on other machines"
+        )
+        group.add_argument(
+            "--worker", action="store_true", help="run as a worker of a master; takes no PROFILE"
+        )
         group.add_argument("-f", "--locustfile", metavar="FILE", help="user classes of your own")
         add_run_options(parser, locust=False)
 

@@ -40,7 +40,7 @@ class Schemes:
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "one", nargs="?", metavar="NAME", help="explain this one, with examples"
+            "one", nargs="?", metavar="NAME", help="explain this value, with examples"
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ class Schemes:
                 return 0
         if args.one is not None:
             names = ", ".join(itertools.chain.from_iterable(kind.classes for kind in kinds))
-            raise SetupError(f"nothing is called {echoed(args.one)}; there are: {names}")
+            raise SetupError(f"unknown name {echoed(args.one)}; the names are: {names}")
         return 0
 
 
@@ -107,7 +107,7 @@ def _scheme_keys(name: str) -> Iterator[str]:
     yield from _pairs(sorted(loaded)[:_EXAMPLES])
     drawn = itertools.islice(itertools.cycle(range(made.count)), _EXAMPLES)
     new = [made.inserted(partition, 0, number) for number, partition in enumerate(drawn, start=1)]
-    yield "five new ones, in the order they come:"
+    yield "five new keys, in the order of insertion:"
     yield from _pairs((key.partition_key, key.row_key) for key in new)
     for number, key in enumerate(new, start=1):
         for table, copy in made.copies(key, made.rows.total + number):
@@ -125,9 +125,9 @@ def _smallest(name: str) -> KeyScheme:
 
 def _row_keys(name: str) -> Iterator[str]:
     made = ROW_KEYS[name](1)
-    yield "five loaded ones, in key order:"
+    yield "five loaded keys, in key order:"
     yield from sorted(f"  {made.loaded(0, row, row)!r}" for row in range(_EXAMPLES))
-    yield "five new ones, in the order they come:"
+    yield "five new keys, in the order of insertion:"
     yield from (f"  {made.inserted(0, row + 1, _EXAMPLES)!r}" for row in range(_EXAMPLES))
 
 

@@ -60,7 +60,7 @@ class AzuriteStart:
 
     def run(self, args: argparse.Namespace) -> int:
         if (args.cert is None) != (args.key is None):
-            raise SetupError("--cert and --key need each other")
+            raise SetupError("--cert and --key must be given together")
         _end_by_signal()
         try:
             with azurite.start_azurite(
@@ -78,11 +78,12 @@ class AzuriteStart:
 
 
 class Gateway:
-    """A proxy between any client and a table endpoint that throttles by limits.
+    """Runs a proxy that throttles requests to a table endpoint by configurable limits.
 
-    It answers 503 above 2,000 entities/s of a partition or 20,000 of the account, and while a hot
-    partition is moved to another server. To start one for a single run, use `harness run PROFILE
-    --throttling published`. docs/gateway.md describes the limits.
+    With the published limits the gateway answers 503 above 2,000 entities/s of a partition or
+    20,000 of the account, and while a hot partition is moved to another server. To start a gateway
+    for a single run, use `harness run PROFILE --throttling published`. docs/gateway.md describes
+    the limits.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -112,7 +113,7 @@ class Gateway:
         parser.add_argument(
             "--tls",
             action="store_true",
-            help="listen with TLS, with a certificate for this machine made at the start",
+            help="listen with TLS; a certificate for this machine is created at startup",
         )
         parser.add_argument(
             "--tls-cert",
@@ -170,7 +171,7 @@ def _certificate(
 ) -> tuple[ssl.SSLContext | None, Path | None]:
     """Return the context to listen with, and the file of an authority that was made."""
     if args.tls and args.tls_cert is not None:
-        raise SetupError("--tls makes a certificate: leave out --tls, or --tls-cert")
+        raise SetupError("--tls creates a certificate: leave out --tls, or --tls-cert")
     if args.tls_key is not None and args.tls_cert is None:
         raise SetupError("--tls-key needs --tls-cert")
     if not args.tls and args.tls_cert is None:

@@ -18,11 +18,11 @@ _WITHIN_S = 60.0
 
 
 class Sweep:
-    """Lists tables of the harness that are older than any running test, and deletes named ones.
+    """Lists tables that killed runs left behind, and deletes the tables that --delete names.
 
-    A run deletes its table when it ends, also after Ctrl-C, but not if it is killed. The listed
-    names have the form of the harness: stress, UTC time, 8 hex digits. Only listed tables can be
-    deleted.
+    A run deletes its table when it ends, also after Ctrl-C, but not if it is killed. A table is
+    listed if its name has the form that runs use (stress, UTC time, 8 hex digits) and if it is
+    older than --older-than-s. Only listed tables can be deleted.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ class Sweep:
             type=float,
             default=3600.0,
             metavar="S",
-            help="ignore tables that are younger (default: %(default)s)",
+            help="ignore tables that are younger than S seconds (default: %(default)s)",
         )
         parser.add_argument(
             "--remote-ok",

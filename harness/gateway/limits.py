@@ -147,8 +147,8 @@ def limits_path(name: str) -> Path:
     if os.path.isfile(path):
         return path
     raise SetupError(
-        f"there are no limits {echoed(name)}; there are: {', '.join(files)}. To use a file of your "
-        "own, give its path"
+        f"there are no limits {echoed(name)}; the shipped limits are: {', '.join(files)}. To use "
+        "a file of your own, give its path"
     )
 
 

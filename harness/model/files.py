@@ -96,7 +96,7 @@ def mistake(item: Mapping[str, Any]) -> str:
     elif item["type"] == "missing":
         message = "is missing"
     elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
-        message = f"should be a list: [[{place}]] in place of [{place}]"
+        message = f"should be a list: [[{place}]] instead of [{place}]"
     elif place and not isinstance(item["input"], dict):
         message = f"{message} (it is {echoed(item['input'])})"
     return f"{place}: {message}" if place else message

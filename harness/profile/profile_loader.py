@@ -128,10 +128,10 @@ def _find(name: str, paths: bool) -> Path:
         raise SetupError(f"there is no profile file {cut(name)}")
     listed = ", ".join(names)
     if looks_like_path:
-        raise SetupError(f"only shipped profiles can be chosen here; there are: {listed}")
+        raise SetupError(f"only shipped profiles can be chosen here: {listed}")
     raise SetupError(
-        f"there is no profile {echoed(name)}; there are: {listed}. To run a file of your own, give "
-        "its path, which ends in .toml"
+        f"there is no profile {echoed(name)}; the profiles are: {listed}. To run a file of "
+        "your own, give its path, which ends in .toml"
     )
 
 

@@ -277,7 +277,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
                 f"{counted(part.estimate.at_most, 'entity', 'entities')} of this partition."
             )
     if record.endpoint.kind == EndpointKind.COSMOS:
-        notes.append("No target in entities/s holds: Cosmos DB counts request units.")
+        notes.append("No target in entities/s applies: Cosmos DB counts request units.")
     elif indicative(record.entity.stored_bytes):
         notes.append(
             "Indicative only: targets hold for 1 KiB entities, and entities of this run have "

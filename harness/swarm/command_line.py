@@ -93,7 +93,7 @@ def _timespan(text: str) -> int:
     try:
         seconds: int = timespan(text)
     except OverflowError:
-        raise argparse.ArgumentTypeError(f"{echoed(text)} is too long a time") from None
+        raise argparse.ArgumentTypeError(f"{echoed(text)} is too long") from None
     return seconds
 
 

@@ -127,7 +127,7 @@ def new_plan(
     """
     if table is not None and tables != ("",):
         raise SetupError(
-            f"--table names one table, and profile {named.name} has {len(tables)}: without "
+            f"--table names only one table, but profile {named.name} has {len(tables)}: without "
             "--table the run creates its own"
         )
     # Two runs with the same seed must not get the same name.

@@ -174,7 +174,7 @@ def test_a_start_above_the_limit_finds_nothing(runs: dict[str, LocustProcess]) -
     assert not search.confirmed
     assert len(search.steps) == 1
     assert "the start of the search, 250 entities/s, failed already" in record.verdict.sentence
-    assert "Begin lower." in record.verdict.sentence
+    assert "Start at a lower rate." in record.verdict.sentence
 
 
 def test_a_generators_ceiling_is_not_the_partitions(

@@ -133,14 +133,14 @@ def test_workers_that_leave_before_the_run_end_it(stress: Stress, host: str) -> 
     wait_until(lambda: has_signal(worker, signal.SIGINT, "SigIgn"), "the worker is hooked up")
     worker.terminate()
     assert master.wait() == 3, master.said
-    assert master.stderr == "error: every worker left before the run began\n"
+    assert master.stderr == "error: all workers left before the run began\n"
 
 
 def test_workers_that_do_not_come_are_bad_setup(stress: Stress, host: str) -> None:
     """Exit code 1 would say that a condition does not hold."""
     master = stress(*QUICK, "-H", host, *master_at(free_port()), "--expect-workers-max-wait", "1")
     assert master.wait() == 2, master.said
-    assert master.stderr == "error: 0 of 1 workers came within 1 s\n"
+    assert master.stderr == "error: 0 of 1 workers connected within 1 s\n"
 
 
 CLOSED = {

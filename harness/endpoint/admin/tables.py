@@ -90,7 +90,8 @@ def create_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
             # After a retry the table may be this run's: the first response may have been lost.
             if budget.spent - before == 1 or made_at(name) is None:
                 raise SetupError(
-                    f"the table {name} exists already and is not this run's: it is left alone"
+                    f"the table {name} exists already and does not belong to this run; it "
+                    "was not changed"
                 ) from error
 
 

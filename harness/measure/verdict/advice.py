@@ -143,7 +143,7 @@ def on_generator(evidence: Evidence) -> Iterator[AdvicePart]:
     )
     if evidence.leaner_session is not None:
         yield AdvicePart(
-            text=f"use session {evidence.leaner_session!r}, which costs less CPU an operation",
+            text=f"use session {evidence.leaner_session!r}, which uses less CPU per operation",
             document=README,
             section="Sessions",
         )
@@ -173,7 +173,7 @@ def on_endpoint(evidence: Evidence) -> Iterator[AdvicePart]:
         )
     elif service is not None and not service.buckets[BUCKETS_S.index(FAR_S)]:
         yield AdvicePart(
-            text="run the generator in the account's region: no answer came within "
+            text="run the generator in the account's region: no answer took less than "
             f"{FAR_S * 1000:.0f} ms",
             document=CHECKLIST,
             section="Location",
@@ -194,7 +194,7 @@ def _on_queries(evidence: Evidence) -> Iterator[AdvicePart]:
         )
         return
     yield AdvicePart(
-        text=f"ask for less at once: {counted(scans.queries, 'query', 'queries')} scanned "
+        text=f"read fewer entities per query: {counted(scans.queries, 'query', 'queries')} scanned "
         f"{figures}, and every scanned entity counts",
         document=CHECKLIST,
         section="Query scope",

@@ -145,7 +145,7 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
     if latency is not None:
         return Measured(float(getattr(latency, form.metric)), note)
     if form.of == "response" and holder.service_ms is not None:
-        return Measured(None, "response latency needs a schedule, and a closed loop has none")
+        return Measured(None, "response latency needs an open load; a closed loop has no due times")
     return Measured(None, "no operation ended in the measured window")
 
 

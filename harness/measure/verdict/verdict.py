@@ -216,7 +216,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             VerdictResult.INCONCLUSIVE,
             limited_by,
             f"No entities/s target applies to {evidence.kind.described}, which counts "
-            f"request units; it served {number(account)} entities/s without throttling.",
+            f"request units; the endpoint served {number(account)} entities/s without throttling.",
         )
     hottest = snapshot.hottest
     partition = 0.0 if hottest is None else hottest.entities_per_s.mean

@@ -54,8 +54,8 @@ def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scena
     made = _scenario_class(name)
     if strangers := sorted(set(profile.actions) - set(made.actions)):
         raise SetupError(
-            f"[actions] weighs {', '.join(strangers)}; the actions of scenario {name} are "
-            f"{', '.join(sorted(made.actions))}"
+            f"[actions] has unknown actions: {', '.join(strangers)}; the actions of scenario "
+            f"{name} are {', '.join(sorted(made.actions))}"
         )
     setting = Setting(
         partitions=profile.keys.partitions,
@@ -75,8 +75,8 @@ def _scenario_class(name: str) -> type[Scenario]:
     path, colon, wanted = name.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise SetupError(
-            f"there is no scenario {echoed(name)}; there are: {', '.join(sorted(SCENARIOS))}. To "
-            "use your own, write file.py:Class"
+            f"there is no scenario {echoed(name)}; the scenarios are: "
+            f"{', '.join(sorted(SCENARIOS))}. To use your own, write file.py:Class"
         )
     module = _module(Path(path))
     found = vars(module).get(wanted)
@@ -163,7 +163,7 @@ def _module(path: Path) -> object:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise SetupError(f"{path} is no Python file")
+        raise SetupError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -184,7 +184,7 @@ def _text(path: Path) -> bytes:
 
 def _checked(found: object, path: str, name: str) -> type[Scenario]:
     if not (isinstance(found, type) and issubclass(found, Scenario)):
-        raise SetupError(f"{path}: {name} is no subclass of harness.workload.scenarios.Scenario")
+        raise SetupError(f"{path}: {name} is not a subclass of harness.workload.scenarios.Scenario")
     for where, problem in _faults(found):
         raise SetupError(f"{path}:{inspect.getsourcelines(where)[1]}: {name}{problem}")
     return found
@@ -193,7 +193,7 @@ def _checked(found: object, path: str, name: str) -> type[Scenario]:
 def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]:
     """What is wrong with a scenario: the class or method, and the problem."""
     if mismatch := _call_mismatch(made, 1):
-        yield made, f" takes one argument, its Setting ({mismatch})"
+        yield made, f" must take one argument, the Setting ({mismatch})"
     if not made.actions:
         yield made, ".actions is empty: nothing would be sent"
     for action in made.actions:
@@ -201,7 +201,7 @@ def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]
         if not callable(method):
             yield made, f".actions names {action!r}; there is no such method"
         elif mismatch := _call_mismatch(method, 2):
-            yield method, f".{action} takes the random source and nothing else ({mismatch})"
+            yield method, f".{action} must take one argument, the random source ({mismatch})"
     for table in filter(None, made.tables):
         if not (table.isascii() and table.isalnum() and table[0].isupper()):
             yield made, f".tables: {table!r} is not a capital letter, then letters and digits"

@@ -119,7 +119,7 @@ class Keys(Part):
     def _is_known(cls, name: str, info: pydantic.ValidationInfo) -> str:
         names = _NAMES[info.field_name or ""]
         if name not in names:
-            raise ValueError(f"there is no such thing; there are: {', '.join(names)}")
+            raise ValueError(f"unknown value; the values are: {', '.join(names)}")
         return name
 
     def problems(self) -> Iterator[str]:
@@ -232,7 +232,7 @@ class Transaction(Part):
     @classmethod
     def _are_some(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
         if not kinds:
-            raise ValueError("name one kind at least")
+            raise ValueError("name at least one kind")
         return kinds
 
 
@@ -278,7 +278,7 @@ class Load(Part):
     @pydantic.model_validator(mode="after")
     def _one_unit(self) -> Self:
         if self.entities_per_s is not None and self.operations_per_s is not None:
-            raise ValueError("entities_per_s and operations_per_s: a load has one of them")
+            raise ValueError("entities_per_s and operations_per_s: set only one of them")
         return self
 
 
@@ -307,7 +307,7 @@ class Stage(Part):
     def _one_unit(self) -> Self:
         if self.unit is None:
             raise ValueError(
-                "a stage goes to one of to_entities_per_s, to_operations_per_s and to_users"
+                "a stage has one of to_entities_per_s, to_operations_per_s and to_users"
             )
         return self
 

@@ -102,7 +102,7 @@ def broken_rules(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]
 
 def _stages(profile: Profile) -> Iterator[str]:
     if len({stage.unit for stage in profile.stage}) > 1:
-        yield "stage: all stages go to the same thing: entities, operations or users"
+        yield "stage: all stages must change the same quantity: entities, operations or users"
     if profile.stage and not any(stage.to for stage in profile.stage):
         yield "stage: every stage goes to 0; nothing would be sent"
 
@@ -112,7 +112,7 @@ def _rates(profile: Profile) -> Iterator[str]:
     if profile.stage and rated:
         yield "stage and load: the stages set the rate; leave it out of [load]"
     if profile.search is not None and (profile.stage or rated):
-        yield "search: it sets the rate; leave out stages and the rate of [load]"
+        yield "search: a search sets the rate; leave out stages and the rate of [load]"
     cap = profile.load.max_entities_per_s
     if cap is None or "max_entities_per_s" not in profile.load.model_fields_set:
         return
@@ -154,7 +154,7 @@ def _scenario(profile: Profile) -> Iterator[str]:
     if profile.scenario is not None and "mix" in profile.model_fields_set:
         yield "scenario and mix: a scenario has actions instead; set their weights in [actions]"
     if profile.scenario is None and profile.actions:
-        yield "actions: they belong to a scenario; without one set the weights in [mix]"
+        yield "actions: only a scenario has actions; without a scenario set the weights in [mix]"
 
 
 def _keys_and_mix(profile: Profile) -> Iterator[str]:

@@ -225,7 +225,7 @@ def parse_regression(text: str) -> Regression:
     if measure.more_is_better is not None and below != measure.more_is_better:
         worse = "less" if measure.more_is_better else "more"
         raise ValueError(
-            f"{echoed(text)} would fail the better run: for {name}, {worse} is worse, "
+            f"{echoed(text)} would fail on an improvement: for {name}, {worse} is worse, "
             f"so write {'<' if measure.more_is_better else '>'}"
         )
     regression = Regression(text=text.strip(), measure=measure, below=below)

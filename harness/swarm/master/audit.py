@@ -88,7 +88,7 @@ class MasterAudit:
             self._heard_s[worker] = self._run.clock()
             request = AuditRequest(run_id=run_id, rank=rank, count=len(there), plan=plans[worker])
             send(self._environment.runner, request, worker)
-        return "" if len(there) == len(plans) else "a worker that had written rows had left"
+        return "" if len(there) == len(plans) else "a worker that wrote rows has left the run"
 
     def _wait(self, hurry: gevent.event.Event, total: int, began_s: float) -> str:
         """Wait until all rows were read; return why rows are left unread, or nothing."""
@@ -115,7 +115,7 @@ class MasterAudit:
         now_s = self._run.clock()
         for worker, result in self._results.items():
             if not result.done and now_s - self._heard_s[worker] > _SILENT_S:
-                gone = dataclasses.replace(result, done=True, cut_short="a worker is gone")
+                gone = dataclasses.replace(result, done=True, cut_short="a worker was lost")
                 self._results[worker] = gone
         return all(result.done for result in self._results.values())
 

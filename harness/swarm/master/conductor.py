@@ -371,7 +371,7 @@ class Conductor:
     def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
         if (run := self._run_of(refusal, before=Phase.ENDING)) is None:
             return
-        sentence = f"a worker refuses to take part: {refusal.reason}"
+        sentence = f"a worker refused the run: {refusal.reason}"
         if self._sharing.exclude(worker):
             # The worker came late: the others go on without it.
             self._console.error(sentence)

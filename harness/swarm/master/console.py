@@ -195,7 +195,7 @@ class ConsoleMessages:
             return rate
         cap = capped_rate(profile, run.endpoint.kind)
         if cap is None:
-            return "as fast as answers come"
+            return "as fast as answers arrive"
         if cap == profile.load.max_entities_per_s:
             setting = "load.max_entities_per_s"
         elif run.endpoint.kind.emulated:

@@ -111,7 +111,7 @@ class MasterProcess:
         if self._options.throttling is not None:
             raise SetupError(
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
-                "--upstream` before your endpoint and name the gateway with -H"
+                "--upstream` in front of your endpoint and name the gateway with -H"
             )
         endpoint = endpoint_from(host, os.environ)
         problem = consent_problem(endpoint, self._options.remote_ok)
@@ -169,10 +169,10 @@ class MasterProcess:
         if self._leaving or self.conductor.busy or self.conductor.record is not None:
             return
         if left:
-            self._leave_unbegun("every worker left before the run began", startup.INTERRUPTED)
+            self._leave_unbegun("all workers left before the run began", startup.INTERRUPTED)
         else:
             wanted, there = self._options.expect_workers, len(live_workers(self._environment))
-            sentence = f"{there} of {wanted} workers came within {wait_s} s"
+            sentence = f"{there} of {wanted} workers connected within {wait_s} s"
             self._leave_unbegun(sentence, startup.BAD_SETUP)
 
     # Locust's events, and signals.

@@ -101,7 +101,7 @@ class Rehearsal:
         """Return the text below the summary of the run: both counts by partition and status."""
         described = record.endpoint.described
         if self._problem:
-            return f"{described}: its counts cannot be read: {self._problem}"
+            return f"{described}: the counts of the gateway cannot be read: {self._problem}"
         # Above 200 partitions, gateway and record have rows for different ones, and some rows begin
         # late: only partitions that both have counted from the start are compared one by one.
         kept = self._after.exact & {part.key for part in record.partitions if part.exact}
@@ -111,7 +111,7 @@ class Rehearsal:
         wrong = sum(abs(counted_there[row] - recorded[row]) for row in rows)
         limits = self._gateway.limits
         lines = [
-            f"{described}: its own counts and the record",
+            f"{described}: counts of the gateway and of the record",
             f"  held to {limits.partition.entities_per_s:,.0f} entities/s a partition, "
             f"{limits.account.entities_per_s:,.0f} the account",
             f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}",
@@ -124,7 +124,7 @@ class Rehearsal:
             lines.append(f"  and {counted(len(rows) - _SHOWN, 'row')} more")
         lines.append(f"  {'all':41} {counted_there.total():12,} {recorded.total():12,}")
         lines.append(
-            "  equal to the last request" if not wrong else f"  {counted(wrong, 'request')} apart"
+            "  all counts are equal" if not wrong else f"  {counted(wrong, 'request')} apart"
         )
         counts = record.counts
         if counts.operations:

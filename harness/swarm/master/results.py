@@ -126,7 +126,7 @@ def record_of(
         # The examples name keys.
         audit = audit.model_copy(update={"examples": ()})
     if run.ending == Ending(Cause.HARNESS):
-        invariants = (*invariants, "the harness failed while the load went on; the log says how")
+        invariants = (*invariants, "the harness failed during the load; see the log")
     return RunRecord(
         schema_version=SCHEMA_VERSION,
         harness_version=__version__,

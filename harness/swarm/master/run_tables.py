@@ -196,10 +196,12 @@ class RunTables:
         if not self._to_delete:
             return
         what = ", ".join(self._to_delete)
+        if not self._run.plan.own_table:
+            what = f"the run's entities from {what}"
         self.cleaning = True
         try:
             self._housekeeping.do(
-                f"deleting {what if self._run.plan.own_table else f'our entities from {what}'}",
+                f"deleting {what}",
                 self._delete,
                 within_s=_DELETE_IN_A_HURRY_S if hurry else _WITHIN_S,
                 note=self._deleted,

@@ -118,8 +118,7 @@ class KeyScheme:
             )
         if periods != 1:
             yield (
-                f"keys.periods has to be 1: keys.scheme {cls.name!r} has no days, months or years "
-                "of each thing"
+                f"keys.periods has to be 1: keys.scheme {cls.name!r} has no days, months or years"
             )
 
     @property

@@ -86,7 +86,7 @@ class SearchBounds:
     def why(self, taken: TakenStep) -> str:
         """Clause that says why a step failed, with its figures."""
         outcome = taken.outcome
-        achieved = f"{outcome.achieved_per_s:,.0f} came through"
+        achieved = f"{outcome.achieved_per_s:,.0f} were served"
         if taken.failed is Limit.CLIENT:
             return (
                 f"the generator was the limit ({achieved}), so that the endpoint may serve more; "
@@ -295,7 +295,7 @@ class StepSearch:
             return f"No sustainable rate was found: {ended}."
         return (
             f"No sustainable rate was found: the first rate, {failure.step.rate_per_s:,.0f} "
-            f"entities/s, failed; {self._bounds.why(failure)}. Begin lower."
+            f"entities/s, failed; {self._bounds.why(failure)}. Start at a lower rate."
         )
 
     def _something(
@@ -310,5 +310,5 @@ class StepSearch:
             failed = f"{failure.step.rate_per_s:,.0f} entities/s failed"
             parts.append(f"{failed}: {bounds.why(failure)}")
         elif step.rate_per_s >= bounds.max_per_s:
-            parts.append("the search tries no higher rate")
+            parts.append("this is the highest rate of the search")
         return f"{'; '.join(parts)}."

@@ -89,7 +89,7 @@ def test_a_port_in_use_is_named() -> None:
         ),
         (["--upstream", "http://acme.example:80"], "--upstream names acme.example with plain http"),
         (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
-        (["--limits", "imaginary"], "there are: demo, none, published, ramping"),
+        (["--limits", "imaginary"], "the shipped limits are: demo, none, published, ramping"),
         (
             ["--upstream", "https://acme.table.core.windows.net"],
             "add --remote-ok acme",

@@ -290,5 +290,5 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> No
 
 def test_unknown_limits_are_told_with_the_known_ones() -> None:
     """A name that is neither shipped nor a file is answered by what there is."""
-    with pytest.raises(SetupError, match="there are: demo, none, published, ramping"):
+    with pytest.raises(SetupError, match="the shipped limits are: demo, none, published, ramping"):
         limits_path("imaginary")

@@ -76,7 +76,7 @@ def test_toml_that_is_too_deep_or_too_large_is_refused(
         (("report", LONG), "cannot be read"),
         (("compare", LONG, LONG), "cannot be read"),
         (("compare", "a", "b", "--fail-if", LONG), "cannot be read as a regression"),
-        (("schemes", LONG), "nothing is called"),
+        (("schemes", LONG), "unknown name"),
         (("gateway", "--limits", LONG), "there are no limits"),
         (("gateway", "--listen", "127.0.0.1:" + "9" * 5000), "not of the form"),
     ],

@@ -276,13 +276,13 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
         (
             {"load": {"entities_per_s": 5, "operations_per_s": 5}},
             "load",
-            "entities_per_s and operations_per_s: a load has one of them",
+            "entities_per_s and operations_per_s: set only one of them",
         ),
         ({"load": {"arrivals": "bursty"}}, "load.arrivals", "'constant' or 'poisson'"),
         ({"load": {"give_up_after_s": 0}}, "load.give_up_after_s", "greater than 0"),
         ({"stage": (RAMP, {**RAMP, "for_s": -1})}, "stage.1.for_s", "greater than 0 (it is -1)"),
-        ({"stage": ({"for_s": 5},)}, "stage.0", "goes to one of to_entities_per_s"),
-        ({"stage": ({**RAMP, "to_users": 3},)}, "stage.0", "goes to one of to_entities_per_s"),
+        ({"stage": ({"for_s": 5},)}, "stage.0", "has one of to_entities_per_s"),
+        ({"stage": ({**RAMP, "to_users": 3},)}, "stage.0", "has one of to_entities_per_s"),
         (
             {"stage": ({"for_s": 5, "to_operations_per_s": -1},)},
             "stage.0.to_operations_per_s",
@@ -290,11 +290,11 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
         ),
         ({"stage": ({"for_s": 5, "to_users": 2.5},)}, "stage.0.to_users", "valid integer"),
         ({"stage": ({**RAMP, "hold": True},)}, "stage.0.hold", "there is no such setting"),
-        ({"stage": RAMP}, "stage", "should be a list: [[stage]] in place of [stage]"),
+        ({"stage": RAMP}, "stage", "should be a list: [[stage]] instead of [stage]"),
         (
             {"stage": (RAMP, {"for_s": 5, "to_users": 3})},
             "stage",
-            "all stages go to the same thing",
+            "all stages must change the same quantity",
         ),
         (
             {"stage": ({"for_s": 5, "to_users": 0},)},
@@ -333,8 +333,8 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
         ({"search": {"throttled_ratio": 1.5}}, "search.throttled_ratio", "less than or equal to 1"),
         ({"search": {"p99_ms": 0}}, "search.p99_ms", "greater than 0"),
         ({"search": {"most_steps": 1}}, "search.most_steps", "greater than or equal to 2"),
-        ({"search": {}, "stage": (RAMP,)}, "search", "it sets the rate"),
-        ({"search": {}, "load": {"entities_per_s": 5}}, "search", "it sets the rate"),
+        ({"search": {}, "stage": (RAMP,)}, "search", "a search sets the rate"),
+        ({"search": {}, "load": {"entities_per_s": 5}}, "search", "a search sets the rate"),
         ({"audit": {"most_rows": 0}}, "audit.most_rows", "greater than or equal to 1"),
         ({"fail_fast": "yes"}, "fail_fast", "valid boolean"),
     ],
@@ -350,7 +350,7 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
 @pytest.mark.parametrize(
     ("parts", "place", "said"),
     [
-        ({"keys": {"scheme": "spraed"}}, "keys.scheme", "there are: single, spread,"),
+        ({"keys": {"scheme": "spraed"}}, "keys.scheme", "the values are: single, spread,"),
         ({"keys": {"distribution": "zipf"}}, "keys.distribution", "uniform, zipfian, hotspot"),
         ({"keys": {"row_keys": "uuid"}}, "keys.row_keys", "default, sequence, timestamp"),
         ({"keys": {"scheme": "single", "partitions": 2}}, "keys", "keys.partitions has to be 1"),
@@ -395,7 +395,7 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
             "transaction.kinds",
             "new rows go to another partition",
         ),
-        ({"transaction": {"kinds": ()}}, "transaction.kinds", "name one kind at least"),
+        ({"transaction": {"kinds": ()}}, "transaction.kinds", "name at least one kind"),
         ({"transaction": {"kinds": ("merge",)}}, "transaction.kinds.0", "'upsert_merge'"),
         ({"query": {"returned_share": 0}}, "query.returned_share", "(it is 0)"),
         (
@@ -403,7 +403,7 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
             "scenario and mix",
             "set their weights in [actions]",
         ),
-        ({"actions": {"read": 1}}, "actions", "without one set the weights in [mix]"),
+        ({"actions": {"read": 1}}, "actions", "without a scenario set the weights in [mix]"),
         ({"scenario": "blog", "actions": {"read": -1}}, "actions.read", "(it is -1)"),
     ],
 )
@@ -420,10 +420,10 @@ def test_keys_and_mixes_that_cannot_be_are_refused(
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"scenario": "blogg"}, "there is no scenario 'blogg'; there are:"),
+        ({"scenario": "blogg"}, "there is no scenario 'blogg'; the scenarios are:"),
         (
             {"scenario": "blog", "actions": {"sing": 1}},
-            "weighs sing; the actions of scenario blog are",
+            "unknown actions: sing; the actions of scenario blog are",
         ),
     ],
 )

@@ -129,7 +129,7 @@ def test_nothing_measured_is_unknown(quantity: str) -> None:
             "p50(service, op='upsert_mergee') < 1s",
             "there was no operation 'upsert_mergee', but 'upsert_merge', 'delete'",
         ),
-        ("p99(response, op='delete') < 1s", "needs a schedule, and a closed loop has none"),
+        ("p99(response, op='delete') < 1s", "needs an open load; a closed loop has no due times"),
         ("lost_writes == 0", "the run was not audited"),
         ("held_rate > 99%", "a closed loop without a cap"),
     ],

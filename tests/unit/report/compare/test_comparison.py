@@ -289,7 +289,7 @@ def test_a_regression_without_a_value_is_not_known() -> None:
         ("entities_per_s == 95%", "cannot be read as a regression"),
         ("speed < 95%", "Known metrics: entities_per_s, entities_per_s(best_1s), target_ratio("),
         ("p99 > 120%", "Known metrics: "),
-        ("entities_per_s > 95%", "would fail the better run: for entities_per_s, less is worse"),
+        ("entities_per_s > 95%", "would fail on an improvement: for entities_per_s, less is worse"),
         ("p99(service) < 95%", "so write >"),
         ("throttled_ratio > 1%", "write 'throttled_ratio > first + 1%' for percentage points"),
         ("p99(service) > first + 20", "has unit ''; p99(service) takes ms or s"),

@@ -182,7 +182,7 @@ NO_CHANCE = random.Random(1)
             Limit.NOT_HELD,
             False,
             "Highest sustainable rate: 990 of 1,032 wanted entities/s, held for 30 s; 1,044 "
-            "entities/s failed: 990 came through, 0.00% of attempts were throttled, and latency "
+            "entities/s failed: 990 were served, 0.00% of attempts were throttled, and latency "
             "grew with the load.",
         ),
         # A rate that few users cannot make says nothing about the endpoint.
@@ -191,7 +191,7 @@ NO_CHANCE = random.Random(1)
             Limit.USERS,
             True,
             "At least 990 of 1,032 wanted entities/s, held for 30 s; 1,044 entities/s failed: 990 "
-            "came through, 0.00% of attempts were throttled, and latency did not grow: more "
+            "were served, 0.00% of attempts were throttled, and latency did not grow: more "
             "users may reach a higher rate.",
         ),
         (
@@ -199,7 +199,7 @@ NO_CHANCE = random.Random(1)
             Limit.CLIENT,
             True,
             "At least 985 of 985 wanted entities/s, held for 30 s; 997 entities/s failed: the "
-            "generator was the limit (990 came through), so that the endpoint may serve more; add "
+            "generator was the limit (990 were served), so that the endpoint may serve more; add "
             "processes or machines.",
         ),
         # The generator comes first, also where something was throttled meanwhile.
@@ -208,7 +208,7 @@ NO_CHANCE = random.Random(1)
             Limit.CLIENT,
             True,
             "At least 980 of 985 wanted entities/s, held for 30 s; 997 entities/s failed: the "
-            "generator was the limit (980 came through), so that the endpoint may serve more; add "
+            "generator was the limit (980 were served), so that the endpoint may serve more; add "
             "processes or machines.",
         ),
         # Nobody knows what is above the highest rate of the search.
@@ -216,8 +216,8 @@ NO_CHANCE = random.Random(1)
             Model(),
             Limit.MAXIMUM,
             True,
-            "At least 20,000 of 20,000 wanted entities/s, held for 30 s; the search tries no "
-            "higher rate.",
+            "At least 20,000 of 20,000 wanted entities/s, held for 30 s; this is the "
+            "highest rate of the search.",
         ),
     ],
 )
@@ -236,7 +236,7 @@ def test_why_no_higher_rate_was_found(
         (Model(limit_per_s=50.0), Limit.THROTTLED, "50.00% of attempts were throttled"),
         (Model(ceiling_per_s=50.0), Limit.CLIENT, "the generator was the limit"),
         (Model(slow_from_per_s=50.0), Limit.LATENCY, "p99 was 500 ms"),
-        (Model(capacity_per_s=50.0), Limit.NOT_HELD, "50 came through"),
+        (Model(capacity_per_s=50.0), Limit.NOT_HELD, "50 were served"),
     ],
 )
 def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: str) -> None:
