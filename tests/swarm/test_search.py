@@ -173,7 +173,7 @@ def test_a_start_above_the_limit_finds_nothing(runs: dict[str, LocustProcess]) -
     assert search.rate_per_s is None
     assert not search.confirmed
     assert len(search.steps) == 1
-    assert "the start of the search, 250 entities/s, failed already" in record.verdict.sentence
+    assert "the first rate, 250 entities/s, failed" in record.verdict.sentence
     assert "Start at a lower rate." in record.verdict.sentence
 
 
