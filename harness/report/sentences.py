@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.measure.figures import counted, data_size, milliseconds, number, percent
+from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
@@ -40,6 +41,7 @@ WHOLE_SEARCH = "All other sections cover the whole search, including its failed 
 _MOST_EXAMPLES = 5
 _MOST_ESTIMATES = 3
 _MOST_GAPS = 5
+_MOST_MOVES = 5
 _NOTE_WIDTH = 24
 
 _LIMITED_BY = {
@@ -287,9 +289,24 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
         queries = ". It counts the entities that queries return, not those that they scan"
         notes.append(
             "The gateway throttles by its own limits, which may differ from these targets"
-            f"{queries if scanning(record) else ''}."
+            f"{_enforced_words(record.enforced)}{queries if scanning(record) else ''}."
         )
     return notes
+
+
+def _enforced_words(part: EnforcedPart | None) -> str:
+    """The limits that a gateway enforced; empty where the record does not have them."""
+    if part is None:
+        return ""
+    return (
+        f": {number(part.partition_per_s)} entities/s per partition, "
+        f"{number(part.account_per_s)} per account, {number(part.server_per_s)} per server"
+    )
+
+
+def moved_words(move: MovePart, name: str) -> str:
+    """The move of the partition that is shown as ``name``."""
+    return f"partition '{name}' moved, unavailable {move.offline_s:g} s"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -370,7 +387,7 @@ def shown_gaps(record: RunRecord) -> list[GapPart]:
 
 
 def throttling(record: RunRecord) -> list[tuple[str, str]]:
-    """When throttling began, how long it lasted, and outages: names and texts."""
+    """When throttling began, how long it lasted, moves and outages: names and texts."""
     part = record.throttling
     rows = []
     if part.first_s is not None:
@@ -381,6 +398,14 @@ def throttling(record: RunRecord) -> list[tuple[str, str]]:
             ("began", f"{part.first_s} s after the load began"),
             ("lasted", f"requests were throttled for {part.seconds:,} s, {periods}"),
         ]
+    moves = record.enforced.moves if record.enforced is not None else ()
+    for place, move in enumerate(moves[:_MOST_MOVES]):
+        # Dots, because a text has no other sign that every terminal can show.
+        name = shortened(partition_name(move.key), _NOTE_WIDTH, ascii_only=True)
+        text = f"{moved_words(move, name)}, from second {move.start_s:.0f} of the load"
+        rows.append(("" if place else "moved", text))
+    if (more := len(moves) - _MOST_MOVES) > 0:
+        rows.append(("", f"and {counted(more, 'more move')}"))
     gaps = shown_gaps(record)
     for place, gap in enumerate(gaps[:_MOST_GAPS]):
         rows.append(("" if place else "outage", gap_words(gap)))

@@ -12,14 +12,18 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich.cells import cell_len
+
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.figures import listed, number
+from harness.measure.figures import number
+from harness.measure.record.enforced import MovePart
 from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.report.names import partition_name
-from harness.report.sentences import scheduled_words, shown_gaps
+from harness.report.sentences import moved_words, scheduled_words, shown_gaps
+from harness.report.web.limits import ShownLimit, above_words, limits_of
 from harness.report.web.parts import short
 
 Figure = dict[str, Any]
@@ -33,11 +37,18 @@ _PERCENTILES = ((50, _VIOLET), (90, _AMBER), (99, _RED))
 _NEAR = 0.4
 """A target is drawn from this share on: a higher line would flatten the data."""
 _NAME_WIDTH = 18
+_HOVER_WIDTH = 60
 _ROW_PX = 14
 _LEAST_PX, _MOST_PX = 240, 640
 _ROOM_PX = 130
 """Title, axis and margins."""
 _ROWS_PER_DECADE = 10
+_PLOT_PX = 450
+"""Assumed width of a chart: texts that do not overlap in it do not overlap in a wider one."""
+_LETTER_PX = 5.6
+_LINE_PX = 13
+_MOST_LINES = 3
+"""Lines of texts at the top of a chart. Further texts are left out."""
 
 
 def charts(record: RunRecord) -> dict[str, Figure]:
@@ -69,32 +80,29 @@ def _rate(record: RunRecord) -> Figure:
         step = {"color": _GREY, "width": 1.4, "dash": "dot"}
         traces.append(_line(xs, offered, "offered", _GREY, "entities/s", line=step))
     highest = max([*served, *(value for value in offered if value is not None)], default=0.0)
-    targets = _targets(record)
-    reached = [one for one in targets if highest >= one[0] * _NEAR]
-    above = [f"{number(value)} ({name})" for value, name in targets[len(reached) :]]
-    note = ""
-    if above:
-        verb = "target {} is" if len(above) == 1 else "targets {} are"
-        note = f"{verb.format(listed(above))} above the range of this chart"
+    limits = limits_of(record)
+    reached = [one for one in limits if highest >= one.value * _NEAR]
     return _figure(
         record,
         "Entities/s over time",
         traces,
         "entities/s",
-        note=note,
-        levels=[(value, f"target {number(value)} ({name})") for value, name in reached],
+        note=above_words([one for one in limits if one not in reached]),
+        levels=[_limit_line(one, highest) for one in reached],
     )
 
 
-def _targets(record: RunRecord) -> list[tuple[float, str]]:
-    """The target of the account, and before it that of the partition if there is only one."""
-    targets = []
-    if record.account.target is not None:
-        targets.append((record.account.target, "account"))
-    single = [part for part in record.partitions if not over_partitions(part.key)]
-    if len(single) == 1 and record.partitions_folded is None and single[0].target is not None:
-        targets.insert(0, (single[0].target, "partition"))
-    return targets
+def _limit_line(limit: ShownLimit, highest: float) -> dict[str, Any]:
+    """The line of a limit in a chart whose data reach up to ``highest``."""
+    text = f"{number(limit.value)} ({limit.of})"
+    if not limit.enforced:
+        return _level(limit.value, f"target {text}")
+    # At the other end than targets, which may be near.
+    line = _level(limit.value, f"enforced limit {text}", _VIOLET, "end")
+    if limit.value >= highest:
+        # The chart may end at the line.
+        line["label"]["yanchor"] = "top"
+    return line
 
 
 def _throttling(record: RunRecord) -> Figure | None:
@@ -127,7 +135,7 @@ def _backlog(record: RunRecord) -> Figure | None:
     traces = [_line(xs, waiting, "waiting", _TEAL, "operations waiting")]
     if any(dropped):
         traces.append(_line(xs, dropped, "dropped/s", _RED, "dropped/s"))
-    return _figure(record, "Backlog: operations due and not sent", traces, "operations")
+    return _figure(record, "Backlog: operations due and not sent", traces, "operations", half=True)
 
 
 def _generator(record: RunRecord) -> Figure | None:
@@ -141,7 +149,8 @@ def _generator(record: RunRecord) -> Figure | None:
         [_line(_middles(record), values, "CPU", _TEAL, "% of a core")],
         "% of one core",
         yaxis={"range": [0, 105]},
-        levels=[(BUSY_PERCENT, f"busy: {BUSY_PERCENT:.0f}%")],
+        levels=[_level(BUSY_PERCENT, f"busy: {BUSY_PERCENT:.0f}%")],
+        half=True,
     )
 
 
@@ -156,12 +165,13 @@ def _key_heat(record: RunRecord, part: HeatPart, what: str, title: str, scale: s
         for row in part.ranges
     ]
     unit = f"{what}/s"
+    names = _names(part.ranges)
     trace = _heat_map(
         part,
         scale,
         unit,
         f"%{{y}}<br>%{{z:,.2~f}} {unit}",
-        y=_names(part.ranges),
+        y=names,
         z=cells,
         zmin=0,
         zmax=max((cell for row in cells for cell in row if cell), default=1),
@@ -170,7 +180,66 @@ def _key_heat(record: RunRecord, part: HeatPart, what: str, title: str, scale: s
     title = f"{title} by key range and time"
     height = min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
     keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
-    return _figure(record, title, [trace], "key range", yaxis=keys, shaded=False, height=height)
+    marks = _row_marks(record, part, names)
+    made = _figure(
+        record, title, [trace, *marks], "key range", yaxis=keys, shaded=False, height=height
+    )
+    if marks:
+        made["layout"]["showlegend"] = True
+        # By itself the axis would leave room for the ends of lines.
+        made["layout"]["yaxis"] |= {"autorange": False, "range": [len(names) - 0.5, -0.5]}
+    return made
+
+
+def _row_marks(record: RunRecord, part: HeatPart, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The times at which partitions were offline because they moved, as lines in their rows."""
+    xs: list[int | None] = []
+    ys: list[str | None] = []
+    texts: list[str | None] = []
+    for start, end, move in _moves(record):
+        row = _row_of(move.key, part.ranges, redacted=record.redacted)
+        if row is not None:
+            text = _moved(move, _HOVER_WIDTH)
+            xs += [start, end, None]
+            ys += [names[row], names[row], None]
+            texts += [text, text, None]
+    if not xs:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": xs,
+            "y": ys,
+            "text": texts,
+            "name": "partition moved, unavailable",
+            "line": {"color": _VIOLET, "width": 3},
+            "marker": {
+                "color": _VIOLET,
+                "size": 9,
+                "symbol": "line-ns",
+                "line": {"color": _VIOLET, "width": 2},
+            },
+            "showlegend": True,
+            "hovertemplate": _hover("%{text}"),
+        }
+    ]
+
+
+def _row_of(key: str, ranges: Sequence[KeyRangePart], *, redacted: bool) -> int | None:
+    """The row of a partition; None where no row has it.
+
+    Aliases are not in the order of their keys, so they are found at the ends of a range only.
+    """
+    for place, row in enumerate(ranges):
+        if key in (row.first, row.last):
+            return place
+    if redacted:
+        return None
+    for place, row in enumerate(ranges):
+        if not over_partitions(row.first) and row.first < key < row.last:
+            return place
+    return None
 
 
 def _latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figure:
@@ -304,20 +373,20 @@ def _figure(
     *,
     yaxis: dict[str, Any] | None = None,
     note: str = "",
-    levels: Sequence[tuple[float, str]] = (),
+    levels: Sequence[dict[str, Any]] = (),
     shaded: bool = True,
+    half: bool = False,
     height: int = 300,
 ) -> Figure:
     """A chart over the time of a run, with the ``unit`` on the vertical axis.
 
-    A ``note`` stands below the title, ``levels`` are values with a line across the chart and the
-    name of each, and ``shaded`` marks the measured window and the outages.
+    A ``note`` stands below the title, ``levels`` are lines across the chart, and ``shaded`` marks
+    the measured window, the outages, and the moves of partitions. A ``half`` chart may have half
+    the width of a page.
     """
     legend = sum(trace.get("showlegend", True) for trace in data if trace["type"] == "scatter") > 1
-    span = None
-    if record.series:
-        last = record.series[-1]
-        span = [_moment(record.series[0].t), _moment(last.t + last.width_s)]
+    span = list(_span(record)) if record.series else None
+    texts = {"annotations": found} if shaded and (found := _move_texts(record, half=half)) else {}
     return {
         "data": data,
         "layout": {
@@ -337,22 +406,73 @@ def _figure(
                       "hoverformat": "%H:%M:%S"},
             "yaxis": {"title": {"text": unit, "standoff": 10}, "automargin": True,
                       "rangemode": "tozero", **(yaxis or {})},
-            "shapes": [*(_shades(record) if shaded else []), *itertools.starmap(_level, levels)],
+            "shapes": [*(_shades(record) if shaded else []), *levels],
+            **texts,
         },
     }  # fmt: skip
 
 
-def _level(value: float, text: str) -> dict[str, Any]:
+def _level(value: float, text: str, colour: str = _RED, at: str = "start") -> dict[str, Any]:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
-        "line": {"color": _RED, "width": 1.4, "dash": "dash"},
-        "label": {"text": text, "textposition": "start", "yanchor": "bottom",
-                  "font": {"size": 11, "color": _RED}},
+        "line": {"color": colour, "width": 1.4, "dash": "dash"},
+        "label": {"text": text, "textposition": at, "yanchor": "bottom",
+                  "font": {"size": 11, "color": colour}},
     }  # fmt: skip
 
 
+def _span(record: RunRecord) -> tuple[int, int]:
+    """The time under load on the axis."""
+    last = record.series[-1]
+    return _moment(record.series[0].t), _moment(last.t + last.width_s)
+
+
+def _moves(record: RunRecord) -> list[tuple[int, int, MovePart]]:
+    """The moves of partitions, each with the time on the axis at which it was unavailable."""
+    if record.enforced is None or not record.series:
+        return []
+    first, last = _span(record)
+    found = []
+    for move in record.enforced.moves:
+        start = max(first, first + _moment(move.start_s))
+        end = min(last, first + _moment(move.start_s + move.offline_s))
+        if start < end:
+            found.append((start, end, move))
+    return found
+
+
+def _moved(move: MovePart, width: int) -> str:
+    """The text of a move, with the key in about ``width`` letters."""
+    # plotly.js would interpret <b> and other tags.
+    return html.escape(moved_words(move, short(partition_name(move.key), width)), quote=False)
+
+
+def _move_texts(record: RunRecord, *, half: bool) -> list[dict[str, Any]]:
+    """The texts of moves at the top of a chart, as many as have room; short in a ``half`` chart."""
+    made = []
+    if record.series:
+        first, last = _span(record)
+        ms_per_px = (last - first) / _PLOT_PX
+    # Below the texts of outages, which moves cause.
+    taken: dict[int, list[tuple[float, float]]] = {line: [] for line in range(1, 1 + _MOST_LINES)}
+    for start, end, move in _moves(record):
+        text = "moved" if half else _moved(move, _NAME_WIDTH)
+        width = cell_len(html.unescape(text)) * _LETTER_PX * ms_per_px
+        side, begin = ("left", float(start)) if start + width <= last else ("right", end - width)
+        for line, others in taken.items():
+            if all(begin + width <= left or right <= begin for left, right in others):
+                others.append((begin, begin + width))
+                made.append({
+                    "xref": "x", "x": start if side == "left" else end, "xanchor": side,
+                    "yref": "paper", "y": 1, "yanchor": "top", "yshift": -line * _LINE_PX,
+                    "text": text, "showarrow": False, "font": {"size": 10},
+                })  # fmt: skip
+                break
+    return made
+
+
 def _shades(record: RunRecord) -> list[dict[str, Any]]:
-    grey, amber = "rgba(128,140,160,0.10)", "rgba(217,144,26,0.25)"
+    grey, amber, violet = "rgba(128,140,160,0.10)", "rgba(217,144,26,0.25)", "rgba(142,99,206,0.22)"
     spans = []
     if record.measured_s:
         spans.append((record.window_start, record.measured_s, grey, "measured", "bottom left"))
@@ -362,12 +482,15 @@ def _shades(record: RunRecord) -> list[dict[str, Any]]:
             (began + gap.start_s, gap.length_s, amber, "outage", "top left")
             for gap in shown_gaps(record)
         ]
+    marks = [(_moment(start), _moment(start + long), *look) for start, long, *look in spans]
+    # Their texts are annotations: many texts of moves would overlap.
+    marks += [(start, end, violet, "", "top left") for start, end, _ in _moves(record)]
     return [
         {
             "type": "rect", "xref": "x", "yref": "paper",
-            "x0": _moment(start), "x1": _moment(start + seconds),
+            "x0": start, "x1": end,
             "y0": 0, "y1": 1, "line": {"width": 0}, "fillcolor": colour, "layer": "below",
             "label": {"text": text, "textposition": place, "font": {"size": 10, "color": _GREY}},
         }
-        for start, seconds, colour, text, place in spans
+        for start, end, colour, text, place in marks
     ]  # fmt: skip

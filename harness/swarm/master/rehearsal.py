@@ -153,7 +153,8 @@ class Rehearsal:
                     exact.add(key)
         moves = page["moves"]
         for move in moves:
-            move["partition_key"] = self._name(move["partition_key"])
+            key, suffix = move["partition_key"], self._tables.get(move["table"])
+            move["partition_key"] = self._name(f"{suffix}/{key}" if suffix else key)
         return _Counted(counts=counts, exact=frozenset(exact), moves=moves)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
@@ -59,6 +60,12 @@ def whole() -> dict[str, Any]:
     return record.model_copy(
         update={
             "profile": {**record.profile, "stage": stages},
+            "enforced": EnforcedPart(
+                partition_per_s=250.0,
+                account_per_s=2500.0,
+                server_per_s=500.0,
+                moves=(MovePart(start_s=3.5, offline_s=2.0, key="p1", from_server=0, to_server=1),),
+            ),
             "partitions": (*record.partitions[:2], estimated),
             "response_ms": record.service_ms,
             "invariants": ("due 5 is not sent 4",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from harness.measure.figures import counted, data_size, duration, milliseconds, number, percent
+from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
@@ -736,3 +738,29 @@ def test_columns_cover_every_point_in_order(count: int, width: int) -> None:
     assert len(groups) <= width
     assert all(groups)
     assert sorted({place for group in groups for place in group}) == list(range(count))
+
+
+@pytest.mark.parametrize("output", [text, markdown], ids=["terminal", "markdown"])
+def test_the_limits_of_a_gateway_and_its_moves_are_named(
+    output: Callable[[RunRecord], str],
+) -> None:
+    """One line has the enforced limits; each move has its partition, its time and its length."""
+    moves = tuple(
+        MovePart(start_s=16.6 + place, offline_s=3.0, key=f"p{place}", from_server=0, to_server=1)
+        for place in range(7)
+    )
+    part = EnforcedPart(
+        partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=moves
+    )
+    endpoint = RECORD.endpoint.model_copy(update={"kind": "gateway"})
+    shown = " ".join(output(changed(enforced=part, endpoint=endpoint)).split())
+    assert (
+        "The gateway throttles by its own limits, which may differ from these targets: 250 "
+        "entities/s per partition, 2,500 per account, 500 per server."
+    ) in shown
+    assert "partition 'p0' moved, unavailable 3 s, from second 17 of the load" in shown
+    assert "'p5'" not in shown
+    assert "and 2 more moves" in shown
+    without = " ".join(output(changed(endpoint=endpoint)).split())
+    assert "which may differ from these targets." in without
+    assert "moved" not in without

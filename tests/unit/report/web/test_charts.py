@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.over_time import LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.report.web.charts import charts, percentiles
@@ -19,6 +20,18 @@ def heat(record: RunRecord, name: str = "chart-heat") -> dict[str, Any]:
     """The heat map of a figure."""
     trace: dict[str, Any] = charts(record)[name]["data"][0]
     return trace
+
+
+def move(key: str, start_s: float, offline_s: float = 2.0) -> MovePart:
+    return MovePart(start_s=start_s, offline_s=offline_s, key=key, from_server=0, to_server=1)
+
+
+def enforcing(record: RunRecord, *moves: MovePart, partition: float = 250.0) -> RunRecord:
+    """``record`` of a run through a gateway with these limits and moves."""
+    part = EnforcedPart(
+        partition_per_s=partition, account_per_s=2500.0, server_per_s=500.0, moves=moves
+    )
+    return record.model_copy(update={"enforced": part})
 
 
 def at_rate(rate: float) -> RunRecord:
@@ -157,3 +170,121 @@ def test_a_latency_heat_map_has_its_percentiles() -> None:
     assert [line["name"] for line in lines] == ["p50", "p90", "p99"]
     assert lines[0]["y"] == [1.259, 1.585]
     assert lines[2]["y"] == [1.259, 1.585]
+
+
+def lines(record: RunRecord) -> dict[float, str]:
+    """The lines across the chart of the rate: their values and texts."""
+    shapes = charts(record)["chart-rate"]["layout"]["shapes"]
+    return {s["y0"]: s["label"]["text"] for s in shapes if s["type"] == "line"}
+
+
+def words(record: RunRecord) -> str:
+    """What stands above the chart of the rate."""
+    text: str = charts(record)["chart-rate"]["layout"]["title"]["subtitle"]["text"]
+    return text
+
+
+def test_enforced_limits_are_lines_beside_the_targets() -> None:
+    """They are drawn where the load came near, and said above the chart where it did not."""
+    record = enforcing(at_rate(300.0))
+    assert lines(record) == {250.0: "enforced limit 250 (partition)"}
+    assert words(record) == (
+        "targets 2,000 (partition) and 20,000 (account), and enforced limit 2,500 (account) are "
+        "above the range of this chart"
+    )
+    assert lines(enforcing(at_rate(1100.0))) == {
+        250.0: "enforced limit 250 (partition)",
+        2000.0: "target 2,000 (partition)",
+        2500.0: "enforced limit 2,500 (account)",
+    }
+
+
+def test_an_enforced_target_is_one_line() -> None:
+    """A limit that equals the published target has one line, which says both."""
+    record = enforcing(at_rate(1500.0), partition=2000.0)
+    assert lines(record)[2000.0] == "target 2,000 (partition, enforced)"
+
+
+def test_the_enforced_limit_of_a_partition_is_for_one_partition() -> None:
+    """Where several partitions share the load only the limit of the account is shown."""
+    two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
+    record = enforcing(at_rate(1100.0)).model_copy(update={"partitions": two})
+    assert lines(record) == {2500.0: "enforced limit 2,500 (account)"}
+
+
+def test_moves_are_marked_on_the_charts_over_time() -> None:
+    """A move is a band from the first to the last second without the partition, and its text."""
+    before = charts(RECORD)["chart-rate"]["layout"]
+    for name in ("chart-rate", "chart-throttling"):
+        layout = charts(enforcing(RECORD, move("p0", 3.5)))[name]["layout"]
+        bands = [s for s in layout["shapes"] if s["type"] == "rect"]
+        [band] = bands[len([s for s in before["shapes"] if s["type"] == "rect"]) :]
+        assert (band["x0"], band["x1"]) == (START * 1000 + 3500, START * 1000 + 5500)
+        [text] = layout["annotations"]
+        assert text["text"] == "partition 'p0' moved, unavailable 2 s"
+
+
+def test_texts_of_moves_do_not_overlap() -> None:
+    """Of many moves all have a band, and as many as have room have a text."""
+    record = enforcing(RECORD, *(move(f"p{second}", second, 0.5) for second in range(9)))
+    layout = charts(record)["chart-rate"]["layout"]
+    assert sum("142,99,206" in s.get("fillcolor", "") for s in layout["shapes"]) == 9
+    texts = layout["annotations"]
+    assert 0 < len(texts) < 9
+    assert len({text["yshift"] for text in texts}) > 1
+
+
+def test_a_move_outside_of_the_load_is_not_marked() -> None:
+    """A move is cut at both ends of the time under load, and left out where nothing remains."""
+    seconds = sum(point.width_s for point in RECORD.series)
+    record = enforcing(RECORD, move("a", -5.0), move("b", -1.0), move("c", seconds + 1.0))
+    layout = charts(record)["chart-rate"]["layout"]
+    [text] = layout["annotations"]
+    assert text["text"].startswith("partition 'b'")
+    assert text["x"] == START * 1000
+
+
+def test_moves_are_marked_in_the_heat_maps() -> None:
+    """The mark is in the row that has the partition, alone or within a range of keys."""
+    record = with_heat(RECORD, ["a", "b", "z"], lambda row, column: 4, lambda row, column: 1)
+    assert record.heat is not None
+    wide = record.heat.ranges[1].model_copy(update={"last": "m"})
+    ranges = (record.heat.ranges[0], wide, record.heat.ranges[2])
+    record = record.model_copy(update={"heat": record.heat.model_copy(update={"ranges": ranges})})
+    moved = enforcing(record, move("a", 1.0), move("f", 4.0), move("nowhere", 6.0))
+    for name in ("chart-heat", "chart-refused"):
+        _, marks = charts(moved)[name]["data"]
+        assert marks["x"] == [
+            *(START * 1000 + 1000, START * 1000 + 3000, None),
+            *(START * 1000 + 4000, START * 1000 + 6000, None),
+        ]
+        assert marks["y"] == ["a", "a", None, "b to m", "b to m", None]
+        assert marks["text"][3] == "partition 'f' moved, unavailable 2 s"
+        assert charts(moved)[name]["layout"]["showlegend"]
+        assert len(charts(record)[name]["data"]) == 1
+    redacted = moved.model_copy(update={"redacted": True})
+    _, marks = charts(redacted)["chart-heat"]["data"]
+    assert marks["y"] == ["a", "a", None], "aliases are not in the order of their keys"
+
+
+def test_a_key_of_a_move_does_not_act() -> None:
+    """Neither tags nor templates of plotly.js in a key have an effect, nor do control signs."""
+    key = "<b>%{y}\u202e&amp;"
+    record = enforcing(with_heat(RECORD, [key], lambda row, column: 1), move(key, 3.0))
+    made = charts(record)
+    [text] = made["chart-rate"]["layout"]["annotations"]
+    _, marks = made["chart-heat"]["data"]
+    shown = "partition '&lt;b&gt;%{y}\\u202e&amp;amp;' moved, unavailable 2 s"
+    assert marks["text"][0] == shown
+    assert text["text"] == shown
+    assert marks["y"][0] == made["chart-heat"]["data"][0]["y"][0]
+    assert "%{y}" not in marks["hovertemplate"]
+
+
+def test_a_gateway_without_moves_marks_none() -> None:
+    """Limits alone add neither bands nor texts nor marks."""
+    record = with_heat(RECORD, ["a"], lambda row, column: 1)
+    made = charts(enforcing(record))
+    assert made["chart-heat"] == charts(record)["chart-heat"]
+    assert made["chart-throttling"] == charts(record)["chart-throttling"]
+    assert "annotations" not in made["chart-rate"]["layout"]

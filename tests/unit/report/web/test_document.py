@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import MachinePart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
@@ -71,7 +72,14 @@ def full(keys: list[str]) -> RunRecord:
     )
     versions = {"locust": "2.47.0", "gevent": "26.9.0"}
     machine = MachinePart(cpus=2, platform="Linux", python="CPython 3.11", packages=versions)
-    return record.model_copy(update={"machine": machine, "redacted": True})
+    moves = tuple(
+        MovePart(start_s=9.0 * place, offline_s=2.0, key=key, from_server=0, to_server=1)
+        for place, key in enumerate(keys)
+    )
+    enforced = EnforcedPart(
+        partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=moves
+    )
+    return record.model_copy(update={"machine": machine, "redacted": True, "enforced": enforced})
 
 
 def parts_of(record: RunRecord) -> str:
