@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import gzip
+import io
 import json
 import re
 import zlib
@@ -16,6 +17,11 @@ from harness.gateway.key_ranges import Key
 from harness.gateway.requests import Asked, continuation_key
 from harness.model.operation import Kind
 
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+"""Most bytes of a page without its content coding; a page of Azure has 4 MiB."""
+
+_NOT_GZIP = (OSError, EOFError, zlib.error)
+_NOT_A_PAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
 _ERROR_CODE = re.compile(rb'"odata\.error"\s*:\s*\{\s*"code"\s*:\s*"(\w+)"')
 
@@ -83,17 +89,35 @@ def read_answer(
 
 
 def entities_in(headers: Mapping[str, str], body: bytes) -> Sequence[tuple[str | None, str | None]]:
-    """Return PartitionKey and RowKey of each entity in the page of a query."""
+    """Return PartitionKey and RowKey of each entity in the page of a query.
+
+    None are returned for an unreadable page, and for one that gzip unpacks to more than
+    `MAX_PAGE_BYTES`.
+    """
     try:
         if headers.get("Content-Encoding", "") == "gzip":
-            body = gzip.decompress(body)
+            body = _decompressed(body)
         if not body.lstrip().startswith(b"{"):
             # The only part of a batch.
             body = body[body.index(b"{") : body.rindex(b"}") + 1]
         document = json.loads(body)
         return [(row.get("PartitionKey"), row.get("RowKey")) for row in document["value"]]
-    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError):
+    except (*_NOT_GZIP, *_NOT_A_PAGE):
         return []
+
+
+def _decompressed(body: bytes) -> bytes:
+    """Undo gzip.
+
+    Raises:
+        ValueError: the body is larger than a page can be.
+        OSError, EOFError, zlib.error: the body is not gzip, or incomplete.
+    """
+    with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+        plain = file.read(MAX_PAGE_BYTES + 1)
+    if len(plain) > MAX_PAGE_BYTES:
+        raise ValueError("larger than a page")
+    return plain
 
 
 def with_top(target: str, rows: int) -> str:
