@@ -6,12 +6,11 @@ Successes acknowledge writes that are not executed.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from harness.gateway.requests import Asked
@@ -44,8 +43,7 @@ class BodyRest(Protocol):
         """Give up the pieces that are left."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayAnswer:
+class GatewayAnswer(NamedTuple):
     """Status, headers and body.
 
     Attributes:
@@ -97,7 +95,7 @@ def refusal(
     if not retry_after_ms:
         return answer
     waited = {**answer.headers, "x-ms-retry-after-ms": str(retry_after_ms)}
-    return dataclasses.replace(answer, headers=waited)
+    return answer._replace(headers=waited)
 
 
 def error(

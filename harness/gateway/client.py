@@ -30,6 +30,10 @@ from harness.gateway.messages import (
 )
 from harness.gateway.wire import LAST_CHUNK, Framing, framed, response_head
 
+# Looked up once: access to a member of an enumeration takes several times as long as a plain name.
+_RESET = ReplyEnd.RESET
+_HALF = ReplyEnd.HALF
+_UNTIL_CLOSE = Framing.UNTIL_CLOSE
 _MOST_WAITING = 8
 _MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -326,13 +330,13 @@ class ClientConnection(asyncio.Protocol):
             if answer is not None and answer.rest is not None:
                 answer.rest.close()
             return
-        if reply.ending is ReplyEnd.RESET or answer is None:
+        if reply.ending is _RESET or answer is None:
             request.keep_alive = False
             self._reset()
             return
         request.keep_alive = request.keep_alive and not self._closing
         head, framing = response_head(request, answer)
-        if reply.ending is ReplyEnd.HALF:
+        if reply.ending is _HALF:
             request.keep_alive = False
             whole = head + answer.body
             self._transport.write(whole[: len(whole) // 2])
@@ -342,7 +346,7 @@ class ClientConnection(asyncio.Protocol):
             await self._until_writable()
         if answer.rest is not None:
             await self._send_rest(answer.rest, framing)
-        if framing is Framing.UNTIL_CLOSE:
+        if framing is _UNTIL_CLOSE:
             request.keep_alive = False
 
     async def _send_rest(self, rest: BodyRest, framing: Framing) -> None:
@@ -385,6 +389,8 @@ class ClientConnection(asyncio.Protocol):
 
 def _target_and_host(target: str, headers: Headers) -> tuple[str, str]:
     """Split a target in absolute form (RFC 9112, 3.2.2), whose authority replaces Host."""
+    if target.startswith("/"):
+        return target, headers.get("Host", "")
     scheme, separator, rest = target.partition("://")
     if separator and scheme.lower() in ("http", "https"):
         authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]

@@ -7,8 +7,6 @@ that a browser hides a 503 from the page.
 
 from __future__ import annotations
 
-import dataclasses
-
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
 
@@ -45,4 +43,4 @@ class CorsAnswers:
         allowed = self._by_origin.get(headers.get("Origin", ""))
         if not allowed:
             return answer
-        return dataclasses.replace(answer, headers={**answer.headers, **allowed})
+        return answer._replace(headers={**answer.headers, **allowed})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 
 from harness.gateway import answers
@@ -38,6 +37,6 @@ def refusal_of(request: Request, now: dt.datetime) -> tuple[str, GatewayAnswer]:
     if defect is Defect.UNKNOWN_METHOD or request.method == "CONNECT":
         message = "The resource doesn't support the specified Http Verb."
         answer = answers.error(405, "UnsupportedHttpVerb", message, headers, now)
-        return "method", dataclasses.replace(answer, headers={**answer.headers, "Allow": _METHODS})
+        return "method", answer._replace(headers={**answer.headers, "Allow": _METHODS})
     message = "The request is not well-formed HTTP."
     return "malformed", answers.error(400, "InvalidInput", message, headers, now)

@@ -40,7 +40,8 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
         self.fields = fields
-        self._by_name: dict[bytes, bytes] | None = None
+        by_name = {name.lower(): value for name, value in fields}
+        self._by_name = by_name if len(by_name) == len(fields) else _joined(fields)
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Headers:
@@ -49,43 +50,54 @@ class Headers(Mapping[str, str]):
             return headers
         return cls([(name.encode(), value.encode(_CODING)) for name, value in headers.items()])
 
-    def passed_on(self, unwanted: frozenset[bytes] = SINGLE_HOP) -> list[tuple[bytes, bytes]]:
-        """Return the fields that a proxy passes on.
+    def passed_on(self, unwanted: frozenset[bytes] = SINGLE_HOP) -> list[bytes]:
+        """Return the fields that a proxy passes on, each as a line without its end.
 
         Args:
             unwanted: Names to leave out besides those that Connection names, in lower case.
         """
-        by_name = self._found()
+        by_name = self._by_name
         if b"connection" in by_name:
-            named = by_name[b"connection"].lower().split(b",")
-            unwanted = unwanted.union(name.strip() for name in named)
-        return [field for field in self.fields if field[0].lower() not in unwanted]
+            unwanted = _with_named(unwanted, by_name[b"connection"])
+        if len(by_name) == len(self.fields):
+            # No field is repeated: the names in lower case are there, in the same order.
+            fields = zip(self.fields, by_name, strict=True)
+            return [
+                name + b": " + value for (name, value), lowered in fields if lowered not in unwanted
+            ]
+        return [name + b": " + value for name, value in self.fields if name.lower() not in unwanted]
 
     def get(self, name: str, default: Any = None) -> Any:
         # That of Mapping raises and catches an error for each field that is not there.
-        value = self._found().get(_lowered(name))
+        value = self._by_name.get(_lowered(name))
         return default if value is None else value.decode(_CODING)
 
     def __getitem__(self, name: str) -> str:
-        return self._found()[_lowered(name)].decode(_CODING)
+        return self._by_name[_lowered(name)].decode(_CODING)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and _lowered(name) in self._found()
+        return isinstance(name, str) and _lowered(name) in self._by_name
 
     def __iter__(self) -> Iterator[str]:
-        return (name.decode(_CODING) for name in self._found())
+        return (name.decode(_CODING) for name in self._by_name)
 
     def __len__(self) -> int:
-        return len(self._found())
+        return len(self._by_name)
 
-    def _found(self) -> dict[bytes, bytes]:
-        by_name = self._by_name
-        if by_name is None:
-            by_name = self._by_name = {}
-            for name, value in self.fields:
-                name = name.lower()
-                by_name[name] = by_name[name] + b", " + value if name in by_name else value
-        return by_name
+
+def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return values by name in lower case; the values of a repeated field are joined."""
+    by_name: dict[bytes, bytes] = {}
+    for name, value in fields:
+        name = name.lower()
+        by_name[name] = by_name[name] + b", " + value if name in by_name else value
+    return by_name
+
+
+@functools.lru_cache(maxsize=16)
+def _with_named(unwanted: frozenset[bytes], connection: bytes) -> frozenset[bytes]:
+    """Return the names to leave out, those that a value of Connection names included."""
+    return unwanted.union(name.strip() for name in connection.lower().split(b","))
 
 
 @functools.lru_cache(maxsize=256)

@@ -61,7 +61,7 @@ class Route:
         headers, body = Headers(fields), answer.body
         if answer.length is None and "Content-Encoding" not in headers:
             body = self._answer_body(headers.get("Content-Type", ""), body)
-        return dataclasses.replace(answer, headers=headers, body=body)
+        return answer._replace(headers=headers, body=body)
 
     def _leads_inside(self, value: bytes) -> bool:
         return value == self.inside or value.startswith(self.inside + b"/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
@@ -72,8 +72,7 @@ class ReplyEnd(enum.Enum):
     RESET = enum.auto()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(NamedTuple):
     """What a client gets: the answer or half of it, or a reset of its connection."""
 
     answer: GatewayAnswer | None = None

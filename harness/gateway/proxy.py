@@ -7,11 +7,11 @@ request reaches the endpoint once at most, but for a query whose page is cut.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import datetime as dt
 import functools
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
@@ -33,11 +33,13 @@ from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
+# Looked up once: access to a member of an enumeration takes several times as long as a plain name.
+_PASS = GatewayAction.PASS
+_QUERY = Kind.QUERY
 _RESET = Reply(ending=ReplyEnd.RESET)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(NamedTuple):
     """One request, and what it asks for."""
 
     request: Request
@@ -84,7 +86,7 @@ class Proxy:
         decision = self._model.decide(asked, self._clock())
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
-        if decision.action is not GatewayAction.PASS:
+        if decision.action is not _PASS:
             return self._refuse(received, decision)
         if decision.fault is not None:
             return await self._fail(received, decision.fault)
@@ -198,14 +200,15 @@ class Proxy:
         headers = request.headers
         if (look := self._model.look(asked, request.target)) is not None:
             await self._look(look, functools.partial(upstream.ask, "GET", host=route.host), headers)
-        ask = functools.partial(upstream.ask, request.method, headers=headers, host=route.host)
-        answer = await ask(request.target, body=route.request_body(headers, request.body))
+        method, target, host = request.method, request.target, route.host
+        body = route.request_body(headers, request.body)
+        answer = await upstream.ask(method, target, headers, body, host)
         self._cors.learn(headers, answer)
-        if asked.kind is Kind.QUERY and answer.rest is None:
+        if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
             if rows is not None:
                 # The page ends where the next server begins, with the continuation of the endpoint.
-                answer = await ask(with_top(request.target, rows), body=b"")
+                answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return route.answer(answer)
 
     async def _look(
@@ -264,7 +267,7 @@ class Proxy:
         """Return a large answer that is counted when all of it has come."""
         assert answer.rest is not None
         asked, scan = received.asked, None
-        if asked.kind is Kind.QUERY and answer.status == 200:
+        if asked.kind is _QUERY and answer.status == 200:
             scan = KeyScan()
             scan.add(answer.body)
 
@@ -272,7 +275,7 @@ class Proxy:
             broken = "upstream" if sent == HALF else rule
             self._count_passed(asked, answer, sent=sent, rule=broken, found=found)
 
-        return dataclasses.replace(answer, rest=CountedRest(answer.rest, scan, count))
+        return answer._replace(rest=CountedRest(answer.rest, scan, count))
 
     def _page(self, request: Request) -> GatewayAnswer:
         """Return one of the gateway's own pages."""

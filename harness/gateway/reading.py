@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import gzip
 import io
 import json
@@ -20,6 +21,8 @@ from harness.model.operation import Kind
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Most bytes of a page without its content coding; a page of Azure has 4 MiB."""
 
+# Looked up once: access to a member of an enumeration takes several times as long as a plain name.
+_QUERY = Kind.QUERY
 _NOT_GZIP = (OSError, EOFError, zlib.error)
 _NOT_A_PAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
@@ -70,9 +73,10 @@ def read_answer(
     status, headers = answer.status, answer.headers
     if status == 202 and asked.kind is not None:
         status = _status_in_batch(answer.body, query=not asked.writes)
-    if asked.kind is not Kind.QUERY or status != 200:
-        code = "" if status < 400 else _error_code(headers, answer.body)
-        return Answered(status=status, error_code=code)
+    if asked.kind is not _QUERY or status != 200:
+        if status < 400:
+            return _without_error(status)
+        return Answered(status=status, error_code=_error_code(headers, answer.body))
     next_key = continuation_key(headers)
     if found is not None:
         return Answered(status=status, found=found, next_key=next_key)
@@ -137,6 +141,11 @@ def with_parameters(target: str, said: Mapping[str, str | None]) -> str:
     kept += [(name, value) for name, value in said.items() if value is not None]
     encoded = "&".join(f"{quote(name, safe='$')}={quote(text)}" for name, text in kept)
     return f"{path}?{encoded}" if encoded else path
+
+
+@functools.lru_cache(maxsize=256)
+def _without_error(status: int) -> Answered:
+    return Answered(status=status)
 
 
 def _status_in_batch(body: bytes, *, query: bool) -> int:

@@ -11,6 +11,7 @@ import asyncio
 import collections
 import math
 import ssl
+from collections.abc import Awaitable
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import urlsplit
@@ -89,21 +90,25 @@ class Upstream:
         declared = bool(body) or "Content-Length" in headers or "Transfer-Encoding" in headers
         length = len(body) if declared else None
         head = request_head(method, target, host or self.host, headers, length)
-        connection = await self._connection()
+        connection = self._kept() or await self._connected()
         return await connection.ask(head + body, no_body=method == "HEAD")
 
     def release(self, connection: UpstreamConnection) -> None:
         """Keep a connection for the next request."""
         self._idle.append(connection)
 
-    async def _connection(self) -> UpstreamConnection:
-        now_s = asyncio.get_running_loop().time()
+    def _kept(self) -> UpstreamConnection | None:
+        """Return a connection that was kept, or None."""
         while self._idle:
             # The latest one, so that unneeded connections get old.
             connection = self._idle.pop()
-            if connection.usable and now_s - connection.idle_since_s < _IDLE_S:
+            if connection.fresh:
                 return connection
             connection.close()
+        return None
+
+    async def _connected(self) -> UpstreamConnection:
+        """Return a new connection."""
         try:
             async with asyncio.timeout(_CONNECTED_WITHIN_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
@@ -163,8 +168,13 @@ class UpstreamConnection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._opened.add(self)
 
-    async def ask(self, request: bytes, *, no_body: bool) -> GatewayAnswer:
-        """Send one request, and return its response.
+    @property
+    def fresh(self) -> bool:
+        """True if the endpoint keeps the connection open for another request."""
+        return self.usable and self._loop.time() - self.idle_since_s < _IDLE_S
+
+    def ask(self, request: bytes, *, no_body: bool) -> Awaitable[GatewayAnswer]:
+        """Send one request, and return its response when it has come.
 
         Args:
             request: Head and body.
@@ -179,10 +189,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._held_bytes = 0
         self._rest = None
         self._begin_message()
-        self._answer = self._loop.create_future()
+        answer = self._answer = self._loop.create_future()
         self._deadline_s = self._loop.time() + self._answered_within_s
         self._transport.write(request)
-        return await self._answer
+        return answer
 
     async def next_piece(self) -> bytes:
         """Return the next piece of a large answer after what `ask` returned; empty at the end.

@@ -25,11 +25,18 @@ class Framing(enum.Enum):
     UNTIL_CLOSE = enum.auto()
 
 
+# Looked up once: access to a member of an enumeration takes several times as long as a plain name.
+_NO_BODY = Framing.NO_BODY
+_LENGTH = Framing.LENGTH
+_CHUNKED = Framing.CHUNKED
+_UNTIL_CLOSE = Framing.UNTIL_CLOSE
+
+
 def framed(framing: Framing, piece: bytes) -> bytes:
     """Return a piece of a body as it is sent."""
-    if framing is Framing.CHUNKED:
+    if framing is _CHUNKED:
         return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
-    return piece if framing is not Framing.NO_BODY else b""
+    return piece if framing is not _NO_BODY else b""
 
 
 def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Framing]:
@@ -37,26 +44,26 @@ def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Frami
     status = answer.status
     headers = Headers.of(answer.headers)
     lines = [b"HTTP/1.1 %d %b" % (status, answer.reason or _PHRASES.get(status, b""))]
-    lines += [name + b": " + value for name, value in headers.passed_on()]
+    lines += headers.passed_on()
     if "Date" not in headers:
         lines.append(b"Date: " + _date(int(time.time())))
-    framing = Framing.LENGTH
+    framing = _LENGTH
     if request.method == "HEAD" or status == 304:
-        framing = Framing.NO_BODY
+        framing = _NO_BODY
         if "Content-Length" in headers:
             lines.append(b"Content-Length: " + headers["Content-Length"].encode())
     elif status == 204:
-        framing = Framing.NO_BODY
+        framing = _NO_BODY
     elif answer.rest is None:
         lines.append(b"Content-Length: %d" % len(answer.body))
     elif answer.length is not None:
         lines.append(b"Content-Length: %d" % answer.length)
     elif request.version == "1.1":
-        framing = Framing.CHUNKED
+        framing = _CHUNKED
         lines.append(b"Transfer-Encoding: chunked")
     else:
-        framing = Framing.UNTIL_CLOSE
-    if not request.keep_alive or framing is Framing.UNTIL_CLOSE:
+        framing = _UNTIL_CLOSE
+    if not request.keep_alive or framing is _UNTIL_CLOSE:
         lines.append(b"Connection: close")
     elif request.version == "1.0":
         lines.append(b"Connection: keep-alive")
@@ -77,7 +84,7 @@ def request_head(
         length: Length of the body; None for no Content-Length.
     """
     lines = [f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")]
-    lines += [name + b": " + value for name, value in headers.passed_on(NOT_SENT_ON)]
+    lines += headers.passed_on(NOT_SENT_ON)
     if length is not None:
         lines.append(b"Content-Length: %d" % length)
     lines.append(b"\r\n")

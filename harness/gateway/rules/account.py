@@ -9,20 +9,10 @@ from harness.gateway.limits import Rate
 from harness.gateway.rules.bucket import Bucket
 
 
-class AccountRule:
+class AccountRule(Bucket):
     """One bucket for all requests."""
 
+    __slots__ = ()
+
     def __init__(self, rate: Rate, now_s: float) -> None:
-        self._bucket = Bucket(rate.entities_per_s, rate.burst_s, now_s)
-
-    def allows(self, entities: int, now_s: float) -> bool:
-        """Whether the account may serve ``entities`` now."""
-        return self._bucket.allows(entities, now_s)
-
-    def take(self, entities: int, now_s: float) -> None:
-        """Take ``entities`` from the bucket."""
-        self._bucket.take(entities, now_s)
-
-    def give_back(self, entities: int, now_s: float) -> None:
-        """Give back ``entities`` to the bucket."""
-        self._bucket.give_back(entities, now_s)
+        super().__init__(rate.entities_per_s, rate.burst_s, now_s)

@@ -26,12 +26,15 @@ class Bucket:
 
     def allows(self, entities: int, now_s: float) -> bool:
         """Whether ``entities`` may pass now."""
-        self._fill(now_s)
-        return self._level >= min(entities, self._capacity)
+        if now_s > self._then_s:
+            self._fill(now_s)
+        level = self._level
+        return level >= entities or level >= self._capacity
 
     def take(self, entities: int, now_s: float) -> None:
         """Take ``entities``, whatever the level is."""
-        self._fill(now_s)
+        if now_s > self._then_s:
+            self._fill(now_s)
         self._level -= entities
 
     def give_back(self, entities: int, now_s: float) -> None:

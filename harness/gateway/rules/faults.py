@@ -45,5 +45,7 @@ class FaultRule:
 
     def stalled_for_s(self, elapsed_s: float) -> float:
         """Return how long a request that arrives now waits for the end of a stall."""
+        if not self._stalls:
+            return 0.0
         ends = (stall.at_s + stall.for_s for stall in self._stalls if stall.holds(elapsed_s))
         return max(ends, default=elapsed_s) - elapsed_s

@@ -24,13 +24,10 @@ class RampingRule:
     """
 
     def __init__(self, ramping: Ramping, servers: Servers) -> None:
+        self.by_load = ramping.split_after_s > 0
+        """Whether ranges are split by their load; otherwise by the number of their keys."""
         self._after_s = ramping.split_after_s
         self._busy_per_s = ramping.busy_share * servers.entities_per_s
-
-    @property
-    def by_load(self) -> bool:
-        """Whether ranges are split by their load; otherwise by the number of their keys."""
-        return self._after_s > 0
 
     def served(self, place: Range, ranges: Ranges, entities: int, now_s: float) -> None:
         """A range served entities."""

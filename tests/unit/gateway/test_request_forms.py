@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.reading import read_answer
@@ -65,6 +68,26 @@ def test_an_entity_is_read_in_each_form(segment: str) -> None:
     """Keys are found by name, whatever the order, the blanks and the encoding."""
     asked = read_request("PUT", f"/account/{segment}?timeout=5", {}, BODY)
     assert (asked.kind, asked.table, asked.partition_key) == (Kind.UPSERT_REPLACE, "table", "p")
+
+
+SEGMENT = re.compile(
+    r"table\(PartitionKey='((?:[^']|'')*)',RowKey='((?:[^']|'')*)'\)",
+    re.DOTALL,
+)
+TEXTS = st.text(alphabet="'=,)x \n", max_size=12)
+
+
+@given(TEXTS, TEXTS)
+def test_a_text_ends_at_a_quote_that_is_not_doubled(first: str, second: str) -> None:
+    """A key is read to the first quote that stands alone, as the definition says."""
+    segment = f"table(PartitionKey='{first}',RowKey='{second}')"
+    match = SEGMENT.fullmatch(segment)
+    asked = read_request("PUT", f"/account/{segment}", {}, BODY)
+    if match is None:
+        assert asked.rows == ()
+    else:
+        key, row = (text.replace("''", "'") for text in match.groups())
+        assert asked.rows == (RowWrite(key, row),)
 
 
 def test_a_key_that_looks_like_another_key_misleads_nobody() -> None:
