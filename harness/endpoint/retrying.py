@@ -63,7 +63,8 @@ class RetryingSession(abc.ABC):
     def _send(self, operation: Operation, exchange: Exchange) -> object:
         """Send one request of an operation that is not a query.
 
-        Fills in ``exchange``, also where this raises. A refusal need not be raised.
+        Fills in ``exchange``, also if this method raises. A refusal by the service may be returned
+        or raised.
 
         Returns:
             The entity that a point query read, else None.
@@ -170,7 +171,7 @@ _STRENGTH = {
 
 
 def in_order_of_evidence(parts: Iterable[Operation]) -> list[Operation]:
-    """The parts of a transaction, the ones whose rows prove most first."""
+    """The parts of a transaction, ordered by how much their stored rows prove, strongest first."""
     return sorted(parts, key=lambda part: _STRENGTH[part.kind])
 
 
@@ -178,8 +179,8 @@ def applied(part: Operation, stored: Mapping[str, Any] | None, *, alone: bool) -
     """Whether ``part`` was applied, judged by the row as it is stored now.
 
     A row with all the written values was written by ``part``. An inserted row has the values of
-    its insert, or belongs to another writer. A row that others may change can have been changed
-    again since. A row that is gone does not show who deleted it.
+    its insert, or belongs to another writer. If other writers can change a row, it may have been
+    changed again since. A row that is gone does not show who deleted it.
 
     Args:
         part: A write, or one part of a transaction.
@@ -189,7 +190,7 @@ def applied(part: Operation, stored: Mapping[str, Any] | None, *, alone: bool) -
             and the rows of all others are unchanged.
 
     Returns:
-        None where the row proves neither.
+        None if the row proves neither that the write was applied nor that it was not.
     """
     if part.kind is Kind.DELETE:
         return None if stored is None or alone else False

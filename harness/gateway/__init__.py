@@ -1,4 +1,5 @@
 """A throttling gateway: a pure model of the published limits, and a proxy that applies it.
 
-The proxy stands before a table endpoint. The model decides about each request; time is an argument.
+The proxy runs in front of a table endpoint. The model decides about each request; time is an
+argument.
 """

@@ -1,7 +1,7 @@
 """The gateway as a child process: ``python -m harness.gateway UPSTREAM HOST:PORT LIMITS``.
 
-It writes its URL in a line, and ends when its standard input ends: a pipe that the parent process
-holds, so that the gateway never outlives the parent.
+The gateway writes its URL as one line. It ends when its standard input ends: the parent process
+holds this pipe, so the gateway never outlives the parent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the gateway listens, and which endpoint is behind it: the forms of both options."""
+"""The options for the address of the gateway and for the endpoint behind the gateway."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Responses of the gateway itself, in the wording of the table service.
 
-Errors are an ``odata.error`` with code and message; only the message tells the scope of throttling.
+Errors are an ``odata.error`` with code and message; the scope of throttling is in the message only.
 Successes acknowledge writes that are not executed.
 """
 
@@ -83,7 +83,7 @@ def refusal(
         scope: Partition or account.
         headers: Headers of the request.
         now: UTC.
-        retry_after_ms: Wait that the answer asks for; 0 for none.
+        retry_after_ms: Wait before a retry, as stated in the answer; 0 for none.
     """
     if status in (500, 504):
         message = "Operation could not be completed within the specified time."

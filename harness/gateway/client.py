@@ -1,7 +1,7 @@
 """Connections of clients: requests are read, and replied to in their order.
 
-Reading stops while too many requests of a connection wait, writing while a client does not read. A
-client that closes its half of the connection still gets the replies to its requests.
+Reading stops while too many requests of a connection wait. Writing stops while a client does not
+read. A client that closes its half of the connection still gets the replies to its requests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The rows of every table, so that a query is charged for what it walks.
+"""The rows of every table, so that a query is charged for every entity that it scans.
 
 "A query that scans 1,000 entities and returns 5 counts as 1,000 entities" (performance checklist,
-"Entities per second (storage account)"). Only what is returned can be seen in an answer. What is
-walked follows from the keys that are stored: known from the writes that passed, and from one look
-at what was there before. Where keys may be missing, what is walked is an estimate.
+"Entities per second (storage account)"). An answer shows only the returned entities. The number of
+scanned entities is computed from the stored keys: those of writes that passed through the gateway,
+and those that one reading of the table found (see `harness.gateway.look`). Where keys may be
+missing, the number is an estimate.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Contents:
     """The known rows of all tables.
 
     Args:
-        stored: False if the gateway has no endpoint behind it: then a query walks nothing.
+        stored: False if the gateway has no endpoint behind it: then a query scans nothing.
     """
 
     def __init__(self, *, stored: bool = True) -> None:
@@ -97,7 +98,7 @@ class Contents:
                 self._remove(known, row.partition_key, row.row_key)
 
     def doubt(self, table: str) -> None:
-        """Whether a write was done is unknown, or a row was found that was not known."""
+        """The rows are uncertain: a write has no known result, or an unknown row was found."""
         if (known := self._table(table)) is not None:
             known.complete = False
 
@@ -113,7 +114,7 @@ class Contents:
         return True
 
     def looked(self, table: str, keys: Iterable[Key]) -> None:
-        """Add the rows of a page of the look."""
+        """Add the rows of one page that the reading of the table returned."""
         known = self._tables.get(table)
         if known is None or known.deleted is None:
             return
@@ -122,7 +123,7 @@ class Contents:
                 self._add(known, *key)
 
     def end_look(self, table: str, *, whole: bool) -> None:
-        """End the look. ``whole``: every row that was there was seen."""
+        """End the reading of the table. ``whole`` is True if every row was read."""
         known = self._tables.get(table)
         if known is not None and known.deleted is not None:
             known.deleted = None

@@ -1,8 +1,8 @@
 """CORS headers for answers of the gateway itself.
 
-The service answers a page of another origin by rules of the account, which the gateway does not
-have. What the endpoint allowed an origin before, an answer of the gateway allows it too; without
-that a browser hides a 503 from the page.
+The service answers pages of other origins by the CORS rules of the account, which the gateway does
+not have. The gateway repeats what the endpoint last allowed the origin; otherwise a browser would
+hide a 503 from the page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CorsAnswers:
         self._by_origin: dict[str, dict[str, str]] = {}
 
     def learn(self, headers: Headers, answer: GatewayAnswer) -> None:
-        """Remember what an answer of the endpoint allows the origin of its request.
+        """Store what an answer of the endpoint allows the origin of the request.
 
         Args:
             headers: Headers of the request.
@@ -39,7 +39,7 @@ class CorsAnswers:
         self._by_origin[origin] = known | allowed
 
     def add(self, headers: Headers, answer: GatewayAnswer) -> GatewayAnswer:
-        """Return an answer of the gateway with what its request's origin is allowed."""
+        """Return an answer of the gateway with the CORS headers for the origin of the request."""
         allowed = self._by_origin.get(headers.get("Origin", ""))
         if not allowed:
             return answer

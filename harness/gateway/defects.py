@@ -1,4 +1,4 @@
-"""Answers to requests that cannot be executed, with the service's own codes where it has one."""
+"""Answers to requests that cannot be executed, with the service's error code if there is one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The ranges of keys that a query walks, derived from its ``$filter``.
+"""The ranges of keys that a query scans, derived from ``$filter``.
 
 The service has one index, ordered by PartitionKey and then by RowKey (partitioning strategy, "Table
-primary key" and "Analyze data"). A comparison of keys narrows the walk, a comparison of anything
-else does not; a RowKey narrows it within a single partition only. That ``or`` walks the ranges of
-each side, not everything between them, is assumed.
+primary key" and "Analyze data"). A comparison of keys narrows the scan; a comparison of other
+properties does not. A RowKey narrows the scan within a single partition only. It is assumed that
+``or`` scans the ranges of each side, but not the keys between them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class IndexRanges:
 
     @property
     def first(self) -> str:
-        """PartitionKey at which the walk begins; empty if there is nothing to walk."""
+        """PartitionKey at which the scan begins; empty if there is nothing to scan."""
         return self.ranges[0].first[0] if self.ranges else ""
 
     @property
@@ -138,7 +138,7 @@ class _Box:
         return self.partitions.empty or self.rows.empty
 
     def in_order(self) -> IndexRange:
-        """Return the part of the index that is walked for the box."""
+        """Return the part of the index that is scanned for the box."""
         first, end = self.partitions.first, self.partitions.end
         if end == after(first):
             rows = self.rows

@@ -1,9 +1,10 @@
-"""Which Host the endpoint gets, and where the links in its answers lead.
+"""The Host that the endpoint gets, and the target of the links in its answers.
 
-No signature of the table service covers Host. An endpoint that finds the account by its own name
-(``acme.table.core.windows.net``) gets that name. One that finds the account in the path, or in the
-name that the client used (``account.table.localhost``), gets the client's. Where the two differ,
-links of a transaction lead to the endpoint, and links of answers back to the gateway.
+No signature of the table service covers Host. An endpoint whose host name contains the account
+(``acme.table.core.windows.net``) gets its own host name. An endpoint that reads the account from
+the path, or from the host name that the client used (``account.table.localhost``), gets the Host of
+the client. Where both differ, links in a transaction lead to the endpoint, and links in answers
+lead back to the gateway.
 """
 
 from __future__ import annotations

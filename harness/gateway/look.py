@@ -1,6 +1,6 @@
-"""One look at the rows that a table had before: its keys, page by page, without I/O.
+"""Reads the keys of a table that was created without the gateway: once, page by page, no I/O.
 
-The look takes the place and the credentials of a client's own query: neither Shared Key nor a
+The requests reuse the target and the credentials of a client's query. Neither Shared Key nor a
 shared access signature covers the parameters that choose rows and columns.
 """
 
@@ -17,10 +17,10 @@ _TOKENS = ("NextPartitionKey", "NextRowKey")
 
 
 class TableLook:
-    """The pages of one look.
+    """One reading of the keys of a table.
 
     The caller sends ``GET`` with `target` and the headers of the client's query, and hands each
-    answer to `take`, until `target` is None. `abandon` ends the look early.
+    answer to `take`, until `target` is None. `abandon` ends the reading early.
 
     Args:
         contents: Receives the keys.
@@ -35,7 +35,7 @@ class TableLook:
         dropped = dict.fromkeys(("$filter", "$top", *_TOKENS))
         self._base = with_parameters(target, {**dropped, "$select": "PartitionKey,RowKey"})
         self.target: str | None = self._base
-        """Path and query to ask for next; None at the end."""
+        """Path and query of the next request; None at the end."""
 
     def take(self, answer: GatewayAnswer) -> None:
         """Read a page."""
@@ -59,7 +59,7 @@ class TableLook:
             self.target = with_parameters(self._base, tokens)
 
     def abandon(self) -> None:
-        """End the look before the last page."""
+        """End the reading before the last page."""
         self._end(whole=False)
 
     def _end(self, *, whole: bool) -> None:

@@ -2,8 +2,9 @@
 
 The model is pure: time is an argument, chance comes from the seeds in the limits, and there is no
 I/O. A refused request takes nothing from any limit. A request that passes takes its entities at
-once; its answer decides whether they are kept, given back, or are more. So every request that
-passed is ended by one of `Model.answered`, `Model.not_done` and `Model.lost`.
+once. The answer decides whether these entities are kept or given back, and whether more are taken.
+Every request that passed must therefore be ended by one of `Model.answered`, `Model.not_done` and
+`Model.lost`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Decision:
     Attributes:
         action: Pass, or the kind of refusal.
         status: HTTP status of a refusal.
-        retry_after_ms: Wait that a refusal asks for; 0 for none.
+        retry_after_ms: Wait before a retry, as stated in a refusal; 0 for none.
         scope: Scope of a refusal: partition or account.
         rule: The rule that refused: partition, server, moving or account.
         delay_s: Delay before the action.
@@ -133,8 +134,9 @@ class Model:
     def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
         """End a request that the endpoint answered, and return its entity count.
 
-        What the endpoint refused gives its entities back. A query takes the entities that it
-        walked. What was written is remembered, so that the walk of later queries is known.
+        The entities of a refused request are given back. A query takes the entities that it
+        scanned. Written keys are stored, so that the number of entities that later queries scan is
+        known.
         """
         if asked.kind is None:
             self._table_changed(asked, answered)
@@ -172,7 +174,7 @@ class Model:
             self._contents.doubt(asked.table)
 
     def look(self, asked: Asked, target: str) -> TableLook | None:
-        """Return the look at the stored keys that should precede a query, or None.
+        """Return the `TableLook` that has to precede a query, or None.
 
         Args:
             asked: A query that passes.
@@ -187,8 +189,8 @@ class Model:
     def cut(self, asked: Asked, answered: Answered) -> int | None:
         """Return the number of entities after which the page of a query ends, or None.
 
-        A page ends where the table goes on on another server, if the answer tells the PartitionKey
-        of each of its entities.
+        A page ends where the table continues on another server, if the answer contains the
+        PartitionKey of each entity.
         """
         if asked.keys is None or asked.partition_key is not None or asked.in_batch:
             return None

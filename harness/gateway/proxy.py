@@ -1,7 +1,7 @@
 """Handles every request as the model decides, and counts it.
 
 An answer is counted before it is sent, so that the counts are never behind the answers. Each
-request reaches the endpoint once at most, but for a query whose page is cut.
+request reaches the endpoint at most once, except a query whose page is cut.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RESET = Reply(ending=ReplyEnd.RESET)
 
 
 class Received(NamedTuple):
-    """One request, and what it asks for."""
+    """One request, parsed."""
 
     request: Request
     asked: Asked

@@ -38,7 +38,7 @@ class Answered:
         error_code: Error code of the service; empty without one.
         found: Number of returned entities by PartitionKey; None stands for entities without one.
         keys: For each returned entity its PartitionKey, in order; empty if they were not kept.
-        last: Keys of the last returned entity; None if the answer does not tell them.
+        last: Keys of the last returned entity; None if the answer does not contain them.
         next_key: Key at which the next page begins; None on the last page.
     """
 
@@ -51,7 +51,7 @@ class Answered:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the endpoint did what it was asked."""
+        """Whether the endpoint executed the request."""
         return 200 <= self.status < 300
 
     @property

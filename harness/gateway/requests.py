@@ -2,8 +2,8 @@
 
 Keys are in the path of a request about one entity, in the JSON body of an insert, in the parts of
 a ``$batch``, and in the ``$filter`` of a query. An unreadable request is not an error here; the
-endpoint responds to it. What the table service or Azurite accepts is read, unusual forms included:
-``POST table()``, a slash at the end, a method in ``X-HTTP-Method``.
+endpoint responds to it. All forms that the table service or Azurite accepts are parsed, including
+unusual ones: ``POST table()``, a slash at the end, a method in ``X-HTTP-Method``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Asked(NamedTuple):
         spelled: The name of the table as the request spells it.
         partition_key: The partition; None for several partitions, or if unknown.
         entities: Entity count if the request succeeds; for a query the minimum.
-        keys: Ranges of keys that a query walks, from where a continued query goes on.
+        keys: Ranges of keys that a query scans; those of a continued query begin at the
+            continuation.
         top: ``$top`` of a query.
         rows: The entities that a write changes.
         in_batch: A query is the only request of a batch.

@@ -1,4 +1,4 @@
-"""Certificates of the gateway: given in files, or of an authority that is made for one start.
+"""Certificates of the gateway: from files, or issued by an authority created at startup.
 
 SDKs send bearer tokens over https only. The private key of the authority is never written, so that
 nobody can sign with it later.

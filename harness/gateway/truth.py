@@ -1,7 +1,7 @@
 """The gateway's own counts by partition, scope and status, independent of any client's.
 
-200 partitions of all tables have a row each: the heaviest, as in the ledger of a run. The rest is
-folded into ``(other)``; sums are exact. A request is counted once, when its response is known.
+The 200 heaviest partitions of all tables have a row each, as in the ledger of a run. The others are
+summed in ``(other)``; sums are exact. A request is counted once, when its response is known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The endpoint behind the gateway: each request is sent to it once.
 
-Small answers are complete before they are passed on; of large ones the rest is passed on as it
-comes. Connections are kept, and a request whose connection broke is never repeated: the endpoint
-may have executed it.
+Small answers are read completely before they are passed on; large answers are passed on piece by
+piece. Connections are kept open. A request whose connection broke is never repeated, because the
+endpoint may have executed it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Bucket:
         self._level -= entities
 
     def give_back(self, entities: int, now_s: float) -> None:
-        """Give back ``entities`` that were taken for nothing."""
+        """Give back ``entities`` that should not have been taken."""
         self._fill(now_s)
         self._level = min(self._capacity, self._level + entities)
 

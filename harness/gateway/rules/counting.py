@@ -1,8 +1,8 @@
 """How many entities a request counts for, and how many of these by partition.
 
 Source: performance checklist, "Entities per second (storage account)" and "Query density": each
-entity that is inserted, updated, deleted or scanned counts, whether or not a query returns it. What
-the service refused counts nothing.
+entity that is inserted, updated, deleted or scanned counts, whether or not a query returns it. A
+refused request does not count.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Count:
     """The entities of one request.
 
     Attributes:
-        entities: Entity count by the rule of the targets: written entities, or walked ones.
+        entities: Entity count by the rule of the targets: written or scanned entities.
         returned: Entities in the answer.
-        estimated: ``entities`` if keys that were walked may be unknown, else 0.
+        estimated: ``entities`` if scanned keys may be unknown, else 0.
     """
 
     entities: int = 0
@@ -61,10 +61,10 @@ def count_of(asked: Asked, answered: Answered) -> Count:
 def query_count(
     asked: Asked, answered: Answered, contents: Contents
 ) -> tuple[Count, Mapping[str | None, int]]:
-    """Return the count of a page of a query, and the walked entities by PartitionKey.
+    """Return the count of a page of a query, and the scanned entities by PartitionKey.
 
-    The walk of a page begins where the query says or its continuation, and ends where the next page
-    begins. None stands for an unknown partition.
+    The scan of a page begins at the start of the query or of its continuation, and ends where the
+    next page begins. None stands for an unknown partition.
     """
     if answered.status != 200:
         return NO_ENTITIES, {}

@@ -1,4 +1,4 @@
-"""Load balancing: a range that stays hot is offline for seconds, then on the emptiest server.
+"""Load balancing: a range that stays hot is offline for seconds while it changes its server.
 
 Source: partitioning strategy, "Load balancing": the service moves a partition after minutes of high
 load, and the partition is offline for a few seconds.

@@ -1,8 +1,8 @@
-"""A table gets more servers while it is loaded: a slow ramp is served, a burst is refused.
+"""A table under load gets more servers over time: a slow ramp is served, a burst is refused.
 
 Source: performance checklist, "Targets for data operations": the service balances the load as the
-traffic increases; a burst is throttled until it has, and "ramping up slowly generally provides
-better results". How fast is not published: all figures are assumed.
+traffic increases, a burst is throttled until the load is balanced, and "ramping up slowly generally
+provides better results". The speed of balancing is not published: all figures are assumed.
 """
 
 from __future__ import annotations

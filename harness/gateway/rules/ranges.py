@@ -192,7 +192,7 @@ class Ranges:
         place.server = server
 
     def borders(self, table: str, key: str) -> Sequence[str]:
-        """Return the keys above ``key`` at which the table goes on on another server."""
+        """Return the keys above ``key`` at which the table continues on another server."""
         at = bisect.bisect_right(self._bounds, (table, key))
         server = self.find(table, key).server
         borders = []

@@ -1,6 +1,6 @@
-"""Advice: what the documents recommend, each with its cause in the figures of the run.
+"""Advice: recommendations of the documents, each with a cause in the figures of the run.
 
-Without a cause in the figures there is no advice, however good it is in general.
+Without a cause in the figures, no advice is given.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def parse_condition(text: str) -> Condition:
     """The condition in ``text``.
 
     Raises:
-        ValueError: there is none; the message names the mistake and what can be written.
+        ValueError: the text is not a condition; the message names the mistake and valid forms.
     """
     reader = _Reader(text)
     metric = reader.take(_WORD, "expected a metric")

@@ -1,4 +1,4 @@
-"""The evidence of a verdict, whether it is enough, and what it says about the bottleneck."""
+"""The evidence of a verdict: whether it is sufficient, and which bottleneck it shows."""
 
 from __future__ import annotations
 

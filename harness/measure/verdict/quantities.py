@@ -1,7 +1,7 @@
 """The quantities that pass conditions compare: notation, unit and value in a run.
 
-A quantity without a value gives the reason, so that a condition on a name that does not exist
-can be told from one without measurements.
+A quantity without a value has a reason. The reason distinguishes a name that does not exist from a
+quantity without measurements.
 """
 
 from __future__ import annotations

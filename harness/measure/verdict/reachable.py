@@ -1,8 +1,9 @@
 """The range of values with which a quantity can end, while its run goes on.
 
-Only certain facts count: sums only grow, and a run cannot exceed its extent. The speed so far
+Only certain facts count: sums never shrink, and a run cannot exceed its extent. The rate so far
 proves nothing. All other quantities can end with any value, such as an upper bound of a rate, a
-quantity of one partition (a heavier one may take its row), and the held share of the wanted rate.
+quantity of one partition (a heavier partition may replace it in the counts), and the held share of
+the wanted rate.
 """
 
 from __future__ import annotations

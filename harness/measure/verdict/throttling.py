@@ -25,7 +25,7 @@ def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> T
     Args:
         points: All seconds from the start of the load, in order.
         end: UTC second in which no operation was sent any more; None is never. Later seconds have
-            only retries of the last operations, and nothing new that could succeed.
+            only retries of the last operations, and no new operations.
     """
     loaded = [point for point in points if end is None or point.second < end]
     if not loaded:

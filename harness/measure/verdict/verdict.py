@@ -173,7 +173,7 @@ def _client_limited(evidence: Evidence, limited_by: str, why: str) -> VerdictPar
 
 
 def _endpoint_limited(evidence: Evidence) -> VerdictPart:
-    """Users could not send more because they were waiting for answers."""
+    """The verdict if users could not send more because they were waiting for answers."""
     wanted, service = evidence.wanted_per_s, evidence.snapshot.service_ms
     of = "" if wanted is None else f" of the wanted {number(wanted)}"
     latency = "" if service is None else f" ({milliseconds(service.p50)} ms at the median)"

@@ -1,1 +1,1 @@
-"""What a process does that sends: users, pacing, sessions, reports to the master."""
+"""The part of a process that sends operations: users, pacing, sessions, reports to the master."""

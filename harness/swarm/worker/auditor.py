@@ -36,7 +36,7 @@ _RETRY = ExponentialBackoff(retries=6, backoff_s=0.1, minimum_s=0.05, maximum_s=
 class Auditor:
     """Journals what one worker writes in a run, and reads it back.
 
-    One request of the budget is kept back for every row that may be read.
+    The budget reserves one request for every row that may be read back.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Auditor:
     def execute(
         self, operation: Operation, due_s: float | None = None, *, keep: bool = True
     ) -> Result:
-        """Execute an operation as the session does, and journal it if it writes.
+        """Execute an operation with the session, and journal the operation if it is a write.
 
-        A journaled write is marked; its result holds the marked operation. A write without an
-        answer stays open in the journal.
+        A journaled write is marked, and the result contains the marked operation. A write without
+        an answer stays open in the journal.
         """
         if operation.kind.reads:
             return self._session.execute(operation, due_s, keep=keep)

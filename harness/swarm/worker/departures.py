@@ -1,4 +1,4 @@
-"""Paces the operations of a worker: each waits for its turn in the schedule."""
+"""Paces the operations of a worker: each operation waits for its turn in the schedule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 class Departures:
     """Gives operations their turn, for all users of a worker.
 
-    No operation leaves when ``budget`` is used up. ``ledger`` counts the dropped operations.
+    No operation is sent when ``budget`` is used up. ``ledger`` counts the dropped operations.
 
     Attributes:
         by_operation: Whether the schedule counts operations instead of entities.
@@ -74,7 +74,7 @@ class Departures:
         self._changed.set()
 
     def stop(self, at_s: float) -> float:
-        """Stop at ``at_s``, UTC, or at an earlier end of the window; return the time."""
+        """Stop at ``at_s``, UTC, or at the window's end if that is earlier; return the time."""
         if self._share is not None and self._share.window is not None:
             at_s = min(at_s, self._share.window[1])
         if self._pacer is not None:
@@ -85,7 +85,7 @@ class Departures:
         return at_s
 
     def wait(self, entities: int) -> float | None:
-        """Wait for the turn of an operation. A turn that is too late is dropped for the next one.
+        """Wait for the turn of an operation; skip and drop turns that are too late.
 
         Returns when the operation was due, UTC seconds, or None in a closed loop. After the end of
         the run it raises `StopUser`.
@@ -115,8 +115,8 @@ class Departures:
     def wait_page(self) -> None:
         """Wait until the schedule has reached all entities handed out and scanned.
 
-        If the schedule counts operations, the page counts as one. If the run ends before, the query
-        is in flight: `GreenletExit`.
+        If the schedule counts operations, the page counts as one operation. If the run ends first,
+        this raises `GreenletExit`, and the query counts as in flight.
         """
         if self.by_operation:
             self._handed_out += 1

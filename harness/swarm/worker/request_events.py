@@ -42,7 +42,7 @@ _MAX_DELAY_S = 0.05
 
 
 class OperationFailed(Exception):
-    """The exception in the event of a failed operation. Its text has few variants."""
+    """The exception in the event of a failed operation. The text has few variants."""
 
 
 class RequestEvents:
@@ -74,8 +74,8 @@ class RequestEvents:
     def enqueue(self, result: Result) -> None:
         """Add a result to the batch. Firing events in batches takes half the CPU time.
 
-        The batch is flushed when it is full or old, and at once after a failure or a large
-        response, whose content would be kept in memory.
+        The batch is flushed when it is full or old. A failure flushes it at once, and so
+        does a large response, whose content would otherwise stay in memory.
         """
         batch = self._batch
         if not batch:

@@ -1,4 +1,4 @@
-"""The Locust users: the base class of your own, those that the profiles name, and their client."""
+"""The Locust users: a base class for your own, the users that profiles name, and their client."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Table:
     """The stressed table, as a client for one user. Each call is one operation.
 
     A call waits for its turn in the schedule, sends the operation, counts it, fires Locust's
-    request event, and returns the `Result`: look at ``result.outcome`` and ``result.value``.
-    Failures of the service are results, not exceptions. Keys or entities that the service cannot
-    accept raise a `ValueError`. After the end of the run a call raises Locust's ``StopUser``.
+    request event, and returns a `Result` with ``outcome`` and ``value``. Failures of the service
+    are results, not exceptions. Keys or entities that the service cannot accept raise a
+    `ValueError`. After the end of the run a call raises Locust's ``StopUser``.
 
     Entities are written with the id of the run in the property ``StressRun``.
     """
@@ -152,7 +152,7 @@ class TableUser(User):
     """A user of a table, as `HttpUser` is one of a web site.
 
     Subclass it and write ``@task`` methods that call `table`. Pacing, counting, metrics and the
-    verdict come with it.
+    verdict need no further code.
     """
 
     abstract = True
@@ -177,7 +177,7 @@ class WorkloadUser(TableUser):
     def operate(self) -> None:
         """Perform tasks for 50 ms: Locust's own loop costs as much as an operation.
 
-        After that, Locust checks whether this user has to stop.
+        Then return, so that Locust checks whether this user has to stop.
         """
         run = self.run_state
         now_s = run.clock()

@@ -22,7 +22,7 @@ _ATTACHED_TRIES = 200
 
 
 class Worker:
-    """What a worker process keeps between runs: the current run and a share that came early."""
+    """The state of a worker process: the current run, and a share that arrived before its run."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -105,7 +105,7 @@ def current_run(environment: Environment) -> WorkerRun:
     function waits for it.
 
     Raises:
-        StopUser: this worker takes no part; the master has the reason.
+        StopUser: this worker takes no part; the reason was sent to the master.
         RuntimeError: the locustfile did not call `wire`.
     """
     for _ in range(_ATTACHED_TRIES):

@@ -1,7 +1,7 @@
 """Pacers: when the next operation is sent.
 
-Amounts are units: entities, of which a transaction of 100 uses 100, or operations, if the load
-counts those.
+Amounts are in units: entities (a transaction of 100 uses 100), or operations if the rate of the
+load is in operations.
 
 A closed loop waits for answers, an open loop does not. An operation that an open loop sends late
 keeps the instant at which it was due: its response latency includes the wait, so that a stall of
@@ -31,7 +31,7 @@ STOP = Stop.STOP
 
 
 class Pacer(Protocol):
-    """Decides when operations leave. Reads no clock.
+    """Decides when operations are sent. Reads no clock.
 
     Attributes:
         scheduled: True if instants do not depend on earlier answers (open model), so that
@@ -41,7 +41,7 @@ class Pacer(Protocol):
     scheduled: ClassVar[bool]
 
     def next(self, elapsed_s: float, sent: int) -> float | Stop:
-        """When the next operation leaves, in seconds of the schedule; in the past if it is late.
+        """When the next operation is due, in seconds of the schedule; in the past if it is late.
 
         The result stays the same until that operation is handed out.
 
@@ -85,9 +85,9 @@ CATCH_UP_S = 0.25
 class ClosedLoop:
     """Every user sends its next operation when the last was answered; a cap bounds the rate.
 
-    The cap spaces operations out. A loop that falls behind catches up by `CATCH_UP_S` at most: a
-    short pause of the generator does not lower the rate, and a long stall is not followed by a
-    burst. There is no backlog, so that changes take effect at once; ``from_s`` is ignored.
+    The cap spaces operations evenly. A loop that falls behind catches up by `CATCH_UP_S` at most,
+    so a short pause of the generator does not lower the rate, and no burst follows a long stall.
+    There is no backlog: changes take effect at once, and ``from_s`` is ignored.
 
     Args:
         entities_per_s: The cap; None is no cap.

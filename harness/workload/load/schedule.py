@@ -1,7 +1,7 @@
 """Schedules: the units that are due over time, at a rate that changes linearly in stages.
 
 Time is seconds since the schedule began. A unit is an entity or an operation. Nothing is due
-before 0; after the last stage its rate is held for ever.
+before 0; after the last stage, its final rate is held for ever.
 
 With rate r and slope k at the beginning of a piece, q = r t + k t^2 / 2 units are due t seconds
 into it. The inverse is t = 2 q / (r + sqrt(r^2 + 2 k q)), a form that loses no digits if k is

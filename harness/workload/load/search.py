@@ -1,13 +1,13 @@
-"""The search for the highest sustainable rate: which rate to try next, and what was found.
+"""The search for the highest sustainable rate: the next rate to try, and the result.
 
 The rate climbs until a step fails. Then the gap between the highest rate that passed and the lowest
 that failed is halved until it is small, and the rate is held once more, for longer. A rate that
 fails then is lowered, and the gap is halved again with the longer time. The steps taken are the
 whole state of the search.
 
-The reason why the lowest failed step failed is what limits the result. A step in which the
-generator was the limit says nothing about the endpoint, so that this reason comes first and makes
-the result "at least". Throttling comes second, because the service reports it itself.
+The lowest failed step decides what limited the result. If the generator was the limit of a step,
+the step says nothing about the endpoint. This reason therefore takes precedence, and makes the
+result a lower bound ("at least"). Throttling is second, because the service itself reports it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class StepOutcome:
         p99_ms: 99th percentile of response latency; None if there were no answers.
         client_limited: True if the generator was the limit.
         endpoint_limited: True if latency grew with the load, or was too high.
-        billable_transactions: Those of the whole step, settling included.
+        billable_transactions: Billable transactions of the whole step, including settling.
         seconds: Measured time.
     """
 
@@ -160,7 +160,7 @@ class SearchResult:
     Attributes:
         rate_per_s: The highest sustainable rate in entities/s: the achieved rate of the highest
             step that passed. None if no step passed.
-        at_least: True if the endpoint may sustain more: something else was the limit.
+        at_least: True if the endpoint may sustain more, because something else was the limit.
         confirmed: True if the rate was also held for the longer time.
         limited_by: Why no higher rate was found.
         sentence: The result in words.
