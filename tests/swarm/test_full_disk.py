@@ -102,7 +102,7 @@ def test_a_run_that_leaves_no_record_does_not_pass(runs: dict[str, LocustProcess
     assert complaints(process) == ["run.json", "report.html"]
     assert process.process.returncode == 3, process.said
     assert "VERDICT" in process.stdout
-    assert "Record: none, it could not be written" in process.stdout
+    assert "Record: none, because it could not be written" in process.stdout
     assert process.stdout.endswith("Exit code: 3\n")
     (folder,) = (process.folder / "out").iterdir()
     assert {path.name for path in folder.iterdir()} == {*SMALL, "latencies.hlog", "partitions.csv"}

@@ -53,7 +53,9 @@ def test_a_run_leaves_its_files_and_names_them(
     assert sorted(path.name for path in folder.iterdir()) == FILES
     stdout = runs["open"].stdout
     assert f"Record: out/{folder.name}/run.json" in stdout
-    assert "Beside it: junit.xml, latencies.hlog, partitions.csv, report.html, summary.md" in stdout
+    assert (
+        "Other files: junit.xml, latencies.hlog, partitions.csv, report.html, summary.md" in stdout
+    )
 
 
 def test_the_files_are_about_the_run(runs: dict[str, LocustProcess], folder: Path) -> None:

@@ -166,8 +166,8 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
         + requests * (_REQUEST_BYTES + _TRANSACTION_BYTES),
         phases=(
             Phase(name="load the tables", seconds=loading_s),
-            Phase(name="rest", seconds=profile.loading.settle_s),
-            Phase(name="users come", seconds=load.ramp_s),
+            Phase(name="pause after loading", seconds=profile.loading.settle_s),
+            Phase(name="start the users", seconds=load.ramp_s),
             Phase(name="settle", seconds=settle_s),
             Phase(name="measure", seconds=window, at_most=profile.search is not None),
         ),

@@ -315,10 +315,10 @@ class ConsoleMessages:
             text += f"\n\n{self._rehearsal.text(record)}"
         folder = path.parent
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-        kept = path if path.name in names else "none, it could not be written"
+        kept = path if path.name in names else "none, because it could not be written"
         others = ", ".join(name for name in names if name != path.name) or "nothing"
         self._summary = (
-            f"{text}\n\nRecord: {kept}\nBeside it: {others}\nExit code: {record.exit_code}"
+            f"{text}\n\nRecord: {kept}\nOther files: {others}\nExit code: {record.exit_code}"
         )
 
     def result(self) -> None:

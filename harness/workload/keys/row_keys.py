@@ -99,7 +99,7 @@ class InvertedTimestampRows:
 
 
 class GuidRows:
-    """GUIDs: no order that a query could use."""
+    """GUIDs, which have no order that a query can use."""
 
     order: ClassVar[int] = 0
 

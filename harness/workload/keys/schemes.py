@@ -1,6 +1,6 @@
 """Every documented key scheme, by the name that the documents give it.
 
-A scheme is a class; its docstring says what it is, and which document advises it or warns of it.
+A scheme is a class. Its docstring says which document advises it or warns against it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.workload.keys.scheme import Key, KeyScheme, RowCounts, new_key
 
 
 class Spread(KeyScheme):
-    """A fixed number of values, such as p00 to p49; a new row goes to the drawn value.
+    """A fixed number of values, such as p00 to p49; keys.distribution selects one.
 
     Advised by the partitioning strategy, "Partition sizing" (multiple values), and by the
     performance checklist, "High-traffic data".
@@ -49,8 +49,9 @@ class Spread(KeyScheme):
 class Single(Spread):
     """The same PartitionKey for all entities.
 
-    The target of the stress test in the partitioning strategy, which takes it for small tables
-    (as do the data partitioning strategies); key design for blog posts warns of it (anti-patterns).
+    The target of the stress test in the partitioning strategy. This document and the data
+    partitioning strategies accept it for small tables; key design for blog posts warns against it
+    (anti-patterns).
     """
 
     name = "single"
@@ -153,7 +154,7 @@ class Unique(KeyScheme):
     """A GUID per entity.
 
     Advised by the partitioning strategy, "Storage operations", instead of append-only; key design
-    for blog posts warns of it (anti-patterns: groups cannot be queried).
+    for blog posts warns against it (anti-patterns: groups cannot be queried).
     """
 
     name = "unique"
@@ -204,9 +205,9 @@ _LAST = 10**_DIGITS - 1
 class AppendOnly(KeyScheme):
     """Ascending zero-padded numbers: each insert creates a partition after the last one.
 
-    Warned of by the partitioning strategy, "Range partitions", the performance checklist, "Append
-    Only and Prepend Only patterns", and the data partitioning strategies, which say too that range
-    queries may profit from it.
+    Three documents warn against it: the partitioning strategy, "Range partitions", the performance
+    checklist, "Append Only and Prepend Only patterns", and the data partitioning strategies. The
+    last adds that range queries can be faster with such keys.
     """
 
     name = "append-only"
@@ -234,8 +235,8 @@ class AppendOnly(KeyScheme):
 class PrependOnly(AppendOnly):
     """Descending zero-padded numbers: each insert creates a partition before the first one.
 
-    Warned of with append-only by the partitioning strategy, "Range partitions", and the
-    performance checklist, "Append Only and Prepend Only patterns". The loaded partition 0 is the
+    The partitioning strategy, "Range partitions", and the performance checklist, "Append Only and
+    Prepend Only patterns", warn against it as against append-only. The loaded partition 0 is the
     newest: partitions are numbered in key order.
     """
 
@@ -254,7 +255,7 @@ class PrependOnly(AppendOnly):
 class AppendOnlyUnpadded(AppendOnly):
     """The append-only sequence without zero-padding: 111 sorts before 2.
 
-    Warned of by the partitioning strategy, "Table primary key": keys are compared as text.
+    The partitioning strategy, "Table primary key", warns against it: keys are compared as text.
     """
 
     name = "append-only-unpadded"
@@ -265,7 +266,7 @@ class AppendOnlyUnpadded(AppendOnly):
 
 
 class HashPrefix(AppendOnly):
-    """The append-only sequence with a three-digit hash as prefix, which scatters it.
+    """The append-only sequence with a three-digit hash as prefix, which scatters the keys.
 
     Advised by the data partitioning strategies (hash the partition key; a three-digit hash as
     prefix), against append-only. Range queries over the sequence are no longer possible.
@@ -321,9 +322,9 @@ YEARS = Period(plural="years", most=_YEARS, label=lambda number: f"{_YEAR + numb
 class Date(KeyScheme):
     """One partition per day, such as 2024-02-04; the newest log entry comes first.
 
-    Advised by key design for blog posts, pattern C (event logs); warned of by the performance
-    checklist, "Append Only and Prepend Only patterns": every insert goes to the last day. A day
-    ends when a worker has inserted as many rows as the last loaded day has.
+    Advised by key design for blog posts, pattern C (event logs). The performance checklist, "Append
+    Only and Prepend Only patterns", warns against it: every insert goes to the last day. A day ends
+    when a worker has inserted as many rows as the last loaded day has.
     """
 
     name = "date"
@@ -349,8 +350,8 @@ class Date(KeyScheme):
 class PublishMonth(Date):
     """One partition per month, such as 2025-02; RowKey is the slug of the post.
 
-    Advised by key design for blog posts (with inverted timestamps instead for the latest first),
-    against the performance checklist's warning of PartitionKeys that follow the current time. A
+    Advised by key design for blog posts (with inverted timestamps as RowKeys, to read the latest
+    posts first). The performance checklist warns against PartitionKeys that follow the time. A
     month ends when a worker has inserted as many posts as the last loaded month has.
     """
 
@@ -447,8 +448,8 @@ class IndexTable(Customer):
 
     Advised by the performance checklist, "Denormalization", key design for blog posts (tables as
     indexes), and the data partitioning strategies (Index Table pattern). The tables are
-    eventually consistent. New index rows all go to the newest day, a hot partition that the
-    checklist warns of. The RowKey of an index row names the order.
+    eventually consistent. All new index rows go to the newest day: a hot partition, against
+    which the checklist warns. The RowKey of an index row names the order.
     """
 
     name = "index-table"

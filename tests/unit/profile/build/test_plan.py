@@ -68,8 +68,8 @@ def test_loading_is_counted_apart() -> None:
     lengths = {phase.name: phase.seconds for phase in plan.phases}
     assert lengths == {
         "load the tables": 450 / 2000,
-        "rest": 2.0,
-        "users come": 2.0,
+        "pause after loading": 2.0,
+        "start the users": 2.0,
         "settle": 3.0,
         "measure": 40.0,
     }
