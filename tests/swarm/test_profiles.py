@@ -18,15 +18,19 @@ NAMES = shipped_names()
 AT_ONCE = 3
 SHORT = (
     "--headless",
-    *("-t", "2s", "-u", "4", "-r", "100"),
+    *("-u", "4", "-r", "100"),
     *("--set", "load.settle_s=0"),
     *("--set", "loading.settle_s=0"),
     *("--set", "conditions=[]"),
 )
+FOR_A_TIME = ("-t", "2s")
+SHORT_STAGE = ("--set", "stage=[{for_s=2, to_entities_per_s=200.0, jump=true}]")
 SHORT_SEARCH = ("-t", "60s", "--set", "search.hold_s=2.0", "--set", "search.most_steps=2")
 SMALLER = {
     # What takes long by its nature, made short.
-    "size-sweep": ("--set", "keys.rows_per_partition=[20, 200, 600]"),
+    "burst": SHORT_STAGE,
+    "ramp-up": SHORT_STAGE,
+    "size-sweep": (*FOR_A_TIME, "--set", "keys.rows_per_partition=[20, 200, 600]"),
     "find-limit": SHORT_SEARCH,
     "find-limit-spread": SHORT_SEARCH,
 }
@@ -40,7 +44,7 @@ def runs(stress: Stress, host: str) -> dict[str, LocustProcess]:
     done: dict[str, LocustProcess] = {}
 
     def run(name: str) -> None:
-        process = stress(*SHORT, "--profile", name, "-H", host, *SMALLER.get(name, ()))
+        process = stress(*SHORT, "--profile", name, "-H", host, *SMALLER.get(name, FOR_A_TIME))
         process.wait()
         done[name] = process
 
