@@ -74,7 +74,7 @@ test-patched: dev azurite
 
 # They say something about a machine that has nothing else to do.
 test-serial: dev azurite
-	$(BIN)/pytest $(PATCHED) -m "serial and not long"
+	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "serial and not long"
 
 test-wire: dev azurite ## Run again, with the session on the wire, what differs by the session
 	TEST_SESSION=wire $(PARALLEL) tests/swarm -m "session and not long and not serial"
@@ -82,7 +82,7 @@ test-wire: dev azurite ## Run again, with the session on the wire, what differs 
 test-long: dev azurite ## Run the tests that need real minutes
 	$(PARALLEL) $(UNPATCHED) -m long
 	$(PARALLEL) $(PATCHED) -m "long and not serial"
-	$(BIN)/pytest $(PATCHED) -m "long and serial"
+	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
 
 test-deps: ## Install the system packages of some tests (apt: prometheus, chromium)
 	@if command -v promtool >/dev/null && command -v chromium >/dev/null; then \
