@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import pytest
 
+from harness.measure.counts.ledger import Ledger
 from harness.measure.record.record import RunRecord
 from harness.report.export.data_files import write_whole
-from harness.swarm.master.master_run import MasterRun
-from harness.swarm.master.results import write_run
+from harness.report.export.run_folder import write_run
 from tests.support.locust_process import LOCUSTFILE, QUICK, LocustProcess, Stress
 
 KEPT = Path(__file__).parents[1] / "golden" / "run-v1.json"
@@ -37,14 +37,9 @@ MANY = (
 SMALL = {"junit.xml", "summary.md"}
 
 
-class LittleRun:
-    """As much of a run as its files need."""
-
-    aliases = None
-    billable_transactions = 99
-
-    def __init__(self, failed: list[dict[str, Any]]) -> None:
-        self.ledger = SimpleNamespace(errors=lambda: (failed, 0), latencies=lambda: ())
+def ledger(failed: list[dict[str, Any]]) -> Ledger:
+    """As much of a ledger as the files of a run need."""
+    return cast(Ledger, SimpleNamespace(errors=lambda: (failed, 0), latencies=lambda: ()))
 
 
 @contextmanager
@@ -111,11 +106,20 @@ def test_a_run_that_leaves_no_record_does_not_pass(runs: dict[str, LocustProcess
 def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     """The disk fills between the two times that a record is written."""
     record = RunRecord.from_json(KEPT.read_bytes())
-    run = cast(MasterRun, LittleRun(failed=[{"message": "x" * 2000}]))
     said: list[str] = []
     with ExitStack() as stack:
+
+        def clean_up() -> int:
+            stack.enter_context(no_room(1000))
+            return 99
+
         final, path = write_run(
-            run, record, str(tmp_path), lambda: stack.enter_context(no_room(1000)), said.append
+            record,
+            str(tmp_path),
+            ledger=ledger([{"message": "x" * 2000}]),
+            aliases=None,
+            clean_up=clean_up,
+            complain=said.append,
         )
     assert "run.json cannot be written (File too large): the existing record lacks" in said[0]
     assert RunRecord.from_json(path.read_bytes()) == record
@@ -125,10 +129,16 @@ def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Pat
 def test_a_file_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path) -> None:
     """The failed attempts are too many for the disk; what is left of them is no file."""
     record = RunRecord.from_json(KEPT.read_bytes())
-    run = cast(MasterRun, LittleRun(failed=[{"message": "x" * NO_REPORT}]))
     said: list[str] = []
     with no_room(NO_REPORT):
-        _, path = write_run(run, record, str(tmp_path), lambda: None, said.append)
+        _, path = write_run(
+            record,
+            str(tmp_path),
+            ledger=ledger([{"message": "x" * NO_REPORT}]),
+            aliases=None,
+            clean_up=lambda: 0,
+            complain=said.append,
+        )
     assert [sentence.split("/")[-1] for sentence in said] == [
         "errors.jsonl cannot be written (File too large)",
         "report.html cannot be written (File too large)",

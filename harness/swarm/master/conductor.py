@@ -33,13 +33,14 @@ from harness.model.errors import SetupError
 from harness.profile.build.pace import staged, window_s
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile
+from harness.report.export.run_folder import check_folder, write_run
 from harness.swarm.command_line import aliases_of
 from harness.swarm.master.audit import MasterAudit
 from harness.swarm.master.console import Console, ConsoleMessages
 from harness.swarm.master.load_monitor import LoadMonitor
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.rehearsal import Rehearsal
-from harness.swarm.master.results import check_folder, record_of, write_run
+from harness.swarm.master.results import record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing
 from harness.swarm.messages import (
@@ -299,12 +300,20 @@ class Conductor:
         pointers = self._tables.pointers() if follow else ()
         record = record_of(run, stopped_s, pointers=pointers, over=True)
 
-        def clean_up() -> None:
+        def clean_up() -> int:
             # From here on the process exits as its record says, even after an exception.
             self.environment.process_exit_code = record.exit_code
             self._tables.clean_up(hurry=self._hurry.is_set())
+            return run.billable_transactions
 
-        self.record, path = write_run(run, record, options.out, clean_up, self._console.error)
+        self.record, path = write_run(
+            record,
+            options.out,
+            ledger=run.ledger,
+            aliases=run.aliases,
+            clean_up=clean_up,
+            complain=self._console.error,
+        )
         self.environment.process_exit_code = self.record.exit_code
         self._messages.take_record(self.record, path)
         if not options.headless:

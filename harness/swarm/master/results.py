@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
-import functools
-import importlib.metadata
-import json
-import os
-import platform
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
 
 from harness import __version__
 from harness.measure.audit.audit import lost_writes
-from harness.measure.record.findings import MachinePart, PointersPart
+from harness.measure.record.findings import PointersPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
     CountsPart,
@@ -32,14 +23,10 @@ from harness.measure.record.record_builder import (
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import exit_code, judge
-from harness.model.errors import SetupError
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
 from harness.profile.build.workload import entity_sizes
-from harness.report.export.data_files import hlog, partitions_csv, write_whole
-from harness.report.export.junit import junit
-from harness.report.export.markdown import markdown
-from harness.report.web.document import document
+from harness.report.export.run_folder import iso_instant, this_machine
 from harness.swarm.master.master_run import Cause, Ending, MasterRun
 from harness.workload.load.search import Limit
 
@@ -48,10 +35,6 @@ _PACKAGES = (
     *("datasketches", "hdrhistogram"),
 )
 """Packages whose version can change the results."""
-STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-"""Environment variable with the file whose content GitHub shows on the page of a job."""
-_RECORD = "run.json"
-_EXIT_NO_RECORD = 3
 
 
 def record_of(
@@ -143,8 +126,8 @@ def record_of(
             table=plan.table,
         ),
         session=plan.session,
-        started_at=_iso(run.started_s),
-        ended_at=_iso(now_s),
+        started_at=iso_instant(run.started_s),
+        ended_at=iso_instant(now_s),
         ended_by=run.ended_by,
         workers=len(run.reports),
         users=run.users,
@@ -180,114 +163,7 @@ def record_of(
         prediction=run.prediction,
         redacted=run.aliases is not None,
         enforced=run.enforced,
-        machine=_machine(),
+        machine=this_machine(_PACKAGES),
         **measured_fields(snapshot, generator, targets),
         **judged_fields(evidence, verdict, conditions),
     )
-
-
-@functools.cache
-def _machine() -> MachinePart:
-    """The machine of the master and the versions there; workers may have others."""
-    return MachinePart(
-        cpus=os.cpu_count() or 1,
-        platform=f"{platform.system()} {platform.release()} {platform.machine()}",
-        python=f"{platform.python_implementation()} {platform.python_version()}",
-        packages={name: importlib.metadata.version(name) for name in _PACKAGES},
-    )
-
-
-def _iso(utc_s: float) -> str:
-    moment = dt.datetime.fromtimestamp(utc_s, tz=dt.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def check_folder(out: str) -> None:
-    """Raise a `SetupError` if no record can be written to the folder ``out``."""
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise SetupError(
-            f"the folder {out} of --out cannot be written to ({_reason(error)})"
-        ) from error
-
-
-def write_run(
-    run: MasterRun,
-    record: RunRecord,
-    out: str,
-    clean_up: Callable[[], None],
-    complain: Callable[[str], None],
-) -> tuple[RunRecord, Path]:
-    """Write the record and the failed attempts, clean up in any case, write everything else.
-
-    The record is written again after cleaning up, since cleaning up costs transactions too.
-    Without any record the exit code 0 becomes 3, because nothing shows what passed. A file that
-    cannot be written does not keep others from being written.
-
-    Args:
-        out: Folder of all runs.
-        clean_up: Deletes what the run created.
-        complain: Takes a sentence about each file that cannot be written.
-
-    Returns:
-        The record with its whole cost, and its path.
-    """
-    folder = Path(out) / record.run_id
-
-    def write(name: str, text: str) -> None:
-        if (problem := _problem_of_writing(folder / name, text)) is not None:
-            complain(problem)
-
-    try:
-        missing = _problem_of_writing(folder / _RECORD, record.to_json()) is not None
-        if errors := _error_lines(run):
-            write("errors.jsonl", errors)
-    finally:
-        clean_up()
-    counts = record.counts.model_copy(update={"billable_transactions": run.billable_transactions})
-    record = record.model_copy(update={"counts": counts})
-    if (problem := _problem_of_writing(folder / _RECORD, record.to_json())) is not None:
-        if missing:
-            record = record.model_copy(update={"exit_code": record.exit_code or _EXIT_NO_RECORD})
-            complain(f"{problem}: the run has no record")
-        else:
-            complain(f"{problem}: the existing record lacks the cost of cleaning up")
-    summary, start = markdown(record), record.window_start
-    write("summary.md", summary)
-    write("junit.xml", junit(record))
-    write("latencies.hlog", hlog(start, start + record.measured_s, run.ledger.latencies()))
-    write("partitions.csv", partitions_csv(record))
-    write("report.html", document(record))
-    if page := os.environ.get(STEP_SUMMARY):
-        try:
-            with open(page, "a", encoding="utf-8") as file:
-                file.write(f"{summary}\n")
-        except OSError as error:
-            complain(f"{STEP_SUMMARY} cannot be written to ({_reason(error)})")
-    return record, folder / _RECORD
-
-
-def _error_lines(run: MasterRun) -> str:
-    """The failed attempts as JSON lines; the last line is the number of those that are left out."""
-    errors, not_kept = run.ledger.errors()
-    if run.aliases is not None:
-        errors = [run.aliases.error(error) for error in errors]
-    lines = [*errors, {"not_kept": not_kept}] if not_kept else errors
-    return "".join(f"{json.dumps(line)}\n" for line in lines)
-
-
-def _problem_of_writing(path: Path, text: str) -> str | None:
-    """Write a file, or return why not. An earlier file stays until the new one is whole."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
-    except OSError as error:
-        return f"{path} cannot be written ({_reason(error)})"
-    return None
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

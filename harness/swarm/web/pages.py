@@ -7,26 +7,22 @@ many browsers ask. After the run the pages show the record of the run.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
-import enum
 import time
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import gevent.lock
 import orjson
 from flask import Blueprint, Response, abort, redirect, request, send_file
 from locust.web import WebUI
-from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
 from harness.measure.figures import counted, duration
 from harness.measure.record.record import RunRecord
-from harness.report.web.document import live_page, update
-from harness.report.web.partitions_tab import COLUMNS, Row, row_of_text, rows_of
+from harness.report.web.document import live_page
+from harness.report.web.live import FILES, OPENED, Shown, State
+from harness.report.web.partitions_tab import COLUMNS
 from harness.report.web.rendering import page_css, page_js, plotly_js
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
@@ -37,78 +33,10 @@ _OF_THE_TIME = 10
 """Building records takes at most one part of so many of the time: the process may send load too."""
 PLACE = "stress"
 """Below Locust's own page."""
-FILES = {
-    "report.html": "the report, which opens offline",
-    "run.json": "the record, from which every other file can be made again",
-    "summary.md": "the summary in Markdown",
-    "partitions.csv": "the partitions for spreadsheets",
-    "junit.xml": "the conditions as JUnit test cases",
-    "latencies.hlog": "the latencies as an HdrHistogram log",
-    "errors.jsonl": "failed attempts with their request ids",
-}
-"""Files of a run's folder that can be downloaded."""
-_OPENED = "report.html"
-"""The file that the browser opens; it saves all others."""
 _NO_GUESS = ("X-Content-Type-Options", "nosniff")
 """A browser must not guess the content type."""
 _TAB = "partitions"
 _STATISTICS = "locust.request_stats"
-
-
-class State(enum.StrEnum):
-    """The phase of the run that is shown."""
-
-    NONE = "none"
-    PREPARING = "preparing"
-    RUNNING = "running"
-    ENDED = "ended"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Shown:
-    """The current or last run at one moment, for all browsers that ask.
-
-    Attributes:
-        sentence: The phase in words.
-        out: Folder of all runs.
-        run_id: The id of the run; None before the first run.
-        record: The run so far; None before the load begins.
-    """
-
-    state: State
-    sentence: str
-    out: Path
-    run_id: str | None = None
-    record: RunRecord | None = None
-
-    @property
-    def live(self) -> bool:
-        """False once the run has ended."""
-        return self.state is not State.ENDED
-
-    @cached_property
-    def data(self) -> bytes:
-        """The content of the page as JSON."""
-        content: dict[str, dict[str, Any]] = {"parts": {}, "charts": {}}
-        if self.record is not None:
-            content = update(self.record, live=self.live)
-            if not self.live:
-                content["parts"]["downloads"] = self._downloads(self.record.run_id)
-        return orjson.dumps(
-            {"state": self.state, "sentence": self.sentence, "run_id": self.run_id, **content}
-        )
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """The rows of the tab: a sentence, and the figures if there are any."""
-        rows = [row_of_text(self.sentence)]
-        return rows if self.record is None else rows + rows_of(self.record, live=self.live)
-
-    def _downloads(self, run_id: str) -> str:
-        there = [name for name in FILES if (self.out / run_id / name).is_file()]
-        link = Markup('<li><a href="runs/{}/{}">{}</a> {}</li>')
-        links = Markup("").join(link.format(run_id, name, name, FILES[name]) for name in there)
-        return Markup('<ul class="downloads">{}</ul>').format(links)
 
 
 class Showing:
@@ -228,7 +156,7 @@ def add_pages(web_ui: WebUI, showing: Showing, *, base_path: str) -> None:
         file = shown.out / run_id / name
         if not file.is_file():
             abort(404)
-        answer = send_file(file, as_attachment=name != _OPENED, max_age=0)
+        answer = send_file(file, as_attachment=name != OPENED, max_age=0)
         answer.headers[_NO_GUESS[0]] = _NO_GUESS[1]
         return answer
 

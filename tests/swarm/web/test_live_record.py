@@ -11,9 +11,10 @@ import orjson
 import pytest
 
 from harness.measure.record.record import RunRecord
+from harness.report.web.live import State
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import Loaded, Phase
-from harness.swarm.web.pages import FRESH_FOR_S, Showing, State
+from harness.swarm.web.pages import FRESH_FOR_S, Showing
 
 RECORD = RunRecord.from_json((Path(__file__).parents[2] / "golden" / "run-v1.json").read_bytes())
 
