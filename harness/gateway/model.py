@@ -77,12 +77,15 @@ class Model:
         limits: The limits.
         now_s: The time now, on any steady clock.
         stored: False if there is no endpoint behind the gateway.
+        looks: False if rows that were there before must not be read.
 
     Attributes:
         slow_s: Delay of a slow response.
     """
 
-    def __init__(self, limits: GatewayLimits, now_s: float, *, stored: bool = True) -> None:
+    def __init__(
+        self, limits: GatewayLimits, now_s: float, *, stored: bool = True, looks: bool = True
+    ) -> None:
         self.slow_s = limits.faults.slow_s
         self._started_s = now_s
         self._refusal = limits.refusal
@@ -97,6 +100,7 @@ class Model:
         self._account = AccountRule(limits.account, now_s)
         self._faults = FaultRule(limits.faults)
         self._contents = Contents(stored=stored)
+        self._looks = looks
 
     @property
     def partitions(self) -> int:
@@ -180,7 +184,7 @@ class Model:
             asked: A query that passes.
             target: Its path and query.
         """
-        if asked.kind is not _QUERY or asked.in_batch:
+        if asked.kind is not _QUERY or asked.in_batch or not self._looks:
             return None
         if not self._contents.begin_look(asked.table):
             return None

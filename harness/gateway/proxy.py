@@ -11,7 +11,7 @@ import datetime as dt
 import functools
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
@@ -26,6 +26,7 @@ from harness.gateway.model import Decision, GatewayAction, Model
 from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
 from harness.gateway.reading import read_answer, with_top
 from harness.gateway.requests import NOTHING, Asked, read_request
+from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate, Truth
 from harness.gateway.upstream import Upstream, UpstreamMissing
@@ -40,10 +41,36 @@ _RESET = Reply(ending=ReplyEnd.RESET)
 
 
 class Received(NamedTuple):
-    """One request, parsed."""
+    """One request, parsed. ``arrived_s``: when it was complete, by the model's clock."""
 
     request: Request
     asked: Asked
+    arrived_s: float
+
+
+class Meter(Protocol):
+    """Sees every request of the clients; each passes `take` first, and then ends in `ended`."""
+
+    def take(self) -> str:
+        """Take a request from the budget; return why it is refused, or an empty text."""
+
+    def ended(
+        self,
+        received: Received,
+        fate: Fate,
+        count: Count,
+        answer: GatewayAnswer | None,
+        now_s: float,
+    ) -> None:
+        """A request was counted.
+
+        Args:
+            received: The request.
+            fate: The result.
+            count: Its entities.
+            answer: The answer; None without one. The body may be only its beginning.
+            now_s: When the answer was complete, by the model's clock.
+        """
 
 
 class Proxy:
@@ -55,6 +82,7 @@ class Proxy:
         address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.
         readers: Whether a value of Host may read the gateway's own pages.
+        meter: Sees every request; None for nobody.
     """
 
     def __init__(
@@ -64,6 +92,7 @@ class Proxy:
         address: str,
         clock: Callable[[], float],
         readers: Callable[[str], bool],
+        meter: Meter | None = None,
     ) -> None:
         self.truth = Truth()
         self._model = model
@@ -71,6 +100,7 @@ class Proxy:
         self._address = address
         self._clock = clock
         self._readers = readers
+        self._meter = meter
         self._cors = CorsAnswers()
 
     async def handle(self, request: Request) -> Reply:
@@ -82,8 +112,11 @@ class Proxy:
             return self._refuse_defect(request)
         body = _unpacked(request)
         asked = read_request(request.method, target, request.headers, body)
-        received = Received(request=request, asked=asked)
-        decision = self._model.decide(asked, self._clock())
+        now_s = self._clock()
+        received = Received(request, asked, now_s)
+        if self._meter is not None and (reason := self._meter.take()):
+            return self._refuse_over_budget(received, reason)
+        decision = self._model.decide(asked, now_s)
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
         if decision.action is not _PASS:
@@ -102,6 +135,11 @@ class Proxy:
         self.truth.add(NOTHING, fate)
         return self._own(request, answer)
 
+    def _refuse_over_budget(self, received: Received, reason: str) -> Reply:
+        answer = answers.error(403, "BudgetSpent", reason, received.request.headers, self._now())
+        self._count(received, Fate(result="refused", rule="budget", sent="403"), answer)
+        return self._own(received.request, answer)
+
     def _refuse(self, received: Received, decision: Decision) -> Reply:
         request, now = received.request, self._now()
         answer = answers.refusal(
@@ -113,7 +151,7 @@ class Proxy:
         )
         sent = GONE if request.client.gone else str(answer.status)
         fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
-        self._count(received.asked, fate)
+        self._count(received, fate, answer)
         return self._own(request, answer)
 
     async def _pass(self, received: Received) -> Reply:
@@ -124,7 +162,7 @@ class Proxy:
         if answer.rest is not None:
             return Reply(answer=self._counted_later(received, answer))
         sent = GONE if received.request.client.gone else None
-        self._count_passed(received.asked, answer, sent=sent)
+        self._count_passed(received, answer, sent=sent)
         return Reply(answer=answer)
 
     async def _fail(self, received: Received, fault: InjectedFault) -> Reply:
@@ -135,7 +173,8 @@ class Proxy:
         if fault is InjectedFault.UNAPPLIED_WRITE:
             body = _unpacked(request)
             answer = answers.acknowledged(asked, request.headers, body, self._now())
-            self._count(asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
+            fate = Fate(result="fault", rule=fault, sent=str(answer.status))
+            self._count(received, fate, answer)
             return self._own(request, answer)
         asked_for = await self._ask_or_reply(received)
         if isinstance(asked_for, Reply):
@@ -145,26 +184,26 @@ class Proxy:
             await asyncio.sleep(self._model.slow_s)
             if answer.rest is not None:
                 return Reply(answer=self._counted_later(received, answer, rule=fault))
-            self._count_passed(asked, answer, sent=None, rule=fault)
+            self._count_passed(received, answer, sent=None, rule=fault)
             return Reply(answer=answer)
         if answer.rest is not None:
             answer.rest.close()
         half = fault is InjectedFault.HALF_ANSWER
-        self._count_passed(asked, answer, sent=HALF if half else RESET, rule=fault)
+        self._count_passed(received, answer, sent=HALF if half else RESET, rule=fault)
         return Reply(answer=answer, ending=ReplyEnd.HALF) if half else _RESET
 
     def _fail_undone(self, received: Received, fault: InjectedFault) -> Reply:
         headers, now = received.request.headers, self._now()
         self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
-            self._count(received.asked, Fate(result="fault", rule=fault, sent=RESET))
+            self._count(received, Fate(result="fault", rule=fault, sent=RESET))
             return _RESET
         if fault is InjectedFault.ERROR_503:
             answer = answers.busy(Scope.PARTITION, headers, now)
         else:
             message = "The server encountered an internal error. Please retry the request."
             answer = answers.error(500, "InternalError", message, headers, now)
-        self._count(received.asked, Fate(result="fault", rule=fault, sent=str(answer.status)))
+        self._count(received, Fate(result="fault", rule=fault, sent=str(answer.status)), answer)
         return self._own(received.request, answer)
 
     async def _ask_or_reply(self, received: Received) -> GatewayAnswer | Reply:
@@ -176,7 +215,7 @@ class Proxy:
         except UpstreamBroken:
             self._model.lost(received.asked)
             fate = Fate(result="fault", rule="upstream", sent=RESET, upstream=UNANSWERED)
-            self._count(received.asked, fate)
+            self._count(received, fate)
             return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
@@ -236,20 +275,22 @@ class Proxy:
         headers = received.request.headers
         answer = answers.error(502, "UpstreamMissing", message, headers, self._now())
         self._model.not_done(received.asked, self._clock())
-        self._count(received.asked, Fate(result="fault", rule="upstream", sent="502"))
+        self._count(received, Fate(result="fault", rule="upstream", sent="502"), answer)
         return self._own(received.request, answer)
 
     def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
         """Reply with an answer of the gateway."""
         return Reply(answer=self._cors.add(request.headers, answer))
 
-    def _count(self, asked: Asked, fate: Fate) -> None:
+    def _count(self, received: Received, fate: Fate, answer: GatewayAnswer | None = None) -> None:
         """Count a request that was not executed."""
-        self.truth.add(asked, fate)
+        self.truth.add(received.asked, fate)
+        if self._meter is not None:
+            self._meter.ended(received, fate, NO_ENTITIES, answer, self._clock())
 
     def _count_passed(
         self,
-        asked: Asked,
+        received: Received,
         answer: GatewayAnswer,
         *,
         sent: str | None,
@@ -257,9 +298,13 @@ class Proxy:
         found: Mapping[str | None, int] | None = None,
     ) -> None:
         """Count an answer of the endpoint and its entities."""
+        asked, now_s = received.asked, self._clock()
         answered = read_answer(asked, answer, found)
-        count = self._model.answered(asked, answered, self._clock())
-        self.truth.add(asked, _answered_fate(answered.status, sent, rule), count)
+        count = self._model.answered(asked, answered, now_s)
+        fate = _answered_fate(answered.status, sent, rule)
+        self.truth.add(asked, fate, count)
+        if self._meter is not None:
+            self._meter.ended(received, fate, count, answer, now_s)
 
     def _counted_later(
         self, received: Received, answer: GatewayAnswer, *, rule: str = ""
@@ -273,7 +318,7 @@ class Proxy:
 
         def count(found: Mapping[str | None, int], sent: str | None) -> None:
             broken = "upstream" if sent == HALF else rule
-            self._count_passed(asked, answer, sent=sent, rule=broken, found=found)
+            self._count_passed(received, answer, sent=sent, rule=broken, found=found)
 
         return answer._replace(rest=CountedRest(answer.rest, scan, count))
 

@@ -14,7 +14,7 @@ from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream
 from harness.gateway.client import ClientConnection, ClientTimes
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
-from harness.gateway.proxy import Proxy
+from harness.gateway.proxy import Meter, Proxy
 from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
 from harness.model.errors import SetupError
 from harness.model.hosts import readers_of
@@ -34,6 +34,9 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     times: ClientTimes | None = None,
     answered_within_s: float = ANSWERED_WITHIN_S,
+    meter: Meter | None = None,
+    looks: bool = True,
+    shared: bool = False,
 ) -> None:
     """Listen until ``stop``.
 
@@ -46,13 +49,16 @@ async def serve(
         tls: Certificate to listen with TLS; None listens in plain HTTP.
         times: Time limits of the clients' connections; None for the usual ones.
         answered_within_s: Time limit for an answer of the endpoint.
+        meter: Sees every request; None for nobody.
+        looks: False if the gateway may send no request of its own.
+        shared: Whether other processes listen at the same address.
 
     Raises:
         SetupError: the address cannot be used, or ``upstream`` is invalid.
     """
     check_upstream(upstream)
     host, port = address_of(listen)
-    listener = _bound(host, port)
+    listener = _bound(host, port, shared=shared)
     port = listener.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     offset_s = time.time() - time.monotonic()
@@ -66,8 +72,8 @@ async def serve(
             behind = await stack.enter_async_context(
                 Upstream(upstream, answered_within_s=answered_within_s)
             )
-        model = Model(limits, clock(), stored=behind is not None)
-        proxy = Proxy(model, behind, address, clock, readers=readers_of(host))
+        model = Model(limits, clock(), stored=behind is not None, looks=looks)
+        proxy = Proxy(model, behind, address, clock, readers=readers_of(host), meter=meter)
         door = _Door(proxy, listener, times or ClientTimes(), tls)
         stack.push_async_callback(door.finish)
         for task in (_keep_closed(door, limits.faults.closed), door.check()):
@@ -152,11 +158,13 @@ async def _keep_closed(door: _Door, windows: Sequence[Window]) -> None:
         await door.open()
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Return a listening socket."""
+def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Return a listening socket. ``shared``: other processes listen at the same address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
         # With SO_REUSEADDR a used port is refused here, not by bind.
