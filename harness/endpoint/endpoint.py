@@ -7,12 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from harness.endpoint.address import (
-    DEFAULT_PORTS,
-    address_of,
-    is_account_name,
-    kind_and_account,
-)
+from harness.endpoint.address import DEFAULT_PORTS, address_of, is_account_name, kind_and_account
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,

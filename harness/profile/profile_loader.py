@@ -52,11 +52,7 @@ def question_of(text: str) -> str:
 
 
 def resolve(
-    name: str,
-    overrides: Iterable[str] = (),
-    *,
-    run_time_s: int | None = None,
-    paths: bool = True,
+    name: str, overrides: Iterable[str] = (), *, run_time_s: int | None = None, paths: bool = True
 ) -> NamedProfile:
     """Find, override and validate a profile.
 

@@ -201,12 +201,7 @@ def profile_of(environment: Environment, request: RunRequest, *, started_with: s
         overrides.append(f"load.users={request.users}")
     if request.spawn_rate_per_s is not None:
         overrides.append(f"load.spawn_rate_per_s={float(request.spawn_rate_per_s)}")
-    named = resolve(
-        name,
-        overrides,
-        run_time_s=request.run_time_s,
-        paths=name == started_with,
-    )
+    named = resolve(name, overrides, run_time_s=request.run_time_s, paths=name == started_with)
     _choose_user_class(environment, named)
     return named
 

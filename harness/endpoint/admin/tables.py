@@ -269,11 +269,7 @@ def follow(
 
 
 def _listed(
-    endpoint: Endpoint,
-    name: str,
-    properties: list[str],
-    budget: Budget | None,
-    most_rows: int,
+    endpoint: Endpoint, name: str, properties: list[str], budget: Budget | None, most_rows: int
 ) -> Iterator[_Key]:
     """The two properties of every entity of a table."""
     with (

@@ -63,10 +63,7 @@ class Clients(dict[str, TableClient]):
 
 def entity_of(operation: Operation) -> dict[str, Any]:
     """The entity that a write stores, as the SDK takes it."""
-    entity: dict[str, Any] = {
-        "PartitionKey": operation.partition_key,
-        "RowKey": operation.row_key,
-    }
+    entity: dict[str, Any] = {"PartitionKey": operation.partition_key, "RowKey": operation.row_key}
     for name, value in (operation.properties or {}).items():
         entity[name] = EntityProperty(value, EdmType.INT64) if type(value) is Int64 else value
     return entity

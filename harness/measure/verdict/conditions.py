@@ -15,14 +15,7 @@ from decimal import Decimal
 
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import ConditionPart
-from harness.measure.verdict.quantities import (
-    FORMS,
-    NO_FACTS,
-    PERCENTILES,
-    Facts,
-    Form,
-    measured,
-)
+from harness.measure.verdict.quantities import FORMS, NO_FACTS, PERCENTILES, Facts, Form, measured
 from harness.measure.verdict.reachable import Extent, reachable
 from harness.model.errors import cut, echoed
 

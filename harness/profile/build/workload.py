@@ -17,11 +17,7 @@ from harness.workload.mix import ActionMix
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 from harness.workload.operation_source import OperationSource
 from harness.workload.queries import QueryShape
-from harness.workload.retry import (
-    ExponentialBackoff,
-    RetryPolicy,
-    ScheduledBackoff,
-)
+from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff
 from harness.workload.workload import Workload
 
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)

@@ -181,11 +181,7 @@ def hot_range(seen: Observed) -> Look | None:
 @says(KEYS, _ANTI_PATTERNS, "one value for all rows is a massive hot spot")
 @says(PARTITIONING, "Partition sizing", "one value is limited to one server")
 @says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
-@disagrees(
-    PARTITIONING,
-    "Partition sizing",
-    "acceptable if nothing has to scale",
-)
+@disagrees(PARTITIONING, "Partition sizing", "acceptable if nothing has to scale")
 @remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
 def constant_partition_key(seen: Observed) -> Look | None:
     constant = [table for table, keys in seen.keys.items() if len(keys.partitions) == 1]

@@ -41,9 +41,7 @@ _Share = Annotated[float, Field(gt=0, le=1)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 _Rate = Annotated[float, Field(ge=_LEAST_RATE, le=_MOST_RATE)]
 _Cap = Annotated[
-    float,
-    Field(ge=_LEAST_RATE, allow_inf_nan=True),
-    pydantic.AfterValidator(_cap_is_a_rate_or_inf),
+    float, Field(ge=_LEAST_RATE, allow_inf_nan=True), pydantic.AfterValidator(_cap_is_a_rate_or_inf)
 ]
 _StageRate = Annotated[float, Field(ge=0, le=_MOST_RATE)]
 # Told apart beforehand, so that a mistake in one form is not reported for the other form too.

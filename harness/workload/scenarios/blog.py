@@ -251,10 +251,7 @@ class BlogNewestFirst(Blog):
             name="list_by_date",
             select=("Title", "Published"),
             key_range=times.newest_first(
-                begin,
-                begin.after(7 * DAY),
-                entities=scanned,
-                exact=week < 3 or self._still(month),
+                begin, begin.after(7 * DAY), entities=scanned, exact=week < 3 or self._still(month)
             ),
         )
 
