@@ -8,7 +8,6 @@ from harness import startup
 
 
 def main() -> int:
-    """Run the command line, and return its exit code."""
     if sys.argv[1:2] == ["run"]:
         startup.begin()
     else:

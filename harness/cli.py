@@ -114,7 +114,6 @@ def _overview() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand, and return its exit code."""
     try:
         args = parsed(sys.argv[1:] if arguments is None else arguments)
         code: int = args.run(args)

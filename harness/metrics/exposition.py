@@ -129,7 +129,6 @@ class RunState(Collector):
 
 
 def _course(families: Families, course: RunCourse) -> Iterator[Metric]:
-    """The phases, the times and the verdict of a run."""
     yield families.gauge(
         "aztables_run_phase",
         "1 for the current phase of the run, 0 for the others.",
@@ -149,7 +148,6 @@ def _course(families: Families, course: RunCourse) -> Iterator[Metric]:
 
 
 def _load(families: Families, load: LoadState) -> Iterator[Metric]:
-    """The offered rate, the backlog, and the cost."""
     limit = load.billable_limit
     left = None if limit is None else max(0, limit - load.billable_transactions)
     for name, text, value in (
@@ -172,7 +170,6 @@ def _load(families: Families, load: LoadState) -> Iterator[Metric]:
 
 
 def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
-    """Entities, attempts and operations."""
     partitions = [(partition_label(part.key), part) for part in snapshot.partitions]
     if snapshot.folded is not None:
         partitions.append((FOLDED, snapshot.folded))

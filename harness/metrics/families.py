@@ -32,7 +32,6 @@ class Families:
         return self._filled(CounterMetricFamily(name, text, labels=("run", *labels)), rows)
 
     def gauge(self, name: str, text: str, rows: Rows, labels: tuple[str, ...] = ()) -> Metric:
-        """A family of gauges."""
         return self._filled(GaugeMetricFamily(name, text, labels=("run", *labels)), rows)
 
     def value(self, name: str, text: str, value: float | None) -> Metric:

@@ -29,7 +29,6 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """The TCP port."""
         return int(self._server.server_port)
 
     def close(self) -> None:

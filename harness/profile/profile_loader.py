@@ -36,12 +36,10 @@ class NamedProfile:
 
 
 def shipped_directory() -> Path:
-    """The folder of the shipped profiles."""
     return shipped("profiles")
 
 
 def shipped_names() -> list[str]:
-    """The names of the shipped profiles, sorted."""
     return sorted(path.stem for path in shipped_directory().glob("*.toml"))
 
 

@@ -70,7 +70,6 @@ class Column(Generic[Row]):
     bad: bool = False
 
     def text(self, row: Row) -> str:
-        """The figure of ``row`` as text."""
         value = self.get(row)
         return self.absent if value is None else self.write(value)
 
@@ -122,7 +121,6 @@ def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
 
 
 def throttled_attempts(part: PartitionPart) -> int:
-    """The number of throttled attempts."""
     return sum(throttled_by_status(part.attempts_by_status).values())
 
 
@@ -266,7 +264,6 @@ OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
 
 
 def all_operations(record: RunRecord) -> OperationPart:
-    """The row of all operations together."""
     return OperationPart(
         kind="all",
         count=record.counts.operations,

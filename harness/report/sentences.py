@@ -209,7 +209,6 @@ class AccountRow:
 
     @property
     def beside(self) -> str:
-        """The share and the target as text."""
         return self.target if self.share is None else f"{percent(self.share)} {self.target}"
 
 
@@ -233,7 +232,6 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
 
 
 def latency_note(record: RunRecord) -> str:
-    """The meaning of both latencies."""
     service = "Service latency: from the first attempt to the complete answer, retries included."
     if record.response_ms is None:
         return f"{service} A closed loop has no response latency."
@@ -305,7 +303,6 @@ def _enforced_words(part: EnforcedPart | None) -> str:
 
 
 def moved_words(move: MovePart, name: str) -> str:
-    """The move of the partition that is shown as ``name``."""
     return f"partition '{name}' moved, unavailable {move.offline_s:g} s"
 
 
@@ -322,7 +319,6 @@ class Predicted:
 
     @property
     def sentence(self) -> str:
-        """Both shares."""
         measured = "not known" if self.measured is None else percent(self.measured)
         return f"{self.what}: {percent(self.predicted)} predicted, {measured} measured"
 
@@ -422,7 +418,6 @@ def step_result(failed: str | None, *, confirming: bool) -> str:
 
 
 def found(part: SearchPart) -> str:
-    """The result of a search, its limit, and its cost."""
     billed = sum(step.billable_transactions for step in part.steps)
     cost = f"{counted(len(part.steps), 'step')}, {counted(billed, 'billable transaction')}"
     if part.rate_per_s is None:

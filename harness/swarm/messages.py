@@ -45,7 +45,6 @@ class SwarmMessage:
 
     @classmethod
     def decode(cls, fields: Mapping[str, Any]) -> Self:
-        """Restore the message from the result of `encode`."""
         message: Self = _codec(cls).validate_python(fields)
         return message
 

@@ -57,7 +57,6 @@ class RunPlan:
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """Full names of all tables."""
         return tuple(self.table + suffix for suffix in self.tables)
 
     def to_options(self) -> dict[str, Any]:
@@ -67,7 +66,6 @@ class RunPlan:
 
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
-        """Restore the plan from the result of `to_options`."""
         profile = parse(content["profile"], source=content["profile_name"])
         return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
 
@@ -86,7 +84,6 @@ class RunPlan:
     def session_options(
         self, worker: int, endpoint: Endpoint, budget: Budget, clock: Clock
     ) -> SessionOptions:
-        """Return the options of the session of worker number ``worker``."""
         profile = self.profile
         return SessionOptions(
             endpoint=endpoint,

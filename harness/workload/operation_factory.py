@@ -97,7 +97,6 @@ class OperationFactory:
         name: str = "",
         select: Sequence[str] = (),
     ) -> Operation:
-        """Point query."""
         return new_operation(
             kind=Kind.POINT_QUERY,
             partition_key=partition_key,

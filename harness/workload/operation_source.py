@@ -41,7 +41,6 @@ class OperationSource(Protocol):
 
 
 def steps_of(task: Task) -> Steps:
-    """The task as a generator."""
     if isinstance(task, Operation):
         yield task
     else:

@@ -143,7 +143,6 @@ class Workload:
         )
 
     def _new(self, partition: int) -> TaskRow:
-        """The next new row of this worker."""
         self._inserted += 1
         scheme = self._scheme
         key = scheme.inserted(partition, self._worker, self._inserted)

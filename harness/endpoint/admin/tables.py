@@ -96,7 +96,6 @@ def create_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
 
 
 def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
-    """Check that a table exists and is empty."""
     _require_name(name)
     with (
         explained(endpoint, f"the table {name} cannot be read"),
@@ -142,7 +141,6 @@ def delete_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
 
 
 def list_tables(endpoint: Endpoint) -> list[str]:
-    """Names of all tables of the account."""
     with explained(endpoint, "the tables cannot be listed"), service_client(endpoint) as client:
         return [_text(table.name) for table in client.list_tables()]
 

@@ -242,7 +242,6 @@ class SdkDefaultSession:
     def _call(
         self, attempts: OperationAttempts, function: Callable[[TableClient, Operation, Any], object]
     ) -> tuple[Outcome, object]:
-        """Call the SDK once, and add the attempts that it made."""
         if self._budget.exhausted:
             raise BudgetSpent("the budget of billable transactions is used up")
         operation = attempts.operation

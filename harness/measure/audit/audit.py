@@ -200,7 +200,6 @@ class AuditTally:
 
     @property
     def lost(self) -> int:
-        """Lost writes."""
         return self.counts.get(WriteVerdict.LOST, 0)
 
     def add(
@@ -215,7 +214,6 @@ class AuditTally:
                 self.examples.append(_sentence(row, write, stored))
 
     def merge(self, other: AuditTally) -> None:
-        """Add the results of another worker."""
         self.rows += other.rows
         self.unread += other.unread
         for verdict, count in other.counts.items():

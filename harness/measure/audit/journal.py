@@ -91,7 +91,6 @@ class JournaledWrite:
 
     @property
     def effect(self) -> Effect:
-        """What it does to its row."""
         return _EFFECTS[self.kind]
 
     def covers(self, earlier: JournaledWrite) -> bool:
@@ -244,7 +243,6 @@ class Journal:
         return Noted(marked, tuple(writes))
 
     def done(self, noted: Noted, result: Result) -> None:
-        """Note the result of a write."""
         certainty = certainty_of(result)
         if certainty is None:
             self.unsent(noted)

@@ -41,12 +41,10 @@ class GeneratorLog:
         self._offered[second] = per_s
 
     def add(self, worker: str, sample: CpuSample) -> None:
-        """Keep a sample of a worker."""
         self._samples.setdefault(worker, []).append(sample)
         self._cpu[sample.second] = max(self._cpu.get(sample.second, 0.0), sample.cpu_percent)
 
     def latest(self) -> dict[str, CpuSample]:
-        """The last sample of each worker."""
         return {worker: samples[-1] for worker, samples in self._samples.items()}
 
     def view(self, start: int, end: int) -> GeneratorPart:

@@ -181,7 +181,6 @@ class HeatMap:
         self._edges: list[str] = []
 
     def add(self, key: str, second: int, entities: int) -> None:
-        """Count entities of partition ``key`` in a UTC second."""
         of_second = self._pending.get(second)
         if of_second is not None and key in of_second:
             of_second[key] += entities
@@ -189,7 +188,6 @@ class HeatMap:
             self._count(self._pending, key, second, entities)
 
     def add_throttled(self, key: str, second: int) -> None:
-        """Count one throttled attempt."""
         self._count(self._refused, key, second, 1)
 
     def _count(self, pending: dict[int, dict[str, int]], key: str, second: int, count: int) -> None:
@@ -206,7 +204,6 @@ class HeatMap:
             self._settle()
 
     def merge(self, other: HeatMap) -> None:
-        """Add all counts of ``other``."""
         other._settle()
         self._settle()
         width_s = other._columns.width_s

@@ -32,11 +32,9 @@ class Weights:
         self._throttled = frequent_strings_sketch(SKETCH_LOG2)
 
     def access(self, key: str, entities: int) -> None:
-        """Count accessed entities of ``key``."""
         self._accessed.update(key, entities)
 
     def throttle(self, key: str) -> None:
-        """Count one throttled attempt on ``key``."""
         self._throttled.update(key, 1)
 
     def drain(self) -> tuple[bytes, bytes]:
@@ -48,7 +46,6 @@ class Weights:
         return drained
 
     def merge(self, accessed: bytes, throttled: bytes) -> None:
-        """Add what another ledger drained."""
         self._seen_accessed.merge(frequent_strings_sketch.deserialize(accessed))
         self._seen_throttled.merge(frequent_strings_sketch.deserialize(throttled))
 

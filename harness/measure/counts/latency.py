@@ -40,7 +40,6 @@ class LatencyHistogram:
         self._bits: int = self._histogram.sub_bucket_half_count_magnitude
 
     def record(self, latencies_s: Iterable[float]) -> None:
-        """Count latencies, in seconds."""
         # The same as the histogram's own `record_value`, in a third of the time.
         histogram, bits = self._histogram, self._bits
         counts, lowest, highest = histogram.counts, histogram.min_value, histogram.max_value
@@ -163,7 +162,6 @@ class Latencies:
             yield "response", self.response
 
     def merge(self, other: Latencies) -> None:
-        """Add all latencies of ``other``."""
         for name, histogram in other.items():
             self._own(name).merge(histogram)
 

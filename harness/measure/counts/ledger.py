@@ -284,7 +284,6 @@ class Ledger:
         return delta
 
     def merge(self, delta: Delta) -> None:
-        """Add what another ledger counted."""
         self._count_added()
         self._sources.add(delta.source)
         if delta.folding:

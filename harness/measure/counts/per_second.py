@@ -50,7 +50,6 @@ class PerSecond:
             counts[place] += amount
 
     def merge(self, other: PerSecond) -> None:
-        """Add all sums of ``other``."""
         for second, amount in other.items():
             self.add(second, amount)
 

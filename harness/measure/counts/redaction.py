@@ -33,7 +33,6 @@ class Aliases:
         return f"{table}{slash}key-{digest.hexdigest()[:_HEX_DIGITS]}"
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """``snapshot`` with aliases for keys."""
         return dataclasses.replace(
             snapshot,
             partitions=tuple(

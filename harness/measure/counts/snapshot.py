@@ -51,7 +51,6 @@ class SeriesPoint:
 
     @property
     def throttled(self) -> int:
-        """Throttled attempts."""
         return sum(self.throttled_by_status.values())
 
 
@@ -88,12 +87,10 @@ class Snapshot:
 
     @property
     def throttled(self) -> int:
-        """Throttled attempts of the whole run."""
         return throttled_of(self.attempts)
 
     @property
     def throttled_ratio(self) -> float:
-        """Throttled attempts as a share of all attempts of the whole run."""
         return _ratio(self.throttled, self.counts.attempts)
 
     @property

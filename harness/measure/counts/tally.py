@@ -46,7 +46,6 @@ class Counts:
     bytes_received: int = 0
 
     def merge(self, other: Counts) -> None:
-        """Add all counts of ``other``."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -121,11 +120,9 @@ class KindTally:
         self.latencies = Latencies(KIND_DIGITS)
 
     def sums(self) -> dict[str, Any]:
-        """The plain counts by name."""
         return {name: getattr(self, name) for name in self._SUMS}
 
     def merge(self, other: KindTally) -> None:
-        """Add all counts of ``other``."""
         for name, count in other.sums().items():
             setattr(self, name, getattr(self, name) + count)
         add_counts(self.outcomes, other.outcomes)
@@ -230,7 +227,6 @@ class Tally:
             self.series["attempts"].add(second, number)
 
     def merge(self, other: Tally) -> None:
-        """Add all counts of ``other``."""
         self.counts.merge(other.counts)
         for label, tally in other.kinds.items():
             place = self._place(label, tally.kind)

@@ -68,7 +68,6 @@ class Columns:
         return doubled
 
     def double(self) -> None:
-        """Double the width of all columns."""
         self.width_s *= 2
         if len(self):
             self.first //= 2
@@ -103,7 +102,6 @@ class LatencyCourse:
             counts[bisect.bisect_left(BOUNDS_S, latency_s, 0, _ROWS - 1)] += 1
 
     def merge(self, other: LatencyCourse) -> None:
-        """Add all latencies of ``other``."""
         width_s = other._columns.width_s
         while self._columns.width_s < width_s:
             self._columns.double()

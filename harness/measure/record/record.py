@@ -132,7 +132,6 @@ class LatencyPart(RecordPart):
 
     @property
     def total_s(self) -> float:
-        """The sum of all latencies, in seconds."""
         return self.count * self.mean / 1000
 
 

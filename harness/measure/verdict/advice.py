@@ -40,7 +40,6 @@ _RETRY_FAULTS = {
 
 
 def on_throttling(evidence: Evidence, *, by_account: bool) -> Iterator[AdvicePart]:
-    """Advice for a run in which a partition or the account was throttled."""
     throttling = evidence.throttling
     cosmos = evidence.kind is EndpointKind.COSMOS
     if cosmos:
@@ -115,7 +114,6 @@ def on_keys(evidence: Evidence) -> Iterator[AdvicePart]:
 
 
 def on_account(evidence: Evidence) -> Iterator[AdvicePart]:
-    """Advice for a run with too much load on the account."""
     yield from _on_queries(evidence)
     less = "" if evidence.queries_are_most else "send fewer requests, or "
     yield AdvicePart(
@@ -126,7 +124,6 @@ def on_account(evidence: Evidence) -> Iterator[AdvicePart]:
 
 
 def on_generator(evidence: Evidence) -> Iterator[AdvicePart]:
-    """Advice for a run that the generator limited."""
     if evidence.connections_used_up:
         yield AdvicePart(
             text=f"raise session.connections from {evidence.connections:,}: all were in use by "
@@ -163,7 +160,6 @@ def on_users(evidence: Evidence) -> Iterator[AdvicePart]:
 
 
 def on_endpoint(evidence: Evidence) -> Iterator[AdvicePart]:
-    """Advice for a run that the endpoint limited."""
     service = evidence.snapshot.service_ms
     if evidence.kind.emulated:
         yield AdvicePart(

@@ -83,7 +83,6 @@ class Evidence:
 
     @property
     def length_s(self) -> int:
-        """Seconds of the measured window."""
         return self.snapshot.length_s
 
     @property
@@ -123,12 +122,10 @@ class Evidence:
 
     @cached_property
     def throttling(self) -> ThrottlingPart:
-        """The course of throttling."""
         return throttling_of(self.snapshot.series, end=self.snapshot.end or None)
 
     @cached_property
     def scans(self) -> Scans:
-        """What queries scanned."""
         queries = [part for part in self.snapshot.operations if part.type == Kind.QUERY]
         return Scans(
             queries=sum(part.count for part in queries),
@@ -144,7 +141,6 @@ class Evidence:
 
     @property
     def most_throttled(self) -> PartitionPart | None:
-        """The partition with the most throttled attempts."""
         return max(self.snapshot.partitions, key=lambda part: part.throttled, default=None)
 
     @property

@@ -78,11 +78,9 @@ class Form:
 
     @property
     def unit(self) -> Unit:
-        """The unit of its values."""
         return _UNITS[self.metric]
 
     def written(self, name: str = "...") -> str:
-        """Its notation in a condition."""
         arguments = ", ".join(filter(None, (self.of, f'{self.by}="{name}"' if self.by else "")))
         return f"{self.metric}({arguments})" if arguments else self.metric
 
@@ -182,7 +180,6 @@ def near_first(name: str, known: Sequence[str]) -> str:
 
 
 def failed_operations(snapshot: Snapshot) -> int:
-    """The number of failed operations."""
     return sum(count for outcome, count in snapshot.outcomes.items() if outcome.failed)
 
 

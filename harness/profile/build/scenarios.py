@@ -33,7 +33,6 @@ _HARNESS = Path(__file__).resolve().parents[1]
 
 
 def picker_of(profile: Profile, worker: int) -> Picker:
-    """Draws the partition of the next operation."""
     keys = profile.keys
     shape = Shape(
         theta=keys.theta,

@@ -96,7 +96,6 @@ def adds_rows(profile: Profile) -> bool:
 
 
 def retry_of(profile: Profile) -> RetryPolicy:
-    """The retry policy of a profile."""
     retry = profile.retry
     if retry.strategy == "none":
         return ScheduledBackoff()
@@ -113,5 +112,4 @@ def retry_of(profile: Profile) -> RetryPolicy:
 
 
 def conditions_of(profile: Profile) -> tuple[Condition, ...]:
-    """The pass conditions of a profile."""
     return tuple(parse_condition(text) for text in profile.conditions)

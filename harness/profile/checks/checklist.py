@@ -26,7 +26,6 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
         return self.look.severity
 
 
@@ -39,5 +38,4 @@ def findings_of(seen: Observed) -> tuple[Finding, ...]:
 
 
 def of_severity(findings: Sequence[Finding], severity: Severity) -> tuple[Finding, ...]:
-    """The findings of one severity."""
     return tuple(finding for finding in findings if finding.severity is severity)

@@ -59,16 +59,13 @@ class TableKeys:
     _used: dict[str, None] = dataclasses.field(default_factory=dict)
 
     def load(self, partition_key: str) -> None:
-        """Add a loaded partition."""
         self._loaded[partition_key] = None
 
     def load_rows(self, operation: Operation) -> None:
-        """Add loaded rows."""
         for part in operation.parts or (operation,):
             self.rows[part.partition_key, part.row_key] = None
 
     def add(self, operation: Operation) -> None:
-        """Add the keys of an operation under load."""
         if over_partitions(operation.partition):
             return
         for part in operation.parts or (operation,):
@@ -157,7 +154,6 @@ class Sent:
     _body: int = 0
 
     def add(self, operation: Operation) -> None:
-        """Count an operation."""
         if self.count < _SIZED:
             self._body += sum(
                 wire_bytes(part.partition_key, part.row_key, part.properties)

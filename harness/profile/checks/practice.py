@@ -122,7 +122,6 @@ disagrees = functools.partial(says, otherwise=True)
 
 
 def remedy(change: str) -> Decorator:
-    """Say what usually has to change."""
     return lambda of: dataclasses.replace(_practice(of), change=change)
 
 

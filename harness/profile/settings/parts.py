@@ -142,7 +142,6 @@ class Keys(Part):
 
     @property
     def most_rows(self) -> int:
-        """The number of loaded rows of the largest partition."""
         rows = self.rows_per_partition
         return rows if isinstance(rows, int) else max(rows)
 

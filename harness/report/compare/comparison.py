@@ -48,7 +48,6 @@ class Measure:
         return {"%": percent, "ms": milliseconds}.get(self.unit, number)(value)
 
     def show_in_full(self, value: float) -> str:
-        """A value with its unit."""
         return f"{self.show(value)}{' ms' if self.unit == 'ms' else ''}"
 
 

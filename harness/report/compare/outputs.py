@@ -45,7 +45,6 @@ _CHANGE_WIDTH = 6
 
 
 def side_by_side(comparison: Comparison, page: Page) -> str:
-    """The comparison as text, as wide as ``page``."""
     subjects = comparison.subjects
     legend: list[tuple[Cell, Cell]] = []
     for subject in subjects:

@@ -51,7 +51,6 @@ def check_text(
 def check_json(
     name: str, question: str, prediction: Prediction, findings: Sequence[Finding]
 ) -> str:
-    """The findings as JSON."""
     content = {
         "profile": name,
         "question": question,

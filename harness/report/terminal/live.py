@@ -139,7 +139,6 @@ def progress_line(
 
 
 def step_begins(place: int, step: Step) -> str:
-    """The first line of the ``place``-th step of a search."""
     confirming = ", to confirm the rate" if step.confirming else ""
     return (
         f"step {place}: {number(step.rate_per_s)} entities/s, {step.settle_s:g} s to settle, then "
@@ -148,7 +147,6 @@ def step_begins(place: int, step: Step) -> str:
 
 
 def step_taken(place: int, taken: TakenStep) -> str:
-    """The result of the ``place``-th step of a search."""
     outcome, failed = taken.outcome, taken.failed
     result = step_result(failed, confirming=taken.step.confirming)
     p99 = "n/a" if outcome.p99_ms is None else f"{milliseconds(outcome.p99_ms)} ms"
@@ -169,12 +167,10 @@ def audit_begins(rows: int, written: int, *, exact: bool) -> str:
 
 
 def audit_goes_on(rows: int, total: int, lost: int) -> str:
-    """The progress of an audit."""
     return f"Audit: {rows:,} of {counted(total, 'row')} checked, {counted(lost, 'lost write')}"
 
 
 def audit_ends(part: AuditPart, seconds: float) -> str:
-    """The result of an audit."""
     line = f"Audit: {counted(part.rows, 'row')} checked in {duration(seconds)}"
     if part.rows:
         line += f", {counted(part.lost, 'lost write')}"

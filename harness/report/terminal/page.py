@@ -111,7 +111,6 @@ class Page:
 
     @property
     def glyphs(self) -> Glyphs:
-        """The characters of bars and charts on this page."""
         return PLAIN if self.ascii_only else FULL
 
     def console(self, out: io.StringIO) -> Console:
@@ -151,7 +150,6 @@ class Page:
         return shortened(self.show(text), width, self.ascii_only)
 
     def section(self, title: str, *content: RenderableType) -> Group:
-        """A part of the report under its title."""
         rule = Rule(Text(title, "bold"), characters=self.glyphs.line, style="dim", align="left")
         return Group(Text(), rule, *content)
 

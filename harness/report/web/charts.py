@@ -422,7 +422,6 @@ def _level(value: float, text: str, colour: str = _RED, at: str = "start") -> di
 
 
 def _span(record: RunRecord) -> tuple[int, int]:
-    """The time under load on the axis."""
     last = record.series[-1]
     return _moment(record.series[0].t), _moment(last.t + last.width_s)
 
@@ -442,7 +441,6 @@ def _moves(record: RunRecord) -> list[tuple[int, int, MovePart]]:
 
 
 def _moved(move: MovePart, width: int) -> str:
-    """The text of a move, with the key in about ``width`` letters."""
     # plotly.js would interpret <b> and other tags.
     return html.escape(moved_words(move, short(partition_name(move.key), width)), quote=False)
 

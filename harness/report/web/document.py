@@ -34,7 +34,6 @@ class Block:
 
     @property
     def chart(self) -> bool:
-        """Whether the block is a chart."""
         return self.id.startswith("chart-")
 
 

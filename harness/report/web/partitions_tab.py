@@ -106,7 +106,6 @@ def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> R
 
 
 def _bar(part: PartitionPart) -> str:
-    """A bar, its percentage and the target, in one piece."""
     if part.target is None:
         return "no target"
     share = part.entities_per_s.mean / part.target

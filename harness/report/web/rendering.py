@@ -29,19 +29,16 @@ def _templates() -> jinja2.Environment:
 
 
 def render(template: str, **content: Any) -> str:
-    """The HTML that a template makes of ``content``."""
     return _templates().get_template(template).render(content)
 
 
 @functools.cache
 def page_css() -> str:
-    """The style sheet of all pages."""
     return (_HERE / "assets" / "page.css").read_text(encoding="utf-8")
 
 
 @functools.cache
 def page_js() -> str:
-    """The script of all pages."""
     return (_HERE / "assets" / "page.js").read_text(encoding="utf-8")
 
 

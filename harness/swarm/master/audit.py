@@ -41,7 +41,6 @@ class MasterAudit:
         self._hurried = False
 
     def take(self, worker: str, result: AuditResult) -> None:
-        """Keep what a worker found so far."""
         if worker in self._results:
             self._results[worker] = result
             self._heard_s[worker] = self._run.clock()

@@ -105,7 +105,6 @@ class Conductor:
 
     @property
     def busy(self) -> bool:
-        """True while a run goes on."""
         return self.run is not None and self.run.phase not in (Phase.PREPARED, Phase.DONE)
 
     @property
@@ -120,7 +119,6 @@ class Conductor:
 
     @property
     def workers(self) -> int:
-        """Number of workers that take part."""
         return 0 if self.run is None else len(self._sharing.workers)
 
     def record_so_far(self, now_s: float) -> RunRecord:
@@ -220,7 +218,6 @@ class Conductor:
         self._messages.load_begins(options.num_users)
 
     def share_out(self) -> None:
-        """Send every worker its part of the load."""
         if self.run is not None and self.run.phase in (Phase.RAMPING, Phase.MEASURING):
             self._sharing.share_out()
 
@@ -292,7 +289,6 @@ class Conductor:
                 self._finished.set()
 
     def _examine(self, run: MasterRun, stopped_s: float) -> None:
-        """Judge the run, write the record, delete the tables, and show the result."""
         options = self.environment.parsed_options
         self._messages.load_ends()
         self._audit.hold(self._hurry)
@@ -414,7 +410,6 @@ class Conductor:
         self._messages.result()
 
     def close(self) -> None:
-        """Show the result of the last run and forget the run."""
         if self.run is not None:
             self._messages.result()
             self.run.ledger.close()

@@ -70,7 +70,6 @@ class Console:
         return (self._out.encoding or "").lower().replace("-", "") != "utf8"
 
     def say(self, text: str) -> None:
-        """Write one or several lines."""
         if self._rewriting:
             self._rewriting = False
             self._write("\n")

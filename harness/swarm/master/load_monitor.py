@@ -207,7 +207,6 @@ class RateSearch:
         return False
 
     def _outcome(self, current: _CurrentStep) -> StepOutcome:
-        """What was measured while the step was held."""
         run, seconds = self._run, current.end - current.start
         snapshot = run.ledger.snapshot(start=current.start, end=current.end)
         points = [point for point in snapshot.series if current.start <= point.second < current.end]

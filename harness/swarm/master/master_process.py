@@ -178,7 +178,6 @@ class MasterProcess:
     # Locust's events, and signals.
 
     def on_test_start(self, **_: object) -> None:
-        """Load the table, then let Locust start the users."""
         if self.worker is not None:
             self.worker.end()
         try:
@@ -310,7 +309,6 @@ class MasterProcess:
             conductor.linger(options.metrics_linger)
 
     def _close(self) -> None:
-        """Close the last run and the metrics page, and stop the embedded servers."""
         if self._started is not None:
             self._started.close()
         if self._metrics is not None:
@@ -325,7 +323,6 @@ class MasterProcess:
 
 
 def end_workers(environment: Environment) -> None:
-    """End the workers of a run that does not begin."""
     if isinstance(environment.runner, MasterRunner):
         # Connected workers leave at once.
         environment.runner.quit()

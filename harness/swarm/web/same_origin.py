@@ -40,7 +40,6 @@ class SameOrigin:
         self._hosts = hosts
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Pass a request on, or refuse it with status 403."""
         application = self._application
         if not self._hosts.allow(environ.get("HTTP_HOST", "")):
             application = Response(STRANGE_HOST, 403)

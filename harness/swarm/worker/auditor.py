@@ -85,7 +85,6 @@ class Auditor:
         self._keep_back()
 
     def written(self) -> Written:
-        """Return which rows were written."""
         return self._journal.written()
 
     def read_back(self, request: AuditRequest) -> None:
@@ -146,7 +145,6 @@ class Auditor:
         self._report(done=True)
 
     def _read_row(self, session: TableSession, row: Row, plan: LookUp) -> None:
-        """Read one row and compare it with the journal."""
         table, partition_key, row_key = row.key
         result = session.execute(
             Operation(

@@ -58,7 +58,6 @@ class RequestEvents:
         self._batch_since_s = 0.0
 
     def fire(self, result: Result) -> None:
-        """Fire the event of one operation now."""
         operation = result.operation
         failure = None if result.outcome is SUCCESS else _failure_of(result)
         context: dict[str, Any] = {}
@@ -90,7 +89,6 @@ class RequestEvents:
             self.flush()
 
     def flush(self) -> None:
-        """Fire the events of the batch."""
         batch = self._batch
         while batch:
             self.fire(batch.popleft())

@@ -159,7 +159,6 @@ class TableUser(User):
 
     @functools.cached_property
     def run_state(self) -> WorkerRun:
-        """The current run in this worker."""
         return current_run(self.environment)
 
     @functools.cached_property

@@ -52,7 +52,6 @@ class Worker:
         self.end()
 
     def end(self) -> None:
-        """Drop the current run."""
         if self.run is not None:
             self.run.close()
             self.run = None

@@ -95,7 +95,6 @@ class WorkerRun:
         self._greenlets = [gevent.spawn(self._sample_forever), gevent.spawn(self._report_forever)]
 
     def take_share(self, share: Share) -> None:
-        """Follow a new share of the load. Repeating a share changes nothing."""
         if self._ending is not None:
             return
         self.budget.limit = share.budget
@@ -196,7 +195,6 @@ class WorkerRun:
         return self._ending
 
     def close(self) -> None:
-        """Stop every greenlet and close every connection."""
         gevent.killall(self._greenlets)
         if self.auditor is not None:
             self.auditor.close()
@@ -218,7 +216,6 @@ class WorkerRun:
             self._send(AccountThrottled(run_id=self.plan.run_id))
 
     def _sample_forever(self) -> None:
-        """Sample the CPU use of the process and its machine every second."""
         process = psutil.Process()
         process.cpu_percent(None)
         psutil.cpu_percent(None, percpu=True)

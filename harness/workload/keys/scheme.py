@@ -48,11 +48,9 @@ class RowCounts:
 
     @property
     def total(self) -> int:
-        """Rows of all partitions together."""
         return self.before(self.partitions)
 
     def of(self, partition: int) -> int:
-        """Rows of one partition."""
         return self._same or self._firsts[partition + 1] - self._firsts[partition]
 
     def before(self, partition: int) -> int:

@@ -260,6 +260,5 @@ class BlogNewestFirst(Blog):
 
 
 def _published(begin: Instant, end: Instant) -> str:
-    """Filter on the publish date."""
     first, last = (f"datetime'{moment.utc:%Y-%m-%dT%H:%M:%SZ}'" for moment in (begin, end))
     return f"Published ge {first} and Published lt {last}"

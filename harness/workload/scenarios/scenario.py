@@ -150,7 +150,6 @@ class Scenario(OperationFactory):
         return iter(())
 
     def partitions(self) -> Iterator[str]:
-        """Names of the partitions that are loaded."""
         return iter(dict.fromkeys(operation.partition for operation in self.loading()))
 
     def next_task(self, rng: random.Random) -> Task:

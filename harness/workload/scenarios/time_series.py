@@ -98,11 +98,9 @@ class IotTelemetry(Scenario):
         return self.insert(*self._key(device, at, sequence), content, name=name)
 
     def _key(self, device: int, at: Instant, sequence: str) -> tuple[str, str]:
-        """PartitionKey and RowKey of a reading."""
         return self.named("device", device), at.inverted
 
     def _day(self, rng: random.Random) -> int:
-        """Any day that has loaded readings."""
         return rng.randrange(-(-self.setting.rows // READINGS_A_DAY))
 
     def _readings_on(self, day: int) -> int:
