@@ -18,9 +18,7 @@ _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     """Add the options, in groups, which Locust does not show in its web form.
 
-    Args:
-        parser: Locust's parser, or that of ``harness run``.
-        locust: Whether it is Locust's, which takes defaults from environment variables too.
+    Locust's own parser (``locust``) takes defaults from environment variables too.
     """
     prefix = "Table stress harness: " if locust else ""
 
@@ -147,11 +145,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
 
 
 def swarm_name(text: str) -> str:
-    """Validate the value of ``--swarm``.
-
-    Raises:
-        argparse.ArgumentTypeError: the name is invalid.
-    """
+    """Validate the value of ``--swarm``; an `argparse.ArgumentTypeError` if it is invalid."""
     if _SWARM_NAME.fullmatch(text) is None:
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, dots, - or _")
     return text

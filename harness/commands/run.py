@@ -50,22 +50,14 @@ class Run:
         add_run_options(parser, locust=False)
 
     def run(self, args: argparse.Namespace) -> int:
-        """Replace this process by Locust.
-
-        Args:
-            args: ``given`` is everything after ``run``, as it was typed.
-        """
+        """Replace this process by Locust; ``args.given`` is what was typed after ``run``."""
         command = [sys.executable, "-P", "-c", _LOCUST, *locust_arguments(args.given)]
         sys.stdout.flush()
         os.execv(command[0], command)
 
 
 def locust_arguments(given: Sequence[str]) -> list[str]:
-    """The arguments of Locust for those of ``harness run``.
-
-    Raises:
-        SetupError: the first one is not a profile, and this is not a worker.
-    """
+    """The arguments of Locust for those of ``harness run``; a `SetupError` without a profile."""
     rest = list(given)
     made = []
     names = {argument.partition("=")[0] for argument in rest}

@@ -33,14 +33,10 @@ CREDENTIAL_VARIABLES = (CONNECTION_STRING, ACCOUNT, KEY, SAS_TOKEN)
 
 
 def address_of(host: str, option: str = "-H") -> SplitResult:
-    """The parts of ``host``, without default port and trailing slash.
+    """The parts of the URL ``host``, without default port and trailing slash.
 
-    Args:
-        host: A URL.
-        option: The option that gave it, for the messages.
-
-    Raises:
-        SetupError: ``host`` is not an address, or contains more than an address.
+    A `SetupError` says why ``host`` is not an address, or what it contains besides one. ``option``
+    is the option that gave it, for the messages.
     """
     if "accountkey=" in host.lower() or "sharedaccesssignature=" in host.lower():
         raise SetupError(
@@ -81,12 +77,7 @@ def address_of(host: str, option: str = "-H") -> SplitResult:
 def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[EndpointKind, str]:
     """The kind and the account that an address implies; the account may be empty.
 
-    Args:
-        address: The address.
-        option: The option that gave it, for the messages.
-
-    Raises:
-        SetupError: the address is not that of a table service.
+    A `SetupError` says why it is not the address of a table service; ``option`` gave it.
     """
     name = address.hostname or ""
     in_path = address.path.lstrip("/")

@@ -172,10 +172,8 @@ def credential_for(
     """The credential for a normalized address, and its account.
 
     The first of connection string, key and SAS that is set is used. ``account`` is the account that
-    the address names; empty where it names none.
-
-    Raises:
-        SetupError: the credential is missing, malformed, or for another account or endpoint.
+    the address names; it may be empty. A `SetupError` says what is missing, malformed, or for
+    another account or endpoint.
     """
     text = environ.get(CONNECTION_STRING, "").strip()
     if text:

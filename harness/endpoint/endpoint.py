@@ -83,11 +83,8 @@ def behind_gateway(endpoint: Endpoint) -> Endpoint:
 def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:
     """The endpoint at ``host`` (the value of ``-H``), with the credential in ``environ``.
 
-    The kind follows from the host, except that the emulator's account is Azurite on any host.
-
-    Raises:
-        SetupError: the host is not the address of a table service, or the credential is missing,
-            malformed or for another account. The text never repeats a secret.
+    The kind follows from the host, except that the emulator's account is Azurite on any host. The
+    text of a `SetupError` never repeats a secret.
     """
     address = address_of(host)
     kind, account = kind_and_account(address)

@@ -28,11 +28,7 @@ class Pace(Protocol):
         """Charge the schedule for entities that a query scanned beyond its expected number."""
 
     def wait_page(self) -> None:
-        """Wait until the schedule allows a page that was not expected.
-
-        Raises:
-            GreenletExit: the schedule ends before.
-        """
+        """Wait until the schedule allows an unexpected page; `GreenletExit` if it ends before."""
 
 
 class _Unpaced:
@@ -64,8 +60,6 @@ def drain(
         attempts: The attempts of the query; those of a page are reported before the next page.
         send: Sends the request for the page that begins at a token, with its retries. The second
             argument is the number of entities that earlier pages returned.
-        pace: Delays unexpected pages.
-        keep: Whether to keep the entities.
 
     Returns:
         Outcome, kept entities, number of returned entities, and whether the end was reached. A

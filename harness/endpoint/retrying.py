@@ -28,11 +28,7 @@ _AMBIGUOUS = Outcome.AMBIGUOUS
 
 
 class RetryingSession(abc.ABC):
-    """A `harness.endpoint.session.TableSession` around a way to send one request.
-
-    Raises:
-        SetupError: an environment variable names certificates that cannot be loaded.
-    """
+    """A `harness.endpoint.session.TableSession` around a way to send one request."""
 
     def __init__(self, options: SessionOptions) -> None:
         self._run_id = options.run_id
@@ -61,13 +57,9 @@ class RetryingSession(abc.ABC):
 
     @abc.abstractmethod
     def _send(self, operation: Operation, exchange: Exchange) -> object:
-        """Send one request of an operation that is not a query.
+        """Send one request of an operation that is not a query; return what a point query read.
 
-        Fills in ``exchange``, also if this method raises. A refusal by the service may be returned
-        or raised.
-
-        Returns:
-            The entity that a point query read, else None.
+        Fills in ``exchange``, also if this method raises. A refusal may be returned or raised.
         """
 
     @abc.abstractmethod
@@ -102,10 +94,8 @@ class RetryingSession(abc.ABC):
     ) -> tuple[Outcome, object]:
         """Send one request, and again as long as the retry policy and the budget allow.
 
-        Adds each attempt to ``made``, and reports it where another one follows.
-
-        Raises:
-            BudgetSpent: the budget was used up before the first attempt; nothing was sent.
+        Adds each attempt to ``made``, and reports it where another one follows. After `BudgetSpent`
+        nothing was sent.
         """
         attempts = made.attempts
         first = len(attempts)
@@ -183,8 +173,6 @@ def applied(part: Operation, stored: Mapping[str, Any] | None, *, alone: bool) -
     changed again since. A row that is gone does not show who deleted it.
 
     Args:
-        part: A write, or one part of a transaction.
-        stored: The row as read; None where there is none.
         alone: True for a single write: its retry showed whether the row existed, so only another
             writer explains a change since. False for a part of a transaction: one part was refused,
             and the rows of all others are unchanged.

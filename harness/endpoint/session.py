@@ -34,13 +34,9 @@ class SessionOptions:
         rng: The random factor of the retry formula.
         connections: The most connections at once. The wait for one counts only in the response
             latency.
-        connect_timeout_s: Time-out for each address of the host.
-        read_timeout_s: Time-out for each wait for more of a response.
         longest_wait_s: The longest wait that the service may ask for before a retry.
         on_attempt: Called with every attempt after which its operation goes on, as soon as its
             response is there. The other attempts are in the result, from ``Result.told`` on.
-        pace: Delays unexpected pages of queries.
-        sleep: Waits between attempts, in seconds.
     """
 
     endpoint: Endpoint
@@ -68,7 +64,6 @@ class TableSession(Protocol):
         """Execute one operation with its retries and further pages.
 
         Args:
-            operation: The operation.
             due_s: When the schedule wanted it, by the session's clock; None in a closed loop.
             keep: False discards the entities that a query returns.
 

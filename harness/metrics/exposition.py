@@ -52,7 +52,6 @@ class LoadState:
         offered_per_s: Entities per second that the load requests; None without a requested rate.
         waiting: Operations that are due and not sent; None in a closed loop.
         billable_transactions: Requests of the whole run, loading included.
-        billable_limit: The limit of those requests; None without a limit.
     """
 
     offered_per_s: float | None = None
@@ -70,8 +69,6 @@ class Exposed:
     Attributes:
         snapshot: The counts, without partition latencies.
         counted_until_s: UTC second before which the counts are complete.
-        targets: The published targets; None where no target holds.
-        workers: Processes that generate load.
         cpu_percent: Each worker's CPU in its last second, in percent of one core.
         info: Labels of ``aztables_run_info``: profile, endpoint, table, session, version.
     """
@@ -281,7 +278,6 @@ def range_rates(heat: HeatPart, until_s: int) -> list[RangeRate]:
     There are none while no column is whole.
 
     Args:
-        heat: Counts by key range and time.
         until_s: UTC second before which the counts are complete. Seconds behind the last column
             count as 0.
     """

@@ -41,10 +41,8 @@ class MetricsServer:
 def start_server(port: int, addr: str, read: Read) -> MetricsServer:
     """Serve what ``read`` gives at every scrape; port 0 takes a free one.
 
-    On loopback only its own host names are answered: a foreign web page reads no PartitionKeys.
-
-    Raises:
-        SetupError: The port or address is not available.
+    On loopback only its own host names are answered: a foreign web page reads no PartitionKeys. A
+    `SetupError` says that the port or address is not available.
     """
     try:
         server, thread = start_http_server(port, addr, registry=_registry(read))
@@ -68,12 +66,9 @@ def start_server(port: int, addr: str, read: Read) -> MetricsServer:
 
 
 def push(url: str, run_id: str, read: Read, bound_s: float = PUSH_BOUND_S) -> str | None:
-    """Push the state of a run to the Pushgateway at ``url``, within ``bound_s`` seconds.
+    """Push the state of a run to the Pushgateway at ``url``; return why that failed, or None.
 
-    The push replaces the group of ``run_id``.
-
-    Returns:
-        None after success, else why the push failed, as a sentence.
+    The push replaces the group of ``run_id``, and takes ``bound_s`` seconds at most.
     """
     authority = re.split("[/?#]", url.partition("//")[2] or url)[0]
     user, _, address = authority.rpartition("@")

@@ -41,11 +41,7 @@ def characters(text: str) -> int:
 
 
 def value_size(value: EdmValue) -> int:
-    """Stored bytes of a property's value.
-
-    Raises:
-        TypeError: the value has no Edm type.
-    """
+    """Stored bytes of a property's value; a `TypeError` if it has no Edm type."""
     # bool and Int64 are subclasses of int, and come before it.
     if isinstance(value, str):
         return 2 * characters(value) + 4

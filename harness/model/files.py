@@ -18,11 +18,7 @@ _MOST_LISTED = 20
 
 
 def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
-    """The text and the content of a file; messages begin with ``what`` it is, such as ``profile``.
-
-    Raises:
-        SetupError: the file cannot be read, or is not valid TOML.
-    """
+    """The text and the content of a file; a `SetupError` begins with ``what``, as ``profile``."""
     try:
         text = path.read_text(encoding="utf-8")
         return text, read_toml(text)

@@ -205,11 +205,7 @@ def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
 
 
 def transaction(parts: tuple[Operation, ...], *, name: str = "") -> Operation:
-    """The entity group transaction of ``parts``; ``name`` is its name in metrics and reports.
-
-    Raises:
-        ValueError: ``parts`` cannot be one transaction; the message says why.
-    """
+    """The entity group transaction of ``parts``; a `ValueError` says why they cannot be one."""
     problem = transaction_problem(parts)
     if problem is not None:
         raise ValueError(problem)

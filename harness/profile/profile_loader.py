@@ -86,11 +86,7 @@ def resolve(
 
 
 def parse(content: Mapping[str, Any], *, source: str) -> Profile:
-    """Validate the content of a profile.
-
-    Raises:
-        SetupError: the profile is invalid; the message lists every mistake with its place.
-    """
+    """Validate the content of a profile; a `SetupError` lists every mistake with its place."""
     content = with_tuples(dict(content))
     mistakes: list[str] = []
     wrong: set[str] = set()

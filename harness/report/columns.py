@@ -42,7 +42,6 @@ class Column(Generic[Row]):
     Attributes:
         name: Heading, below or behind the heading of ``group``.
         get: The figure of a row, or None if it was not measured.
-        write: The text of a figure.
         absent: The text in place of a figure that was not measured.
         group: Heading of neighbouring columns, with their unit.
         narrow: Heading in a terminal; empty for ``name``.

@@ -190,10 +190,7 @@ def profile_of_command_line(environment: Environment) -> NamedProfile:
 def profile_of(environment: Environment, request: RunRequest, *, started_with: str) -> NamedProfile:
     """Return the profile with the requested values, and choose its user class.
 
-    ``started_with`` is the profile of the command line.
-
-    Raises:
-        SetupError: the profile does not exist or is invalid, or its user class is missing.
+    ``started_with`` is the profile of the command line. A `SetupError` names what is wrong.
     """
     name = request.profile or started_with
     overrides = list(environment.parsed_options.overrides)

@@ -36,7 +36,6 @@ class RunPlan:
         tables: Suffixes of the names of all tables; most workloads have one table, suffix ``""``.
         scenario_hash: Hash of the user's scenario file; a worker with another file refuses.
         own_table: True if the run creates the table and deletes it.
-        session: Kind of session that sends.
         fingerprint: Hash of endpoint and account; a worker with another endpoint refuses.
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.

@@ -60,8 +60,6 @@ class EntityFactory:
         """Properties for one entity.
 
         Args:
-            partition_key: Its PartitionKey.
-            row_key: Its RowKey.
             version: Varies the content from one write to the next.
             number: Of the entity; determines `NUMBER_PROPERTY` and `GROUP_PROPERTY`.
 

@@ -121,7 +121,6 @@ class OperationFactory:
 
         Args:
             key_range: The keys to scan, and how many entities there are, if known.
-            filter: OData filter on properties.
             select: Properties to return; empty is all.
             top: The largest number of entities to return; None is all.
         """
@@ -225,9 +224,5 @@ class OperationFactory:
             )
 
     def transaction(self, parts: Sequence[Operation], *, name: str = "") -> Operation:
-        """Entity group transaction of single writes in one partition.
-
-        Raises:
-            ValueError: they cannot be one transaction; the message says why.
-        """
+        """Entity group transaction of single writes; a `ValueError` says why they cannot be one."""
         return transaction(tuple(parts), name=name)

@@ -80,7 +80,6 @@ def operations_by_task(
 
     Raises:
         SetupError: 1,000 consecutive tasks have no operation.
-        Exception: whatever the source raises.
     """
     rows = _Rows(source)
     number = empty = 0

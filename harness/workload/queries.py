@@ -28,12 +28,8 @@ class QueryShape:
     """Shape of the queries of a mix.
 
     Attributes:
-        rows: Rows of a row range scan.
-        partitions: Partitions of a partition range scan.
         returned_share: Query density: the share of the scanned entities that a filter returns,
             rounded to thousandths; 1 is no filter.
-        select: Properties to return (projection); empty is all.
-        top: The largest number of entities a query returns; None is all.
     """
 
     rows: int = 100

@@ -61,9 +61,7 @@ def next_delay_s(
     """Seconds until the operation is sent again; None if it is not.
 
     Args:
-        policy: The strategy of the profile.
         attempts: All attempts so far; the last one failed.
-        rng: Source of the formula's random factor.
         longest_s: Upper limit of the wait that the service requests (``Retry-After``).
     """
     last = attempts[-1]

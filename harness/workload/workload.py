@@ -37,13 +37,8 @@ class Workload:
     results of earlier operations: the same seed gives the same list.
 
     Args:
-        scheme: Names of partitions and rows.
-        picker: Draws the partition of each operation.
-        mix: Draws the actions.
-        entities: Makes the properties of writes.
         transaction_size: Operations of a transaction, at most the rows of any partition.
         transaction_kinds: Kinds of these operations, repeated in this order.
-        queries: Shape of queries over more than one entity.
         worker: Number of the worker; part of every new key, to make it unique.
         loading_size: Entities of a loading transaction.
     """

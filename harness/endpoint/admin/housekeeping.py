@@ -61,7 +61,6 @@ class Housekeeping:
             doing: The step, for lines and errors: "creating the table x".
             work: Executes the step. Its errors are raised here.
             within_s: Time limit in seconds; None where the step has a limit of its own.
-            note: Gives the end of the progress line.
             quiet: True where the step reports its own progress.
 
         Raises:

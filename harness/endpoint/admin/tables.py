@@ -243,11 +243,8 @@ def follow(
 ) -> PointersPart:
     """Compare an index table with the table that its rows point to.
 
-    The service has no transactions over several partitions. An application that writes an entity
-    and its index rows one after the other leaves some of them alone when it is interrupted.
-
-    ``table`` is the name of the run's tables without an ending. Tables with more than ``most_rows``
-    rows are refused.
+    An application that is interrupted between its writes to two partitions leaves some rows alone.
+    ``table`` is the name without an ending. Tables of more than ``most_rows`` rows are refused.
     """
     there = set(_listed(endpoint, table + pointers.to, _KEYS, budget, most_rows))
     named: set[_Key] = set()

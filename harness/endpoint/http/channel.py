@@ -40,8 +40,6 @@ class Channel:
 
     Args:
         pool: The connections to the origin. A whole response may take four of its read time-outs.
-        clock: Gives the times of the exchanges.
-        budget: Each request that leaves is taken from it.
     """
 
     def __init__(self, pool: LimitedPool, *, clock: Clock, budget: Budget) -> None:
@@ -110,11 +108,7 @@ class Channel:
 
 
 def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
-    """Send ``message`` and read one response. True where the connection can be used again.
-
-    Raises:
-        ResponseFault: no whole response came.
-    """
+    """Send ``message`` and read one response; True where the connection can be used again."""
     data = b""
     try:
         exchange.bytes_sent = len(message)

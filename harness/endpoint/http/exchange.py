@@ -93,7 +93,6 @@ class Exchange:
     """The request and response of one attempt. The channel fills it in.
 
     Attributes:
-        client_request_id: Identifies the request in the logs of the service.
         sent_s: When the request had a place in the pool; None if it never had. Waiting for a place
             is the generator's time, connecting is the service's.
         done_s: When the response was whole, or the fault was seen.

@@ -37,7 +37,6 @@ class Connection:
 
     Attributes:
         new: True before the first whole response.
-        timeout_s: Time-out of each wait.
         waits_since_s: Start of the wait for the first bytes of a response, by the monotonic clock;
             infinite while there is no wait.
     """
@@ -162,7 +161,6 @@ class LimitedPool:
     descriptors, and leaves waiters hanging when it is closed.
 
     Args:
-        url: The origin; its path is ignored.
         connections: The most connections at once; further requests wait.
         connect_timeout_s: Time-out for each address of the host, TLS handshake included.
         read_timeout_s: Time-out for each wait for more of a response.
@@ -199,11 +197,7 @@ class LimitedPool:
         self._places.acquire()
 
     def connection(self) -> Connection:
-        """An idle or a new connection, for a place that was taken.
-
-        Raises:
-            OSError: no connection can be opened.
-        """
+        """An idle or a new connection, for a place that was taken; an `OSError` if none opens."""
         idle = self._idle
         while idle:
             candidate = idle.pop()

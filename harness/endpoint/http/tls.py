@@ -14,14 +14,10 @@ CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 def trust_context(environ: Mapping[str, str], library: ModuleType = ssl) -> ssl.SSLContext:
-    """A context that checks the certificate and the host name.
+    """A context of ``library`` (``ssl`` or ``gevent.ssl``) that checks certificate and host name.
 
-    Args:
-        environ: The environment; a variable may name a file of certificates or a folder.
-        library: Module that makes the context: ``ssl`` or ``gevent.ssl``.
-
-    Raises:
-        SetupError: a variable names something that cannot be loaded as certificates.
+    A variable of ``environ`` may name a file or a folder of certificates; a `SetupError` says that
+    they cannot be loaded.
     """
     named = {name: value for name in CA_VARIABLES if (value := environ.get(name, "").strip())}
     context: ssl.SSLContext

@@ -37,11 +37,7 @@ _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def edm_json(value: EdmValue) -> tuple[str, Any]:
-    """EDM type and JSON value of a property; the type is empty where JSON implies it.
-
-    Raises:
-        TypeError: the value has no EDM type, or does not fit into Edm.Int32.
-    """
+    """EDM type, empty where JSON implies it, and JSON value; a `TypeError` if no type fits."""
     if isinstance(value, str):
         return "Edm.String", value
     if isinstance(value, bool):
@@ -87,11 +83,7 @@ class EntityWriter:
         self._templates: dict[tuple[str, ...], _Template] = {}
 
     def text(self, operation: Operation) -> str:
-        """The entity that a write stores, as JSON in ASCII.
-
-        Raises:
-            TypeError: a value has no EDM type, or does not fit into Edm.Int32.
-        """
+        """The entity that a write stores, as JSON in ASCII; a `TypeError` as in `edm_json`."""
         properties = operation.properties
         own = self._own(properties) if properties else ""
         return (

@@ -51,11 +51,7 @@ def require_success(content_type: str, body: bytes, count: int) -> None:
 
 
 def refused_part(content_type: str, body: bytes) -> PartRefused | None:
-    """The first refused part in the response to a transaction, or None.
-
-    Raises:
-        ResponseFault: the body is not the response to a transaction.
-    """
+    """The first refused part in the response to a transaction, or None; see `part_responses`."""
     return _first_refused(part_responses(content_type, body))
 
 

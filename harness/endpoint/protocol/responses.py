@@ -44,11 +44,7 @@ def require_written(operation: Operation, exchange: Exchange) -> None:
 
 
 def read_entity(exchange: Exchange) -> ReadEntity | None:
-    """The entity that a point query read; None where the service refused.
-
-    Raises:
-        ResponseFault: the response is not an entity.
-    """
+    """The entity that a point query read, None if refused; a `ResponseFault` for anything else."""
     _require(exchange, 200)
     if exchange.status != 200:
         return None
@@ -59,11 +55,7 @@ def read_entity(exchange: Exchange) -> ReadEntity | None:
 
 
 def read_page(exchange: Exchange) -> tuple[list[ReadEntity], Token | None]:
-    """The entities of a page and where the next page begins; None after the last page.
-
-    Raises:
-        ResponseFault: the response is not a page.
-    """
+    """The entities of a page and the next page's token; a `ResponseFault` for anything else."""
     _require(exchange, 200)
     if exchange.status != 200:
         return [], None
@@ -79,11 +71,7 @@ def read_page(exchange: Exchange) -> tuple[list[ReadEntity], Token | None]:
 
 
 def document_of(body: bytes) -> dict[str, Any]:
-    """The JSON object in a successful response.
-
-    Raises:
-        ResponseFault: the body is not a JSON object, or its list is not a page of entities.
-    """
+    """The JSON object of a success; a `ResponseFault` if it is none, or its list is not a page."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -21,11 +21,9 @@ _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 
 
 def open_session(kind: str, options: SessionOptions) -> TableSession:
-    """Open a session of a kind.
+    """Open a session of a kind; an unknown kind is a `ValueError` that lists the known ones.
 
-    Raises:
-        ValueError: the kind is unknown; the message lists the known kinds.
-        SetupError: an environment variable names certificates that cannot be loaded.
+    A `SetupError` says that an environment variable names certificates that cannot be loaded.
     """
     if kind not in _SESSIONS:
         raise ValueError(f"unknown session {kind!r}; the sessions are {', '.join(SESSION_KINDS)}")

@@ -70,11 +70,7 @@ def entity_of(operation: Operation) -> dict[str, Any]:
 
 
 def value_of(entity: TableEntity) -> dict[str, Any]:
-    """An entity as the SDK read it, as a plain dict.
-
-    Raises:
-        TypeError: a property has no valid value, or the ETag is invalid.
-    """
+    """An entity as the SDK read it, as a plain dict; a `TypeError` for an invalid value or ETag."""
     value: dict[str, Any] = {
         name: _python_value(stored) if type(stored) in _NOT_PLAIN else stored
         for name, stored in entity.items()
@@ -96,8 +92,6 @@ def call(client: TableClient, operation: Operation, options: Mapping[str, Any], 
     """Execute one operation, other than a query, by one call of the SDK.
 
     Args:
-        client: The SDK's client of the table.
-        operation: The operation.
         options: Keywords for the SDK's pipeline.
         lean: Whether a transaction asks for no echo of the entities that it inserts, and checks
             the number of responses. An application that just calls the SDK does neither.
@@ -187,11 +181,7 @@ class SdkResponse(HttpResponse):
         return self.content
 
     def parts(self) -> Iterator[SdkResponse]:
-        """The responses inside the response to a transaction.
-
-        Raises:
-            ResponseFault: the body is not the multipart message it should be.
-        """
+        """The responses inside the response to a transaction; a `ResponseFault` if unreadable."""
         # The SDK's own parser, made for mail, takes a minute for two megabytes of small parts.
         for part in part_responses(self.content_type or "", self.content):
             exchange = Exchange("")
@@ -272,12 +262,7 @@ class LeanPipeline(Pipeline[HttpRequest, SdkResponse]):
     def run(
         self, request: HttpRequest, **options: Any
     ) -> PipelineResponse[HttpRequest, SdkResponse]:
-        """Send ``request`` once.
-
-        Raises:
-            RequestFault: the request did not leave.
-            ResponseFault: no whole response came, or a success whose body is not a JSON object.
-        """
+        """Send ``request`` once; errors as in `GeventTransport.send` and `document_of`."""
         exchange: Exchange = options["exchange"]
         multipart: Any = request
         if multipart.multipart_mixed_info:
@@ -364,11 +349,7 @@ class SdkSession(RetryingSession):
 def write_request_of(
     url: str, table: str, operation: Operation, entities: EntityWriter, *, cosmos: bool
 ) -> HttpRequest:
-    """The request that `TableClient` would send for one of `ENTITY_WRITES`, but for the signature.
-
-    Raises:
-        TypeError: a value has no EDM type, or does not fit into Edm.Int32.
-    """
+    """The unsigned request that `TableClient` would send for one of `ENTITY_WRITES`."""
     kind = operation.kind
     address = f"{url}/{table}{operation.table}"
     if kind is not Kind.INSERT:

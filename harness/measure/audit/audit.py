@@ -64,7 +64,6 @@ class _Seen:
     Attributes:
         foreign: Whether another worker wrote it last.
         last: Its last write, if the journal still has it.
-        last_end_s: When its last write had ended.
         last_number: The number of its last write, if the journal has forgotten it.
     """
 
@@ -82,10 +81,8 @@ def verdicts(
     """What became of the writes of one row.
 
     Args:
-        row: What its worker knows of it.
         stored: The entity as read after the run; None if there is none.
         mine: The beginning of this worker's marks.
-        others: What other workers may have done to it.
     """
     seen = _see(row, stored, mine)
     return [(write, _verdict(write, row, seen, others)) for write in row.writes]

@@ -204,9 +204,7 @@ class Journal:
     """The writes of one worker.
 
     Args:
-        worker: Number of the worker in the run.
         seed: The same for all workers of a run. It decides which rows are kept.
-        most_rows: Number of rows that are kept at most.
 
     Attributes:
         mine: The beginning of the marks of this worker.

@@ -16,7 +16,6 @@ class CpuSample:
     """One second of one worker.
 
     Attributes:
-        second: UTC second.
         cpu_percent: CPU of the worker's process, in percent of one core.
         machine_percent: CPU of all processes, in percent of the cores that the worker may use.
         lag_s: The largest delay between the time a pacer set for an operation and its sending.

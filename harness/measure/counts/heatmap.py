@@ -38,11 +38,7 @@ Cells = dict[int, int]
 
 
 class Band:
-    """The counts of the partitions from ``first`` to ``last``.
-
-    Attributes:
-        latest: The key that was counted last.
-    """
+    """The counts of the partitions from ``first`` to ``last``; ``latest`` was counted last."""
 
     __slots__ = ("entities", "first", "last", "latest", "throttled", "weight")
 

@@ -58,12 +58,7 @@ class Weights:
         }
 
     def swaps(self, tracked: Collection[str], cap: int) -> list[tuple[str, str]]:
-        """Pairs of a light key with a row and a heavy key that should get the row.
-
-        Args:
-            tracked: Keys that have a row.
-            cap: Number of rows.
-        """
+        """Pairs of a light key of ``tracked`` and a heavy key that should get its row."""
         places = cap // _THROTTLED_SHARE
         throttled = _heaviest(self._seen_throttled, places)
         accessed = _heaviest(self._seen_accessed, cap - places)

@@ -37,7 +37,6 @@ class Delta:
     """What a ledger counted since it was last drained.
 
     Attributes:
-        source: The worker that counted.
         folding: Whether it has more keys than rows.
         lost: Keys that lost their row after the drain before; later counts of them are folded.
     """
@@ -309,13 +308,10 @@ class Ledger:
         self._lost = []
 
     def snapshot(self, *, start: int, end: int, latencies: bool = True) -> Snapshot:
-        """The content now, with rates and percentiles of a window.
+        """The content now, with rates and percentiles from ``start`` to before ``end``, UTC.
 
-        Args:
-            start: First UTC second of the measured window.
-            end: The UTC second after its last one.
-            latencies: Whether to include the series, latencies over time and the percentiles of
-                each partition, which take about a millisecond a partition.
+        ``latencies`` includes the series, latencies over time and the percentiles of each
+        partition, which take about a millisecond a partition.
         """
         self._count_added()
         exact = not self._folding or len(self._sources) <= 1

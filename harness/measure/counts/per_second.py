@@ -21,11 +21,7 @@ class PerSecond:
         self._counts: array[int] = array("q")
 
     def add(self, second: int, amount: int) -> None:
-        """Add to the sum of a second.
-
-        Raises:
-            ValueError: the second is more than two weeks from the others.
-        """
+        """Add to the sum of a second; a `ValueError` if it is two weeks from the others."""
         place = second - self._base
         counts = self._counts
         if place >= 0:

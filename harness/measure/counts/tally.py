@@ -100,10 +100,7 @@ class PartitionTally:
 
 
 class KindTally:
-    """The counts of the operations of one name, which are all of one kind.
-
-    The counts have the names that they have in an `OperationPart`.
-    """
+    """The counts of the operations of one name, all of one kind, named as in an `OperationPart`."""
 
     _SUMS = ("count", "entities", "entities_returned", "entities_estimated", "uncertain")
     __slots__ = (*_SUMS, "kind", "latencies", "outcomes", "seconds")

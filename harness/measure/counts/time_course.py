@@ -25,13 +25,7 @@ BOUNDS_S = tuple(_LOWEST_S * 10 ** (row / _PER_DECADE) for row in range(_ROWS))
 
 
 class Columns:
-    """The columns that are in use.
-
-    Attributes:
-        width_s: Width of a column in seconds, a power of two.
-        first: Number of the first column in use.
-        last: Number of the last column in use.
-    """
+    """The columns ``first`` to ``last`` in use; their width is a power of two, in seconds."""
 
     __slots__ = ("_most", "first", "last", "width_s")
 

@@ -16,7 +16,6 @@ class MovePart(RecordPart):
 
     Attributes:
         start_s: When it went offline, in seconds from the start of the load.
-        offline_s: For how long.
         key: The partition whose refusal caused the move.
     """
 

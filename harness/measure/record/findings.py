@@ -80,10 +80,8 @@ class ThrottlingPart(RecordPart):
 
     Attributes:
         first_s: The first second with a throttled attempt, from the start of the load.
-        seconds: Number of seconds with throttled attempts.
         stretches: How often throttling began. A stretch ends in a second with attempts of which
             none was throttled.
-        longest_s: Length of the longest stretch.
         gap_count: Number of gaps, throttled or not.
         gaps: The longest of them, in order of time.
     """

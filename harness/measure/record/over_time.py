@@ -44,7 +44,6 @@ class SeriesPart(RecordPart):
         throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`. In
             JSON each is a field of its own, such as ``throttled_503``.
         waiting: Operations that were due and not sent, on average. 0 in a closed loop.
-        dropped: Operations that were given up unsent.
         offered: Entities that the load asked for; None in a closed loop.
         cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
     """
@@ -95,7 +94,6 @@ class HeatPart(RecordPart):
 
     Attributes:
         start: UTC second at which the first column begins.
-        width_s: Width of a column in seconds.
         ranges: In key order, at most 64. Queries over several partitions come first, a row for
             each table.
     """
@@ -117,7 +115,6 @@ class LatencyCoursePart(RecordPart):
 
     Attributes:
         start: UTC second at which the first column begins.
-        width_s: Width of a column in seconds.
         bounds_ms: Upper bound of each row, the lowest first. A row begins at the bound of the row
             below it, the lowest one a tenth of a decade below its own bound.
     """

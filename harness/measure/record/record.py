@@ -118,8 +118,7 @@ class RatesPart(RecordPart):
 class LatencyPart(RecordPart):
     """Milliseconds over the measured window.
 
-    Attributes:
-        buckets: Latencies at or below each bound of `BUCKETS_S`. Only snapshots have them.
+    ``buckets`` has the latencies at or below each bound of `BUCKETS_S`, in snapshots only.
     """
 
     count: int
@@ -343,11 +342,7 @@ class RunRecord(RecordPart):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunRecord:
-        """The record in a ``run.json``.
-
-        Raises:
-            RecordError: it is not a record, or one of a later version of the harness.
-        """
+        """The record in a ``run.json``; a `RecordError` for anything else, or a later version."""
         try:
             content = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)
             version = content.get("schema_version")

@@ -29,7 +29,6 @@ def broken_invariants(
     """The violations of conservation, a sentence each.
 
     Args:
-        snapshot: The last one.
         waiting: Operations that were due and neither sent nor dropped.
         in_flight: Operations that were sent and have no outcome, with ``attempts_in_flight``.
         attempts_in_flight: Their attempts.

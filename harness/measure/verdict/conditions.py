@@ -93,11 +93,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """The condition in ``text``.
-
-    Raises:
-        ValueError: the text is not a condition; the message names the mistake and valid forms.
-    """
+    """The condition in ``text``; a `ValueError` names the mistake and valid forms."""
     reader = _Reader(text)
     metric = reader.take(_WORD, "expected a metric")
     words, names = _arguments(reader)

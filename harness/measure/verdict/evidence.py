@@ -52,14 +52,12 @@ class Evidence:
     Attributes:
         wanted_per_s: Entities per second that the load asked for in the measured window; None in a
             closed loop without a cap.
-        entity_bytes: Stored size of the written entities.
         cut_short_by: What ended the run before its own end; else empty.
         scheduled: True if operations were due at times that no answer changes.
         waiting: Operations that were due at the end and neither sent nor dropped.
         light_latency_s: Mean service latency of the same operations under light load.
         growing_keys: True if a new PartitionKey always sorts last, or always first.
         searched: True if a search changed the rate: figures cover all of its steps.
-        leaner_session: A session that costs the generator less.
     """
 
     snapshot: Snapshot

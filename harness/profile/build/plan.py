@@ -80,11 +80,9 @@ class Plan:
     """What a run would do.
 
     Attributes:
-        tables: Endings of the table names.
         loading_bytes: Bytes of the loading requests; an estimate.
         kinds: Operations under load, those with the highest entity count first.
         operations: Expected under load; None if the load has no rate.
-        seconds: Length of the load.
         most_loading: Billable transactions of loading with every possible retry.
         most_load: The same of the load; may be inf.
         may_end_early: Why the run may end before its time, and what to do; or empty.
@@ -140,11 +138,7 @@ class Plan:
 
 
 def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> Plan:
-    """What a run of ``profile`` would do, estimated from ``sample`` operations.
-
-    Raises:
-        SetupError: a scenario cannot be made, or its code raises.
-    """
+    """What a run of ``profile`` would do, estimated from ``sample`` operations; see `observe`."""
     seen = observe(profile, sample)
     _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
     load, window = profile.load, float(window_s(profile))

@@ -44,11 +44,7 @@ def picker_of(profile: Profile, worker: int) -> Picker:
 
 
 def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scenario:
-    """The application that a profile names.
-
-    Raises:
-        SetupError: it does not exist, or cannot be made; the message names file and line.
-    """
+    """The application that a profile names; a `SetupError` names the mistake, file and line."""
     name = profile.scenario or ""
     made = _scenario_class(name)
     if strangers := sorted(set(profile.actions) - set(made.actions)):
@@ -92,11 +88,7 @@ def _scenario_class(name: str) -> type[Scenario]:
 
 
 def fingerprint(name: str | None) -> str:
-    """Hash of a user's scenario file, for workers to compare; empty for other scenarios.
-
-    Raises:
-        SetupError: the file cannot be read.
-    """
+    """Hash of a user's scenario file, for workers to compare; empty for other scenarios."""
     if name is None or name in SCENARIOS:
         return ""
     return hashlib.sha256(_text(Path(name.rpartition(":")[0]))).hexdigest()[:16]
@@ -105,9 +97,7 @@ def fingerprint(name: str | None) -> str:
 def try_out(source: OperationSource, profile: Profile) -> None:
     """Make the first operations of a source, without sending them.
 
-    Raises:
-        SetupError: the code raises, or the service would refuse an operation; the message names
-            file and line.
+    A `SetupError` names file and line of code that raises, or an operation that would be refused.
     """
     with _own_mistakes(profile.scenario or ""):
         loading = itertools.islice(source.loading(), _TRIED_OPERATIONS)
@@ -123,11 +113,7 @@ def try_out(source: OperationSource, profile: Profile) -> None:
 
 
 def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Operation]]:
-    """The operations of a source without end, each with the number of its task; none is sent.
-
-    Raises:
-        SetupError: the code of a scenario raises; the message names file and line.
-    """
+    """The operations of a source without end, each with the number of its task; none is sent."""
     tasks = operations_by_task(source, random.Random(profile.seed))
     if profile.scenario is None:
         yield from tasks

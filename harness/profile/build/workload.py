@@ -25,11 +25,7 @@ LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maxi
 
 
 def source_of(profile: Profile, *, run_id: str, worker: int) -> OperationSource:
-    """What worker number ``worker`` of a run sends.
-
-    Raises:
-        SetupError: the scenario does not exist, or cannot be made; the message names file and line.
-    """
+    """What worker number ``worker`` of a run sends; a `SetupError` as in `scenario_of`."""
     entities = EntityFactory(profile.entity.size_bytes, run_id)
     if profile.scenario is not None:
         return scenario_of(profile, entities, worker)
@@ -74,10 +70,7 @@ def _loading_size(profile: Profile) -> int:
 
 
 def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
-    """Most billable transactions of loading, and of load and audit; each retry counts.
-
-    The second may be inf.
-    """
+    """Most billable transactions of loading, and of load and audit (may be inf), with retries."""
     loading = loading_transactions(profile) * (1 + LOADING_RETRY.retries)
     units = most_units(profile, kind)
     if math.isinf(units):

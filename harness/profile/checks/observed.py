@@ -47,7 +47,6 @@ class TableKeys:
 
     Attributes:
         complete: True if `load` gets every loaded partition, not a choice of them.
-        created: Number of new rows.
         rows: PartitionKeys and RowKeys of some rows.
     """
 
@@ -136,8 +135,6 @@ class Sent:
 
     Attributes:
         example: One of them.
-        count: Number of operations.
-        entities: Their entity count.
         requests: Fewest requests, with further pages of queries and without retries.
         walked: Entities in the key ranges of queries.
         matching: Entities of these that pass the filter; None if unknown.
@@ -225,7 +222,6 @@ class WritesSeen:
     Attributes:
         singles: Writes of one entity.
         together: Of these, those that go to the partition of the single write before them.
-        transactions: Entity group transactions.
         batch_inserts: Tables with transactions that insert many rows.
         mixed_transactions: Tables with transactions that do not only insert.
         read_first: Writes whose key was read right before them, only to choose how to write.
@@ -356,8 +352,7 @@ def table_named(table: str) -> str:
 def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
     """What one worker sends in its first ``sample`` operations, or fewer if they are large.
 
-    Raises:
-        SetupError: a scenario cannot be made, or its code raises.
+    A `SetupError` says why a scenario cannot be made, or which line of it raises.
     """
     if profile.scenario is not None:
         try_out(source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0), profile)

@@ -53,7 +53,6 @@ class Look:
     """What a profile does about a practice.
 
     Attributes:
-        severity: How bad it is.
         why: What the profile does, and the consequence.
         setting: The setting that decides it; empty in a check for that of the practice.
         change: What to change; empty in a check for that of the practice.
@@ -76,8 +75,6 @@ class Practice:
     Attributes:
         name: Its identifier, also in ``docs/checklist.md``.
         title: What to do, in a few words.
-        setting: The setting that usually decides it.
-        change: What usually has to change.
         sources: The documents that ask for it, and those that disagree.
     """
 

@@ -146,11 +146,7 @@ class Keys(Part):
         return rows if isinstance(rows, int) else max(rows)
 
     def made(self) -> KeyScheme:
-        """The key scheme.
-
-        Raises:
-            ValueError: the settings do not fit together; see `problems`.
-        """
+        """The key scheme; a `ValueError` if the settings do not fit together: see `problems`."""
         return SCHEMES[self.scheme](
             self.rows, prefix=self.prefix, periods=self.periods, row_keys=self._row_keys()
         )

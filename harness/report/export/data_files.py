@@ -81,8 +81,7 @@ def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHi
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` in UTF-8, whole or not at all. The folder must exist.
 
-    Raises:
-        OSError: The file cannot be written; a file that was there before is unchanged.
+    After an `OSError` a file that was there before is unchanged.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():

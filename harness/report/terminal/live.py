@@ -59,7 +59,6 @@ class Live:
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
         hottest: The partition with the highest rate; None before the first operation.
         target_per_s: Target of one partition; None where the endpoint has none.
-        throttled_ratio: Throttled attempts / all attempts.
         service_p99_s: None before the first operation ended.
         response_p99_s: None in a closed loop.
         waiting: Operations that are due and not sent; None in a closed loop.

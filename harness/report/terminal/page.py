@@ -34,9 +34,6 @@ class Glyphs:
         levels: From the lowest to the highest column of a chart.
         inside: Below a chart, time that was measured.
         outside: Below a chart, time that was not measured.
-        line: A rule.
-        yes: A condition that holds.
-        no: A condition that fails.
     """
 
     eighths: str

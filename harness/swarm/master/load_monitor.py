@@ -122,13 +122,10 @@ class LoadMonitor:
 
 
 def users_at(stages: list[tuple[float, float, bool]], start: float, at_s: float) -> int:
-    """Return the number of users ``at_s`` seconds after the first of some stages began.
+    """The number of users ``at_s`` seconds after the first of some stages began.
 
-    Args:
-        stages: Duration in seconds, users at the end, and whether the stage begins with a jump to
-            that number.
-        start: Users before the first stage.
-        at_s: See above.
+    A stage is its duration in seconds, the users at its end, and whether it begins with a jump to
+    them. Before the first stage there are ``start`` users.
     """
     users = start
     for for_s, to, jump in stages:

@@ -247,9 +247,6 @@ def load_table(
 
     Args:
         run: Counts what is loaded, also of an aborted loading.
-        session: Sends the operations.
-        operations: One insert or transaction each.
-        total: Entities to load.
         on_progress: Called twice a second with loaded entities, entities to load, seconds since
             the beginning, and seconds since the last response.
         silent_s: Loading fails after so many seconds without a response.

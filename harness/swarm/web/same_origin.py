@@ -61,14 +61,9 @@ class SameOrigin:
 
 
 def own_hosts(listening: str, named: Iterable[str]) -> OwnHosts:
-    """Return the accepted hosts of the web UI.
+    """Return the accepted hosts of the web UI; a `SetupError` names a value that is not a host.
 
-    Args:
-        listening: Locust's ``--web-host``.
-        named: Values of ``--web-allowed-host``; each has one or several names.
-
-    Raises:
-        SetupError: a value is not a host name.
+    ``listening`` is Locust's ``--web-host``; each of ``named`` has one or several names.
     """
     names = (name.strip() for text in named for name in text.split(","))
     try:

@@ -17,11 +17,7 @@ from typing import ClassVar, Protocol
 
 
 class Picker(Protocol):
-    """Draws the number of the next partition.
-
-    Attributes:
-        newest_first: True if the number is an age: 0 is the newest.
-    """
+    """Draws the number of the next partition; an age, 0 the newest, with ``newest_first``."""
 
     newest_first: ClassVar[bool]
 
@@ -45,7 +41,6 @@ class Zipfian:
     """Partition k (from 0) with a probability proportional to 1 / (k+1)^theta: 0 is the hottest.
 
     Args:
-        count: Number of partitions.
         theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
     """
 
@@ -76,7 +71,6 @@ class Hotspot:
     The hot partitions are the first ones, a contiguous range if the scheme keeps the order.
 
     Args:
-        count: Number of partitions.
         operations_share: This share of the draws, from 0 to 1, ...
         keys_share: ... goes to this share of the partitions, at least to one.
     """
@@ -102,7 +96,6 @@ class Sequential:
     """One partition after the other, starting again after the last.
 
     Args:
-        count: Number of partitions.
         start: The first one, modulo ``count``; different for each worker, so that workers do not
             use the same partition at the same time.
     """
@@ -122,14 +115,7 @@ class Sequential:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Parameters of the pickers.
-
-    Attributes:
-        theta: Skew of `Zipfian` and `Latest`.
-        hot_operations: Share of the draws of a `Hotspot` that go to hot partitions.
-        hot_keys: Share of the partitions that are hot in a `Hotspot`.
-        start: First partition of `Sequential`.
-    """
+    """Parameters of the pickers, as ``[keys]`` has them; ``start`` is the first of `Sequential`."""
 
     theta: float
     hot_operations: float

@@ -21,11 +21,7 @@ TICKS_A_ROW = 10_000
 
 
 class RowKeys(Protocol):
-    """A kind of RowKey.
-
-    Attributes:
-        order: 1 where RowKeys ascend with the row's number, -1 where they descend, 0 for neither.
-    """
+    """A kind of RowKey; ``order`` by the row's number is 1 (ascending), -1 (descending) or 0."""
 
     order: ClassVar[int]
 

@@ -32,7 +32,6 @@ class RowCounts:
     """Number of loaded rows of each partition.
 
     Args:
-        partitions: How many partitions.
         rows: Rows of each, at least 1: one number for all, or one for each partition.
 
     Raises:

@@ -296,7 +296,6 @@ class Period:
     """A kind of period.
 
     Attributes:
-        plural: Its plural, for messages.
         most: Number of periods until the end of the year 9999.
         label: Text of the period with this number, from 0; later periods sort last.
     """

@@ -33,9 +33,9 @@ STOP = Stop.STOP
 class Pacer(Protocol):
     """Decides when operations are sent. Reads no clock.
 
-    Attributes:
-        scheduled: True if instants do not depend on earlier answers (open model), so that
-            response latency can be measured from them.
+    ``scheduled``: instants do not depend on earlier answers (open model), so that response latency
+    can be measured from them. A change before an earlier one, or to an invalid share or rate,
+    raises a `ValueError`.
     """
 
     scheduled: ClassVar[bool]
@@ -54,25 +54,13 @@ class Pacer(Protocol):
         """The backlog: units that are due and were not handed out yet."""
 
     def share(self, rank: int, count: int, from_s: float = 0.0) -> Self:
-        """The share of worker ``rank`` (0 to count-1), which takes part from ``from_s`` on.
-
-        Raises:
-            ValueError: there is no such worker.
-        """
+        """The share of worker ``rank`` (0 to count-1), which takes part from ``from_s`` on."""
 
     def reshare(self, count: int, from_s: float) -> None:
-        """Change to one of ``count`` equal shares from ``from_s`` on.
-
-        Raises:
-            ValueError: there is no worker, or an earlier change begins later.
-        """
+        """Change to one of ``count`` equal shares from ``from_s`` on."""
 
     def hold(self, from_s: float, per_s: float) -> None:
-        """Change the rate of all workers together to ``per_s`` from ``from_s`` on.
-
-        Raises:
-            ValueError: the rate is invalid, or an earlier change begins later.
-        """
+        """Change the rate of all workers together to ``per_s`` from ``from_s`` on."""
 
     def end(self, at_s: float) -> None:
         """Return STOP from ``at_s`` seconds of the schedule on."""
@@ -88,9 +76,6 @@ class ClosedLoop:
     The cap spaces operations evenly. A loop that falls behind catches up by `CATCH_UP_S` at most,
     so a short pause of the generator does not lower the rate, and no burst follows a long stall.
     There is no backlog: changes take effect at once, and ``from_s`` is ignored.
-
-    Args:
-        entities_per_s: The cap; None is no cap.
     """
 
     __slots__ = ("_count", "_last_at_s", "_last_sent", "_stop_at_s", "_whole_per_s")
@@ -157,7 +142,6 @@ class OpenLoop:
     workers together are again a Poisson process with the rate of the schedule.
 
     Args:
-        schedule: Of all workers together.
         poisson: The source of random gaps; None is evenly spaced.
         operation_units: Mean number of units of an operation. It decides only when the first
             operation of each worker is due.

@@ -22,8 +22,6 @@ class RateStage:
     """A ramp, or a hold if the rate stays the same.
 
     Attributes:
-        for_s: Its length in seconds.
-        to_per_s: Rate at its end, units a second.
         from_per_s: Rate at its beginning; None is the last rate of the stage before, or 0.
 
     Raises:
@@ -65,11 +63,7 @@ class Schedule:
 
     @classmethod
     def constant(cls, per_s: float) -> Schedule:
-        """The same rate for ever.
-
-        Raises:
-            ValueError: the rate is negative or infinite.
-        """
+        """The same rate for ever; a `ValueError` if it is negative or infinite."""
         _require_rate(per_s)
         return cls([_Piece(0.0, per_s, 0.0)])
 
@@ -120,11 +114,7 @@ class Schedule:
         return min(at_s, self._starts_s[index + 1]) if index + 1 < len(self._units) else at_s
 
     def held(self, from_s: float, per_s: float) -> Schedule:
-        """The same until ``from_s``, then ``per_s`` for ever.
-
-        Raises:
-            ValueError: the rate is negative or infinite.
-        """
+        """The same until ``from_s``, then ``per_s`` for ever; errors as in `constant`."""
         return self.then(from_s, Schedule.constant(per_s))
 
     def then(self, from_s: float, later: Schedule, part: float = 1.0) -> Schedule:

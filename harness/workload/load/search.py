@@ -45,12 +45,8 @@ class SearchBounds:
     """Range and precision of a search, and when a step passes. Rates are entities/s.
 
     Attributes:
-        start_per_s: Rate of the first step.
-        max_per_s: The highest rate to try.
         factor: Ratio of two consecutive rates of the climb.
         settle_s: Time at the start of each step that is not measured.
-        hold_s: Measured time of a step.
-        confirm_s: Measured time of a step that confirms.
         precision: The search ends when the gap between the highest passed and the lowest failed
             rate is at most this share of the former.
         most_throttled: Highest share of throttled attempts with which a step passes.
@@ -111,8 +107,7 @@ class SearchBounds:
 class Step:
     """A rate to try, for ``settle_s`` and then ``hold_s``, which is measured.
 
-    Attributes:
-        confirming: True if ``hold_s`` is the longer time, because the rate passed the shorter one.
+    ``confirming``: ``hold_s`` is the longer time, because the rate passed the shorter one.
     """
 
     rate_per_s: float
@@ -126,7 +121,6 @@ class StepOutcome:
     """What a step measured. Rates are entities/s.
 
     Attributes:
-        throttled_ratio: Throttled attempts / all attempts.
         p99_ms: 99th percentile of response latency; None if there were no answers.
         client_limited: True if the generator was the limit.
         endpoint_limited: True if latency grew with the load, or was too high.
@@ -162,9 +156,6 @@ class SearchResult:
             step that passed. None if no step passed.
         at_least: True if the endpoint may sustain more, because something else was the limit.
         confirmed: True if the rate was also held for the longer time.
-        limited_by: Why no higher rate was found.
-        sentence: The result in words.
-        steps: Every step, in the order in which they were taken.
     """
 
     rate_per_s: float | None
@@ -210,11 +201,7 @@ class StepSearch:
         return self._step((low + failure.step.rate_per_s) / 2.0, confirming=bool(refuted))
 
     def note(self, outcome: StepOutcome) -> TakenStep:
-        """Add the outcome of the step that `next` returned.
-
-        Raises:
-            ValueError: the search is over.
-        """
+        """Add the outcome of the step that `next` returned; a `ValueError` after the end."""
         step = self.next()
         if isinstance(step, SearchResult):
             raise ValueError("a step was taken after the end of the search")

@@ -36,9 +36,6 @@ class BankTransfers(Scenario):
     the table.
 
     ``keys.partitions`` is the number of transfers.
-
-    Raises:
-        SetupError: ``rows`` is not 2.
     """
 
     actions: ClassVar[Mapping[str, float]] = {

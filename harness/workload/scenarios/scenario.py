@@ -113,7 +113,6 @@ class Scenario(OperationFactory):
     """Base of all scenarios.
 
     Attributes:
-        setting: What the profile sets.
         loaded_rows: ``keys.partitions`` times ``keys.rows_per_partition``.
 
     Raises:
@@ -153,11 +152,7 @@ class Scenario(OperationFactory):
         return iter(dict.fromkeys(operation.partition for operation in self.loading()))
 
     def next_task(self, rng: random.Random) -> Task:
-        """One of the actions, drawn by weight.
-
-        Raises:
-            SetupError: its method returns something else; the message names file and line.
-        """
+        """One of the actions, drawn by weight; a `SetupError` names the line of a wrong result."""
         method = getattr(self, self.__mix.draw(rng))
         task: Task = method(rng)
         if not isinstance(task, Operation | GeneratorType):

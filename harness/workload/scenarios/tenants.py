@@ -100,9 +100,6 @@ class UserProfiles(Scenario):
     PartitionKey, and an empty RowKey.
 
     ``keys.partitions`` is the number of users.
-
-    Raises:
-        SetupError: ``rows`` is not 1.
     """
 
     actions: ClassVar[Mapping[str, float]] = {
