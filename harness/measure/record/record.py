@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import Strict
 
+from harness.measure.record.behaviour import BehaviourPart
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import (
     AuditPart,
@@ -335,6 +336,7 @@ class RunRecord(RecordPart):
     service_over_time: LatencyCoursePart | None = None
     response_over_time: LatencyCoursePart | None = None
     enforced: EnforcedPart | None = None
+    behaviour: BehaviourPart | None = None
 
     def to_json(self) -> str:
         """The content of ``run.json``."""

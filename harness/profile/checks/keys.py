@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import string
-from collections.abc import Iterable
-
 from harness.model.entity import characters
+from harness.model.key_shapes import are_dates, are_guids, needs_escaping, unpadded
 from harness.model.target import PUBLISHED
-from harness.profile.checks.observed import Observed, mostly, table_named
+from harness.profile.checks.observed import Observed, table_named
 from harness.profile.checks.practice import (
     BLOG,
     CHECKLIST,
@@ -38,10 +35,6 @@ _TINY_PARTITION = 10
 _MANY_PARTITIONS = 100
 _LARGE_PARTITION = 100_000
 _VERY_LARGE_PARTITION = 1_000_000
-_GUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_DATE = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?!\d)")
-_PLAIN = frozenset(string.ascii_letters + string.digits + "-._~!$&()*+,;=:@")
-"""Needs no escaping in a path (RFC 3986, section 3.3). The quote does: OData doubles it."""
 _SCATTER = "Begin the key with a value that separates neighbours"
 _GROUP = "Group entities that are queried together under one PartitionKey."
 _APPEND_ONLY = "Append Only and Prepend Only patterns"
@@ -83,9 +76,7 @@ def append_only(seen: Observed) -> Look | None:
 @disagrees(STRATEGIES, _OF_TABLES, "uses orders by date as an example")
 @remedy("If one partition cannot carry the peak of a day, put a device or a hash before it.")
 def date_key(seen: Observed) -> Look | None:
-    dated = [
-        table for table, keys in seen.keys.items() if mostly(map(_DATE.match, keys.partitions))
-    ]
+    dated = [table for table, keys in seen.keys.items() if are_dates(keys.partitions)]
     if not dated:
         return None
     table = next((table for table in dated if seen.keys[table].creates), None)
@@ -101,7 +92,7 @@ def date_key(seen: Observed) -> Look | None:
 @says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
 @remedy("Write numbers in keys with a fixed width, with leading zeros.")
 def zero_padding(seen: Observed) -> Look | None:
-    pair = next(filter(None, (_unpadded(keys.partitions) for keys in seen.keys.values())), None)
+    pair = next(filter(None, (unpadded(keys.partitions) for keys in seen.keys.values())), None)
     if pair is None:
         return None
     why = f"Numbers in PartitionKeys have different widths: {pair[0]!r} sorts before {pair[1]!r}."
@@ -110,19 +101,6 @@ def zero_padding(seen: Observed) -> Look | None:
             f"{why} A range of numbers is not a range of keys: a query misses some of the numbers."
         )
     return consider(why)
-
-
-def _unpadded(partition_keys: Iterable[str]) -> tuple[str, str] | None:
-    """Two keys that sort in this order, and whose numbers have the opposite order."""
-    numbers: dict[str, str] = {}
-    for key in partition_keys:
-        head = key.rstrip(string.digits)
-        if not (number := key[len(head) :]):
-            continue
-        if head in numbers and int(numbers[head]) > int(number):
-            return f"{head}{numbers[head]}", key
-        numbers[head] = number
-    return None
 
 
 @practice(
@@ -200,9 +178,7 @@ def constant_partition_key(seen: Observed) -> Look | None:
 @disagrees(STRATEGIES, _OF_TABLES, "unique keys scale better than one key")
 @remedy(_GROUP)
 def guid_partition_key(seen: Observed) -> Look | None:
-    tables = {
-        table for table, keys in seen.keys.items() if mostly(map(_GUID.fullmatch, keys.partitions))
-    }
+    tables = {table for table, keys in seen.keys.items() if are_guids(keys.partitions)}
     if not tables:
         return None
     if any(query.over_partitions for query in seen.queries if query.example.table in tables):
@@ -222,11 +198,7 @@ def guid_partition_key(seen: Observed) -> Look | None:
 @disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
 def guid_row_key(seen: Observed) -> Look | None:
-    tables = {
-        table
-        for table, keys in seen.keys.items()
-        if mostly(_GUID.fullmatch(row) for _, row in keys.rows)
-    }
+    tables = {table for table, keys in seen.keys.items() if are_guids(row for _, row in keys.rows)}
     inside = [
         query
         for query in seen.queries
@@ -299,7 +271,7 @@ def key_length(seen: Observed) -> Look | None:
 @says(KEYS, _PRINCIPLES, "keep keys ASCII, without characters to be escaped")
 @remedy("Use only ASCII letters, digits, and - . _ in keys.")
 def key_characters(seen: Observed) -> Look | None:
-    odd = [key for keys in seen.keys.values() for key in keys.every if not _PLAIN.issuperset(key)]
+    odd = [key for keys in seen.keys.values() for key in keys.every if needs_escaping(key)]
     if not odd:
         return fine("Keys need no escaping in an address.")
     for key in odd:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
+from harness.model.key_shapes import FEWEST_CREATED, growth_of
 from harness.model.operation import Kind, Operation, over_partitions
 from harness.model.target import EndpointKind
 from harness.profile.build.pace import capped_rate, counts_operations, staged
@@ -28,10 +29,6 @@ _MOST_PARTS = 50_000
 """Single writes and writes in transactions, after which the dry run ends."""
 _LOADING = 3
 """Loading operations whose rows are looked at."""
-_FEWEST_CREATED = 20
-_MOSTLY = 0.9
-_NEIGHBOURS = 0.05
-"""Largest distance of neighbours, as a share of the key order."""
 _SIZED = 20
 """Operations of each name whose entities are measured in bytes."""
 _BATCH = 10
@@ -98,35 +95,12 @@ class TableKeys:
     @property
     def creates(self) -> bool:
         """Whether enough new rows come to find out where they go."""
-        return len(self._created) >= _FEWEST_CREATED
+        return len(self._created) >= FEWEST_CREATED
 
     @property
     def growth(self) -> int:
-        """1 if new rows come at ever later keys, -1 if at ever earlier keys, else 0.
-
-        The table grows at an end if each new row is a neighbour of the one before it, in key
-        order, and the partitions are new, or the first or last that was loaded.
-        """
-        if not self.creates:
-            return 0
-        order = {key: place for place, key in enumerate(sorted({*self._loaded, *self._created}))}
-        ends = (min(self._loaded, default=""), max(self._loaded, default=""))
-        wandering = [key not in self._loaded or key in ends for key in self._created]
-        places = [order[key] for key in self._created]
-        steps = [later - earlier for earlier, later in itertools.pairwise(places)]
-        near = max(1.0, _NEIGHBOURS * len(order))
-        one_place = mostly(abs(step) <= near for step in steps)
-        if len(order) < 2 or not one_place or not mostly(wandering):
-            return 0
-        if (direction := sum((step > 0) - (step < 0) for step in steps)) != 0:
-            return 1 if direction > 0 else -1
-        return 1 if self._created[0] == max(order) else -1
-
-
-def mostly(answers: Iterable[object]) -> bool:
-    """Whether nine of ten answers are yes; of no answers, False."""
-    known = [bool(answer) for answer in answers]
-    return bool(known) and sum(known) >= _MOSTLY * len(known)
+        """1 if new rows come at ever later keys, -1 if at ever earlier keys, else 0."""
+        return growth_of(self._created, self._loaded)
 
 
 @dataclasses.dataclass(slots=True)

@@ -1,0 +1,419 @@
+"""How an application uses tables: what the documented practices are about, from its results.
+
+Counts merge exactly in any order. Memory is bounded: some hundred keys of each of 20 tables, the
+latest reads and failures, and the writes of the current second.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from harness.measure.counts.key_sample import KeySample
+from harness.measure.counts.latency import LatencyHistogram, Wire
+from harness.measure.counts.tally import add_counts
+from harness.measure.record.behaviour import (
+    BehaviourPart,
+    QueriesPart,
+    TableBehaviourPart,
+    WaitsPart,
+    WritesPart,
+)
+from harness.measure.record.findings import RecordPart, rounded
+from harness.model.entity import MAX_TRANSACTION_OPERATIONS
+from harness.model.operation import FOLDED, WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import SUCCESS, Attempt, Result, is_retryable
+
+MOST_TABLES = 20
+MOST_QUERIES = 60
+MOST_CLIENTS = 64
+BATCH = 10
+"""Fewest inserts in a transaction that is a batch, and not one thing in several rows."""
+AT_ONCE_S = 0.1
+"""A shorter wait is no back-off."""
+LONGER = 1.2
+"""A wait so many times as long as the wait before it is longer."""
+_READ_FIRST_S = 1.0
+_SENT_AGAIN_S = 60.0
+"""A later request for the same is not a retry."""
+_MOST_REMEMBERED = 2_048
+_MOST_OPEN = 20_000
+"""Writes of one second that are compared with each other."""
+_WAIT_DIGITS = 2
+_MAY_CHANGE = frozenset((404, 408, 409, 412, 429))
+"""Client errors that the same request need not get again."""
+
+_POINT_QUERY, _QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION
+_INSERT = Kind.INSERT
+_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
+_PLAIN_WRITES = frozenset((Kind.INSERT, *_UPSERTS))
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+Counts = dict[str, int]
+_Place = tuple[str, str, str, str]
+"""Client, table, PartitionKey, RowKey."""
+
+
+class _Table:
+    """The counts and keys of one table."""
+
+    _SUMS = ("operations", "inserted", "upserted", "batches", "touched")
+    __slots__ = (*_SUMS, "keys")
+
+    def __init__(self) -> None:
+        self.operations = 0
+        self.inserted = 0
+        self.upserted = 0
+        self.batches = 0
+        self.touched = 0
+        self.keys = KeySample()
+
+    def sums(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._SUMS}
+
+    def merge(self, other: _Table) -> None:
+        for name, count in other.sums().items():
+            setattr(self, name, getattr(self, name) + count)
+        self.keys.merge(other.keys)
+
+    def part(self, name: str) -> TableBehaviourPart:
+        return TableBehaviourPart(table=name, **self.sums(), **self.keys.shapes())
+
+    def encode(self) -> list[Any]:
+        return [self.sums(), self.keys.encode()]
+
+    @classmethod
+    def decode(cls, content: list[Any]) -> Self:
+        sums, keys = content
+        made = cls()
+        for name, count in sums.items():
+            setattr(made, name, count)
+        made.keys = KeySample.decode(keys)
+        return made
+
+
+class Behaviour:
+    """Counts how an application uses tables. Results come about in the order in which they end."""
+
+    def __init__(self) -> None:
+        self._reads: dict[_Place, float] = {}
+        self._failures: dict[tuple[Any, ...], tuple[Attempt, float | None]] = {}
+        self._failures_end_s = 0.0
+        self._second = 0
+        self._open: dict[tuple[str, str, str], str] = {}
+        self._open_rows: dict[tuple[str, str, str], set[str]] = {}
+        self._open_writes = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._results = 0
+        self._clients: Counts = {}
+        self._tables: dict[str, _Table] = {}
+        self._queries: dict[tuple[str, str], Counts] = {}
+        self._writes = _zeros(WritesPart)
+        self._waits = _zeros(WaitsPart, "median_s")
+        self._lengths = LatencyHistogram(_WAIT_DIGITS)
+
+    def add(self, result: Result, client: str = "") -> None:
+        """Count one result of ``client``, which is whatever tells clients apart."""
+        operation = result.operation
+        kind, key = operation.kind, operation.partition_key
+        clients = self._clients
+        if client in clients:
+            clients[client] += 1
+        else:
+            client = self._new_client(client)
+        self._results += 1
+        name = operation.table
+        table = self._tables.get(name)
+        if table is None:
+            table = self._table(name)
+        table.operations += 1
+        if kind is _QUERY:
+            self._add_query(operation, result)
+            if key != WHOLE_TABLE and key not in table.keys.ranks:
+                table.keys.add(key)
+        else:
+            rank = table.keys.ranks.get(key)
+            if rank is None:
+                rank = table.keys.add(key)
+            place = (client, name, key, operation.row_key)
+            if kind is _POINT_QUERY:
+                table.touched += 1
+                self._reads[place] = result.done_s
+                if len(self._reads) >= _MOST_REMEMBERED:
+                    self._reads = _later_half(self._reads)
+            elif kind is _TRANSACTION:
+                self._add_transaction(table, operation, rank, result.sent_s)
+            else:
+                self._add_write(table, operation, rank, result.sent_s, place)
+        attempts = result.attempts
+        if len(attempts) > 1:
+            self._add_waits(attempts)
+        if attempts and (self._failures or attempts[-1].status >= 300):
+            self._add_repeat(operation, attempts, client)
+
+    def _new_client(self, client: str) -> str:
+        if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
+            client = FOLDED
+        self._clients[client] = self._clients.get(client, 0) + 1
+        return client
+
+    def _table(self, name: str) -> _Table:
+        if name not in self._tables and len(self._tables) >= MOST_TABLES:
+            name = FOLDED
+        return self._tables.setdefault(name, _Table())
+
+    def _query_counts(self, place: tuple[str, str]) -> Counts:
+        if place not in self._queries and len(self._queries) >= MOST_QUERIES:
+            place = (FOLDED, "")
+        return self._queries.setdefault(place, _zeros(QueriesPart, "name", "table"))
+
+    def _add_query(self, operation: Operation, result: Result) -> None:
+        if result.outcome is not SUCCESS:
+            return
+        place = (operation.label, operation.table)
+        counts = self._queries.get(place)
+        if counts is None:
+            counts = self._query_counts(place)
+        keys, entities, returned = operation.key_range, result.entities, result.entities_returned
+        counts["count"] += 1
+        counts["entities"] += entities
+        counts["entities_returned"] += returned
+        if not result.estimated:
+            counts["exact"] += 1
+            counts["exact_entities"] += entities
+            counts["exact_returned"] += returned
+            if entities <= 1:
+                counts["single"] += 1
+        if operation.partition_key == WHOLE_TABLE:
+            counts["over_partitions"] += 1
+        if (
+            keys.row_from is None
+            and keys.row_before is None
+            and keys.partition_from is None
+            and keys.partition_before is None
+        ):
+            counts["unbounded"] += 1
+        if operation.filter:
+            counts["filtered"] += 1
+        if operation.top is not None:
+            counts["limited"] += 1
+        if not operation.select:
+            counts["unselected"] += 1
+            counts["unselected_entities"] += returned
+            counts["unselected_bytes"] += result.bytes_received
+
+    def _add_transaction(
+        self, table: _Table, operation: Operation, rank: int, sent_s: float
+    ) -> None:
+        parts = operation.parts
+        writes = self._writes
+        writes["transactions"] += 1
+        writes["batched"] += len(parts)
+        inserted = sum([part.kind is _INSERT for part in parts])
+        table.inserted += inserted
+        table.upserted += sum([part.kind in _UPSERTS for part in parts])
+        if inserted < len(parts):
+            table.touched += 1
+        elif inserted >= BATCH:
+            table.batches += 1
+        written = [part for part in parts if part.kind in _PLAIN_WRITES]
+        if written:
+            table.keys.add_row(rank, sent_s, operation.partition_key, written[0].row_key)
+
+    def _add_write(
+        self, table: _Table, operation: Operation, rank: int, sent_s: float, place: _Place
+    ) -> None:
+        kind, writes = operation.kind, self._writes
+        writes["singles"] += 1
+        second = int(sent_s)
+        # A result of an earlier second counts in this one: its request took longer.
+        if second > self._second or self._open_writes >= _MOST_OPEN:
+            self._close()
+            self._second = second
+        group = place[:3]
+        row = place[3]
+        # Most groups stay alone: a set is made for the second row.
+        if self._open.setdefault(group, row) is not row:
+            rows = self._open_rows.get(group)
+            if rows is None:
+                rows = self._open_rows[group] = {self._open[group]}
+            rows.add(row)
+        self._open_writes += 1
+        if kind is _INSERT or kind in _UPSERTS:
+            table.keys.add_row(rank, sent_s, place[2], place[3])
+            if kind is _INSERT:
+                table.inserted += 1
+            else:
+                table.upserted += 1
+                table.touched += 1
+        else:
+            table.touched += 1
+            writes["updates"] += 1
+            if operation.etag is None:
+                writes["unconditional"] += 1
+        read_s = self._reads.get(place) if self._reads else None
+        if read_s is not None and 0 <= sent_s - read_s <= _READ_FIRST_S:
+            if operation.etag is not None:
+                writes["read_first_conditional"] += 1
+            elif kind is not Kind.DELETE:
+                writes["read_first"] += 1
+
+    def _close(self) -> None:
+        """Count the writes of the current second that could have been transactions."""
+        together = saved = 0
+        for rows in self._open_rows.values():
+            if (number := len(rows)) > 1:
+                together += number
+                saved += number - -(-number // MAX_TRANSACTION_OPERATIONS)
+        self._writes["together"] += together
+        self._writes["saved"] += saved
+        self._open = {}
+        self._open_rows = {}
+        self._open_writes = 0
+
+    def _add_waits(self, attempts: Sequence[Attempt]) -> None:
+        """Count the waits between the attempts of one operation."""
+        before: float | None = None
+        for earlier, later in itertools.pairwise(attempts):
+            if earlier.status >= 300:
+                wait = later.sent_s - earlier.sent_s - earlier.latency_s
+                before = self._add_wait(earlier, wait, before)
+
+    def _add_repeat(self, operation: Operation, attempts: Sequence[Attempt], client: str) -> None:
+        """Find an earlier operation that failed and is sent again, and remember one that fails."""
+        parts = operation.parts
+        identity = (
+            client,
+            operation.kind,
+            operation.table,
+            operation.partition_key,
+            operation.row_key or (parts[0].row_key if parts else ""),
+            operation.key_range,
+            operation.filter,
+        )
+        first, last = attempts[0], attempts[-1]
+        if first.sent_s > self._failures_end_s:
+            self._failures.clear()
+        failure = self._failures.get(identity)
+        before = None
+        if failure is not None:
+            earlier, before = failure
+            wait = first.sent_s - earlier.sent_s - earlier.latency_s
+            del self._failures[identity]
+            if 0 <= wait <= _SENT_AGAIN_S:
+                before = self._add_wait(earlier, wait, before)
+        if last.status >= 300:
+            self._failures[identity] = (last, before)
+            self._failures_end_s = last.sent_s + last.latency_s + _SENT_AGAIN_S
+            if len(self._failures) >= _MOST_REMEMBERED:
+                self._failures = _later_half(self._failures)
+
+    def _add_wait(self, failed: Attempt, wait: float, before: float | None) -> float | None:
+        """Count the wait after a failed attempt, and return it if it is one of a retry."""
+        waits = self._waits
+        if not is_retryable(failed):
+            if failed.status >= 400 and failed.status not in _MAY_CHANGE:
+                waits["in_vain"] += 1
+            return None
+        wait = max(0.0, wait)
+        self._lengths.record([wait])
+        at_once = wait < AT_ONCE_S
+        waits["count"] += 1
+        waits["at_once"] += at_once
+        if failed.throttled:
+            waits["after_throttling"] += 1
+            waits["at_once_after_throttling"] += at_once
+        if before is not None:
+            waits["followed"] += 1
+            waits["longer"] += wait >= LONGER * before
+        return wait
+
+    def drain(self, *, ended: bool = False) -> Behaviour:
+        """What was counted since the last drain. The counts start again from zero.
+
+        The writes of the current second are counted in a later drain, unless the run has ``ended``.
+        """
+        if ended:
+            self._close()
+        drained = Behaviour()
+        for name in _COUNTED:
+            setattr(drained, name, getattr(self, name))
+        self._start()
+        return drained
+
+    def merge(self, other: Behaviour) -> None:
+        """Add what was drained from another one."""
+        self._results += other._results
+        for client, count in other._clients.items():
+            if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
+                client = FOLDED
+            self._clients[client] = self._clients.get(client, 0) + count
+        for name, table in other._tables.items():
+            self._table(name).merge(table)
+        for place, counts in other._queries.items():
+            add_counts(self._query_counts(place), counts)
+        add_counts(self._writes, other._writes)
+        add_counts(self._waits, other._waits)
+        self._lengths.merge(other._lengths)
+
+    def part(self) -> BehaviourPart:
+        """The counts so far, for a record."""
+        self._close()
+        lengths = self._lengths.view()
+        busiest = max(self._clients.values(), default=0)
+        queries = [
+            QueriesPart(name=name, table=table, **counts)
+            for (name, table), counts in sorted(self._queries.items())
+        ]
+        tables = [table.part(name) for name, table in sorted(self._tables.items())]
+        return BehaviourPart(
+            results=self._results,
+            clients=len(self._clients),
+            busiest_client=rounded(busiest / self._results) if self._results else 0.0,
+            queries=tuple(sorted(queries, key=lambda part: -part.entities)),
+            tables=tuple(sorted(tables, key=lambda part: -part.operations)),
+            writes=WritesPart(**self._writes),
+            waits=WaitsPart(
+                median_s=None if lengths is None else rounded(lengths.p50 / 1000), **self._waits
+            ),
+        )
+
+    def encode(self) -> Wire:
+        """For the wire: of what was drained."""
+        return {
+            "results": self._results,
+            "clients": self._clients,
+            "tables": {name: table.encode() for name, table in self._tables.items()},
+            "queries": [[*place, counts] for place, counts in self._queries.items()],
+            "writes": self._writes,
+            "waits": self._waits,
+            "lengths": self._lengths.encode(),
+        }
+
+    @classmethod
+    def decode(cls, content: Wire) -> Self:
+        made = cls()
+        made._results = content["results"]
+        made._clients = dict(content["clients"])
+        made._tables = {name: _Table.decode(table) for name, table in content["tables"].items()}
+        made._queries = {(name, table): counts for name, table, counts in content["queries"]}
+        made._writes = dict(content["writes"])
+        made._waits = dict(content["waits"])
+        made._lengths.merge_encoded(content["lengths"])
+        return made
+
+
+_COUNTED = ("_results", "_clients", "_tables", "_queries", "_writes", "_waits", "_lengths")
+
+
+def _zeros(part: type[RecordPart], *without: str) -> Counts:
+    """A count of 0 for each field of ``part``."""
+    return {name: 0 for name in part.model_fields if name not in without}
+
+
+def _later_half(remembered: Mapping[_K, _V]) -> dict[_K, _V]:
+    return dict(itertools.islice(remembered.items(), len(remembered) // 2, None))
