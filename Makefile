@@ -40,13 +40,17 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 	$(PIP) install -r requirements-dev.txt
 	@touch $@
 
+$(VENV)/.js-sdk: tests/support/js_sdk/package-lock.json $(VENV)/.dev
+	$(BIN)/python -m tests.support.js_sdk.installation
+	@touch $@
+
 $(VENV)/.azurite: harness/endpoint/azurite/package-lock.json $(VENV)/.run
 	$(BIN)/harness azurite install
 	@touch $@
 
 venv: $(VENV)/.run ## Create .venv with the pinned packages
 
-dev: $(VENV)/.dev ## Add what tests and checks need
+dev: $(VENV)/.dev $(VENV)/.js-sdk ## Add what tests and checks need
 
 azurite: $(VENV)/.azurite ## Install the embedded Azurite into .venv
 

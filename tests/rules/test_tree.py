@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HARNESS = ROOT / "harness"
 
 _ADDRESSES = re.compile(
     r'"resolved"\s*:|--(?:extra-)?index-url|--find-links|@\s*(?:https?|file)://'
@@ -18,8 +17,12 @@ _ADDRESSES = re.compile(
 )
 LOCKS = [
     *ROOT.glob("requirements*.txt"),
-    *HARNESS.rglob("package-lock.json"),
-    *HARNESS.rglob(".npmrc"),
+    *(
+        file
+        for folder in ("harness", "tests")
+        for name in ("package-lock.json", ".npmrc")
+        for file in (ROOT / folder).rglob(name)
+    ),
     ROOT / "pyproject.toml",
 ]
 
