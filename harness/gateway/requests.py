@@ -252,12 +252,14 @@ def _read_insert(table: str, body: bytes) -> Asked:
 
 def _read_batch(body: bytes) -> Asked:
     parts = batch_parts(body)
-    if len(parts) == 1 and parts[0].method == "GET":
-        # A batch may hold one query instead of writes.
+    writes = [part for part in parts if part.method != "GET"]
+    if parts and not writes:
+        # A batch may hold one query instead of writes. Azurite responds to the first of several.
         asked = read_request("GET", parts[0].target, {}, b"")
         return asked._replace(in_batch=True)
     table, rows = "", []
-    for part in parts:
+    # The service refuses a query beside writes; Azurite executes the writes alone.
+    for part in writes:
         name, row = _read_part(part)
         table = table or name
         rows.append(row)
@@ -270,7 +272,7 @@ def _read_batch(body: bytes) -> Asked:
         table=table.lower(),
         spelled=table,
         partition_key=keys.pop() if len(keys) == 1 else None,
-        entities=len(parts),
+        entities=len(writes),
         rows=tuple(rows),
     )
 

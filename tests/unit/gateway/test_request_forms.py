@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.reading import read_answer
-from harness.gateway.requests import RowWrite, read_request
+from harness.gateway.requests import Asked, RowWrite, read_request
 from harness.model.operation import Kind
 
 BODY = json.dumps({"PartitionKey": "p", "RowKey": "r"}).encode()
@@ -171,3 +171,21 @@ def test_a_query_in_a_batch_is_a_query() -> None:
         asked, GatewayAnswer(status=202, headers={}, body=part + b"\r\n--b--\r\n")
     )
     assert (answered.status, answered.found, answered.last) == (200, {"p": 2}, ("p", "s"))
+
+
+def test_queries_beside_others_in_a_batch_write_nothing() -> None:
+    """Of several queries the first is executed, and beside writes none is: Azurite does so."""
+
+    def part(method: str, row: str) -> bytes:
+        keys = f"(PartitionKey='p',RowKey='{row}')"
+        head = "Content-Type: application/http\r\n\r\n"
+        return f"--b\r\n{head}{method} http://h/account/table{keys} HTTP/1.1\r\n\r\n".encode()
+
+    def read(*parts: bytes) -> Asked:
+        return read_request("POST", "/account/$batch", {}, b"".join(parts) + b"--b--\r\n")
+
+    queries = read(part("GET", "1"), part("GET", "2"))
+    assert (queries.kind, queries.entities, queries.rows) == (Kind.POINT_QUERY, 1, ())
+    mixed = read(part("PUT", "1"), part("GET", "2"))
+    assert (mixed.kind, mixed.entities) == (Kind.TRANSACTION, 1)
+    assert mixed.rows == (RowWrite("p", "1"),)
