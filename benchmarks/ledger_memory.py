@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -81,6 +83,7 @@ def watch(results: int, *, one: bool) -> dict[str, float]:
     ledger, master = Ledger("worker"), Ledger("master")
     ledger.open_window(BEGIN_S, END_S)
     adding_s = 0.0
+    wire = TypeAdapter(Delta)
     for first in range(0, results, BLOCK):
         block = [result_of(number, one=one) for number in range(first, first + BLOCK)]
         began = time.process_time()
@@ -88,7 +91,7 @@ def watch(results: int, *, one: bool) -> dict[str, float]:
             ledger.add(result)
         adding_s += time.process_time() - began
         if (first + BLOCK) % DRAIN_EVERY == 0:
-            master.merge(Delta.decode(ledger.drain().encode()))
+            master.merge(wire.validate_python(wire.dump_python(ledger.drain())))
     snapshot = master.snapshot(start=BEGIN_S, end=END_S)
     # Read before the dict is filled, which is not bounded.
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

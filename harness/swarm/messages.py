@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import LocalRunner, Runner
-from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import TypeAdapter
 
 from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
@@ -26,7 +26,6 @@ MAX_CLOCK_DIFFERENCE_S = 5.0
 
 _M = TypeVar("_M", bound="SwarmMessage")
 _codec: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
-_Delta = Annotated[Delta, PlainValidator(Delta.decode), PlainSerializer(Delta.encode)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +177,7 @@ class WorkerState:
 class WorkerReport(RunMessage):
     """What a worker counted since its last report, and its state. Sent every second."""
 
-    delta: _Delta
+    delta: Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState
 

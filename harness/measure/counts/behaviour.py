@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from harness.measure.counts.key_sample import KeySample
-from harness.measure.counts.latency import LatencyHistogram, Wire
+from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.tally import add_counts
 from harness.measure.record.behaviour import (
     BehaviourPart,
@@ -382,7 +382,7 @@ class Behaviour:
             ),
         )
 
-    def encode(self) -> Wire:
+    def encode(self) -> dict[str, Any]:
         """For the wire: of what was drained."""
         return {
             "results": self._results,
@@ -395,7 +395,7 @@ class Behaviour:
         }
 
     @classmethod
-    def decode(cls, content: Wire) -> Self:
+    def decode(cls, content: dict[str, Any]) -> Self:
         made = cls()
         made._results = content["results"]
         made._clients = dict(content["clients"])
@@ -403,7 +403,7 @@ class Behaviour:
         made._queries = {(name, table): counts for name, table, counts in content["queries"]}
         made._writes = dict(content["writes"])
         made._waits = dict(content["waits"])
-        made._lengths.merge_encoded(content["lengths"])
+        made._lengths = LatencyHistogram.decode(content["lengths"])
         return made
 
 

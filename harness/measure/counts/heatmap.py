@@ -13,11 +13,11 @@ heavier, and keep their edges as long as that holds, so that a reader can follow
 from __future__ import annotations
 
 import bisect
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
 
 from harness.measure.counts.tally import add_counts
-from harness.measure.counts.time_course import MOST_COLUMNS, Columns
+from harness.measure.counts.time_course import Columns
 from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.operation import over_partitions
 
@@ -37,18 +37,16 @@ Cells = dict[int, int]
 """Counts by second, or by column of time."""
 
 
+@dataclasses.dataclass(slots=True)
 class Band:
     """The counts of the partitions from ``first`` to ``last``; ``latest`` was counted last."""
 
-    __slots__ = ("entities", "first", "last", "latest", "throttled", "weight")
-
-    def __init__(self, first: str, last: str) -> None:
-        self.first = first
-        self.last = last
-        self.latest = last
-        self.weight = 0
-        self.entities: Cells = {}
-        self.throttled: Cells = {}
+    first: str
+    last: str
+    latest: str
+    weight: int = 0
+    entities: Cells = dataclasses.field(default_factory=dict)
+    throttled: Cells = dataclasses.field(default_factory=dict)
 
     def take(self, other: Band) -> None:
         """Add all counts of ``other``, whose cells are of the same kind."""
@@ -59,31 +57,12 @@ class Band:
 
     def moved(self, place_of: Callable[[int], int]) -> Band:
         """A copy with each count in the cell that ``place_of`` gives."""
-        copy = Band(self.first, self.last)
-        copy.latest = self.latest
-        copy.weight = self.weight
+        copy = Band(self.first, self.last, self.latest, self.weight)
         for into, cells in ((copy.entities, self.entities), (copy.throttled, self.throttled)):
             for place, count in cells.items():
                 there = place_of(place)
                 into[there] = into.get(there, 0) + count
         return copy
-
-    def encode(self) -> list[Any]:
-        """For the wire."""
-        return [self.first, self.last, _flat(self.entities), _flat(self.throttled)]
-
-    @classmethod
-    def decode(cls, content: list[Any]) -> Self:
-        first, last, entities, throttled = content
-        made = cls(first, last)
-        made.entities = dict(zip(entities[::2], entities[1::2], strict=True))
-        made.throttled = dict(zip(throttled[::2], throttled[1::2], strict=True))
-        made.weight = sum(made.entities.values()) + sum(made.throttled.values())
-        return made
-
-
-def _flat(cells: Cells) -> list[int]:
-    return [number for cell in sorted(cells.items()) for number in cell]
 
 
 def _weight(bands: Iterable[Band]) -> int:
@@ -92,7 +71,7 @@ def _weight(bands: Iterable[Band]) -> int:
 
 def _joined(bands: Sequence[Band]) -> Band:
     """One band with all counts of ``bands``, which are neighbours."""
-    together = Band(bands[0].first, bands[-1].last)
+    together = Band(bands[0].first, bands[-1].last, bands[-1].last)
     for band in bands:
         together.take(band)
     return together
@@ -162,19 +141,19 @@ def _halves(bands: list[Band], limit: float) -> Iterator[list[Band]]:
     yield from _halves(bands[place:], limit)
 
 
+@dataclasses.dataclass(slots=True)
 class HeatMap:
     """Counts entities and throttled attempts by partition and UTC second."""
 
-    def __init__(self, columns: int = MOST_COLUMNS) -> None:
-        self._columns = Columns(columns)
-        self._pending: dict[int, dict[str, int]] = {}
-        self._refused: dict[int, dict[str, int]] = {}
-        self._room = _MOST_PENDING
-        # Queries over several partitions have no place in the key order: a row for each table.
-        self._tables: dict[str, Band] = {}
-        self._bands: list[Band] = []
-        self._limit = 0
-        self._edges: list[str] = []
+    _columns: Columns = dataclasses.field(default_factory=Columns)
+    # Queries over several partitions have no place in the key order: a row for each table.
+    _tables: dict[str, Band] = dataclasses.field(default_factory=dict)
+    _bands: list[Band] = dataclasses.field(default_factory=list)
+    _limit: int = 0
+    _edges: list[str] = dataclasses.field(default_factory=list)
+    _pending: dict[int, dict[str, int]] = dataclasses.field(default_factory=dict)
+    _refused: dict[int, dict[str, int]] = dataclasses.field(default_factory=dict)
+    _room: int = _MOST_PENDING
 
     def add(self, key: str, second: int, entities: int) -> None:
         of_second = self._pending.get(second)
@@ -197,11 +176,11 @@ class HeatMap:
         of_second[key] = count
         self._room -= 1
         if not self._room:
-            self._settle()
+            self.settle()
 
     def merge(self, other: HeatMap) -> None:
-        other._settle()
-        self._settle()
+        other.settle()
+        self.settle()
         width_s = other._columns.width_s
         while self._columns.width_s < width_s:
             self._columns.double()
@@ -210,7 +189,7 @@ class HeatMap:
 
     def view(self) -> HeatPart | None:
         """The counts so far; None if there are none."""
-        self._settle()
+        self.settle()
         columns = self._columns
         if not len(columns):
             return None
@@ -229,23 +208,6 @@ class HeatMap:
                 for band in (*self._by_table(), *self._ranges())
             ),
         )
-
-    def encode(self) -> list[Any]:
-        """For the wire."""
-        self._settle()
-        return [self._columns.encode(), [band.encode() for band in self._all()]]
-
-    @classmethod
-    def decode(cls, content: list[Any]) -> Self:
-        columns, rows = content
-        made = cls()
-        made._columns = Columns.decode(columns)
-        for band in map(Band.decode, rows):
-            if over_partitions(band.first):
-                made._tables[band.first] = band
-            else:
-                made._bands.append(band)
-        return made
 
     def _all(self) -> Iterator[Band]:
         yield from self._by_table()
@@ -270,8 +232,8 @@ class HeatMap:
         self._edges = [group[0].first for group in shown]
         return [_joined(group) for group in shown]
 
-    def _settle(self) -> None:
-        """Bring the pending counts into bands and columns."""
+    def settle(self) -> None:
+        """Bring the pending counts into bands and columns, which are fewer."""
         if not self._pending and not self._refused:
             return
         weights: dict[str, int] = {}
@@ -359,7 +321,7 @@ def _banded(weights: Mapping[str, int]) -> tuple[dict[str, Band], list[Band]]:
         band = bands[-1] if bands else None
         apart = over_partitions(key)
         if band is None or apart or alone or band.weight + weight > limit:
-            band = Band(key, key)
+            band = Band(key, key, key)
             bands.append(band)
         alone = apart
         band.last = band.latest = key

@@ -6,16 +6,16 @@ Percentiles are always read from a merged histogram, never averaged.
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from hdrh.histogram import HdrHistogram
+from pydantic import PlainSerializer, PlainValidator
 
 from harness.measure.record.record import LatencyPart
-
-Wire = dict[str, Any]
 
 _LOWEST_US = 1
 _HIGHEST_US = 120_000_000
@@ -85,15 +85,16 @@ class LatencyHistogram:
             later._histogram.total_count -= earlier._histogram.total_count
         return later
 
-    def encode(self) -> tuple[int, bytes]:
-        """For the wire."""
-        return self.total_us, self._histogram.encode()
+    def encode(self) -> tuple[int, int, bytes]:
+        return self.digits, self.total_us, self._histogram.encode()
 
-    def merge_encoded(self, encoded: tuple[int, bytes]) -> None:
-        """Add the result of `encode`."""
-        total_us, content = encoded
-        self.total_us += total_us
-        self._histogram.decode_and_add(content)
+    @classmethod
+    def decode(cls, encoded: tuple[int, int, bytes]) -> LatencyHistogram:
+        digits, total_us, content = encoded
+        made = cls(digits)
+        made.total_us = total_us
+        made._histogram.decode_and_add(content)
+        return made
 
     def view(self) -> LatencyPart | None:
         """Percentiles and buckets; None without latencies."""
@@ -133,25 +134,30 @@ def _bucket_places(bits: int) -> tuple[int, ...]:
     return tuple(_place(int(bound * 1e6), bits) for bound in BUCKETS_S)
 
 
+_Histogram = Annotated[
+    LatencyHistogram,
+    PlainValidator(LatencyHistogram.decode),
+    PlainSerializer(LatencyHistogram.encode),
+]
+
+
+@dataclasses.dataclass(slots=True)
 class Latencies:
     """Service and response latencies of one group. A histogram is made at its first latency."""
 
-    __slots__ = ("_digits", "response", "service")
-
-    def __init__(self, digits: int) -> None:
-        self._digits = digits
-        self.service: LatencyHistogram | None = None
-        self.response: LatencyHistogram | None = None
+    digits: int
+    service: _Histogram | None = None
+    response: _Histogram | None = None
 
     def record(self, service_s: Sequence[float], response_s: Sequence[float]) -> None:
         """Count latencies of operations; in a closed loop there are no response latencies."""
         if service_s:
             if self.service is None:
-                self.service = LatencyHistogram(self._digits)
+                self.service = LatencyHistogram(self.digits)
             self.service.record(service_s)
         if response_s:
             if self.response is None:
-                self.response = LatencyHistogram(self._digits)
+                self.response = LatencyHistogram(self.digits)
             self.response.record(response_s)
 
     def items(self) -> Iterator[tuple[str, LatencyHistogram]]:
@@ -170,20 +176,9 @@ class Latencies:
         views = {name: histogram.view() for name, histogram in self.items()}
         return {"service_ms": views.get("service"), "response_ms": views.get("response")}
 
-    def encode(self) -> Wire:
-        """For the wire."""
-        return {name: list(histogram.encode()) for name, histogram in self.items()}
-
-    @classmethod
-    def decode(cls, digits: int, content: Wire) -> Latencies:
-        made = cls(digits)
-        for name, encoded in content.items():
-            made._own(name).merge_encoded((encoded[0], encoded[1]))
-        return made
-
     def _own(self, name: str) -> LatencyHistogram:
         histogram: LatencyHistogram | None = getattr(self, name)
         if histogram is None:
-            histogram = LatencyHistogram(self._digits)
+            histogram = LatencyHistogram(self.digits)
             setattr(self, name, histogram)
         return histogram

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
-from harness.measure.counts.latency import LatencyHistogram, Wire
+from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
 from harness.measure.counts.tally import KIND_DIGITS, Counts, PartitionTally, Tally
 from harness.measure.counts.time_course import LatencyCourse
@@ -54,31 +54,6 @@ class Delta:
     response: LatencyCourse
     errors: list[dict[str, Any]]
     errors_dropped: int
-
-    def encode(self) -> Wire:
-        """For the wire."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return fields | {
-            "tally": self.tally.encode(),
-            "partitions": {key: row.encode() for key, row in self.partitions.items()},
-            "folded": self.folded and self.folded.encode(),
-            "heat": self.heat.encode(),
-            "service": self.service.encode(),
-            "response": self.response.encode(),
-        }
-
-    @classmethod
-    def decode(cls, content: Wire) -> Delta:
-        rows, folded = content["partitions"], content["folded"]
-        parts = {
-            "tally": Tally.decode(content["tally"]),
-            "partitions": {key: PartitionTally.decode(row) for key, row in rows.items()},
-            "folded": folded and PartitionTally.decode(folded),
-            "heat": HeatMap.decode(content["heat"]),
-            "service": LatencyCourse.decode(content["service"]),
-            "response": LatencyCourse.decode(content["response"]),
-        }
-        return cls(**content | parts)
 
 
 class Ledger:
@@ -262,6 +237,7 @@ class Ledger:
     def drain(self) -> Delta:
         """What was counted since the last drain. The ledger starts again from zero."""
         self._count_added()
+        self._heat.settle()
         accessed, throttled = self._weights.drain()
         delta = Delta(
             source=self._source,

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 from array import array
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import PlainSerializer, PlainValidator
+
+if TYPE_CHECKING:
+    _Array = array[int]
+else:
+    # Python 3.11 cannot subscript the class.
+    _Array = array
+
+_Sums = Annotated[
+    _Array, PlainValidator(lambda sums: array("q", sums)), PlainSerializer(lambda sums: [*sums])
+]
 _LONGEST_S = 14 * 24 * 3600
 """No run is longer: a time beyond it comes from a broken clock."""
 
 
+@dataclasses.dataclass(slots=True)
 class PerSecond:
     """A sum for each UTC second. It takes 8 bytes per second of the run."""
 
-    __slots__ = ("_base", "_counts")
-
-    def __init__(self) -> None:
-        self._base = 0
-        self._counts: array[int] = array("q")
+    _base: int = 0
+    _counts: _Sums = dataclasses.field(default_factory=lambda: array("q"))
 
     def add(self, second: int, amount: int) -> None:
         """Add to the sum of a second; a `ValueError` if it is two weeks from the others."""
@@ -78,14 +89,3 @@ class PerSecond:
         sums = list(itertools.accumulate(known, initial=0))
         most: int = max(map(operator.sub, sums[width:], sums))
         return most / width
-
-    def encode(self) -> list[int]:
-        """For the wire: the first second, then the sums."""
-        return [self._base, *self._counts]
-
-    @classmethod
-    def decode(cls, content: list[int]) -> PerSecond:
-        made = cls()
-        made._base = content[0]
-        made._counts = array("q", content[1:])
-        return made

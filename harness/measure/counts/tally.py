@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from harness.measure.counts.latency import Latencies, Wire
+from pydantic import BeforeValidator, PlainSerializer
+
+from harness.measure.counts.latency import Latencies
 from harness.measure.counts.per_second import PerSecond
 from harness.model.operation import FOLDED, Kind, Operation
-from harness.model.outcome import SUCCESS, THROTTLING_STATUSES, AttemptKey, Outcome, Result, Scope
+from harness.model.outcome import SUCCESS, THROTTLING_STATUSES, AttemptKey, Outcome, Result
 
 MOST_LABELS = 60
 """Names of operations that are counted separately; a partition counts the others as `FOLDED`."""
@@ -50,20 +52,30 @@ class Counts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+def _seconds_of(names: Iterable[_K]) -> dict[_K, PerSecond]:
+    return {name: PerSecond() for name in names}
+
+
+_Attempts = Annotated[
+    dict[AttemptKey, int],
+    # Messages carry no dict whose keys are tuples.
+    BeforeValidator(lambda counts: {tuple(seen): count for seen, count in counts}),
+    PlainSerializer(lambda attempts: [*attempts.items()]),
+]
+
+
+@dataclasses.dataclass(slots=True)
 class PartitionTally:
     """The counts of one PartitionKey, or of all folded ones together.
 
     ``since_s`` is when the key was first counted separately; None is from the start.
     """
 
-    __slots__ = ("attempts", "entities", "latencies", "seconds", "since_s")
-
-    def __init__(self, since_s: float | None = None) -> None:
-        self.since_s = since_s
-        self.entities: dict[str, int] = {}
-        self.attempts: dict[AttemptKey, int] = {}
-        self.seconds = PerSecond()
-        self.latencies = Latencies(PARTITION_DIGITS)
+    since_s: float | None = None
+    entities: dict[str, int] = dataclasses.field(default_factory=dict)
+    attempts: _Attempts = dataclasses.field(default_factory=dict)
+    seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
+    latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(PARTITION_DIGITS))
 
     def merge(self, other: PartitionTally) -> None:
         """Add all counts of ``other``; the later of the two starts is kept."""
@@ -77,44 +89,22 @@ class PartitionTally:
         self.seconds.merge(other.seconds)
         self.latencies.merge(other.latencies)
 
-    def encode(self) -> Wire:
-        """For the wire."""
-        return {
-            "since_s": self.since_s,
-            "entities": self.entities,
-            "attempts": [[*seen, count] for seen, count in self.attempts.items()],
-            "seconds": self.seconds.encode(),
-            "latencies": self.latencies.encode(),
-        }
 
-    @classmethod
-    def decode(cls, content: Wire) -> PartitionTally:
-        made = cls(content["since_s"])
-        made.entities = dict(content["entities"])
-        made.attempts = {
-            (status, code, Scope(scope)): n for status, code, scope, n in content["attempts"]
-        }
-        made.seconds = PerSecond.decode(content["seconds"])
-        made.latencies = Latencies.decode(PARTITION_DIGITS, content["latencies"])
-        return made
-
-
+@dataclasses.dataclass(slots=True)
 class KindTally:
     """The counts of the operations of one name, all of one kind, named as in an `OperationPart`."""
 
-    _SUMS = ("count", "entities", "entities_returned", "entities_estimated", "uncertain")
-    __slots__ = (*_SUMS, "kind", "latencies", "outcomes", "seconds")
+    _SUMS: ClassVar = ("count", "entities", "entities_returned", "entities_estimated", "uncertain")
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
-        self.count = 0
-        self.entities = 0
-        self.entities_returned = 0
-        self.entities_estimated = 0
-        self.uncertain = 0
-        self.outcomes: dict[Outcome, int] = {}
-        self.seconds = PerSecond()
-        self.latencies = Latencies(KIND_DIGITS)
+    kind: Kind
+    count: int = 0
+    entities: int = 0
+    entities_returned: int = 0
+    entities_estimated: int = 0
+    uncertain: int = 0
+    outcomes: dict[Outcome, int] = dataclasses.field(default_factory=dict)
+    seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
+    latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(KIND_DIGITS))
 
     def sums(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._SUMS}
@@ -126,31 +116,12 @@ class KindTally:
         self.seconds.merge(other.seconds)
         self.latencies.merge(other.latencies)
 
-    def encode(self) -> Wire:
-        """For the wire."""
-        return {
-            "kind": str(self.kind),
-            "sums": self.sums(),
-            "outcomes": {str(outcome): count for outcome, count in self.outcomes.items()},
-            "seconds": self.seconds.encode(),
-            "latencies": self.latencies.encode(),
-        }
-
-    @classmethod
-    def decode(cls, content: Wire) -> KindTally:
-        made = cls(Kind(content["kind"]))
-        for name, count in content["sums"].items():
-            setattr(made, name, count)
-        made.outcomes = {Outcome(name): count for name, count in content["outcomes"].items()}
-        made.seconds = PerSecond.decode(content["seconds"])
-        made.latencies = Latencies.decode(KIND_DIGITS, content["latencies"])
-        return made
-
 
 SERIES = ("operations", "unsuccessful", "attempts", "waiting", "dropped")
 """The counts by second, besides the entities of each name and the throttled attempts."""
 
 
+@dataclasses.dataclass(slots=True)
 class Tally:
     """All counts of a run except those by partition.
 
@@ -159,15 +130,12 @@ class Tally:
     second, so that reads and writes stay separate.
     """
 
-    __slots__ = ("counts", "kinds", "series", "throttled")
-
-    def __init__(self) -> None:
-        self.counts = Counts()
-        self.kinds: dict[str, KindTally] = {}
-        self.series: dict[str, PerSecond] = {name: PerSecond() for name in SERIES}
-        self.throttled: dict[int, PerSecond] = {
-            status: PerSecond() for status in THROTTLING_STATUSES
-        }
+    counts: Counts = dataclasses.field(default_factory=Counts)
+    kinds: dict[str, KindTally] = dataclasses.field(default_factory=dict)
+    series: dict[str, PerSecond] = dataclasses.field(default_factory=lambda: _seconds_of(SERIES))
+    throttled: dict[int, PerSecond] = dataclasses.field(
+        default_factory=lambda: _seconds_of(THROTTLING_STATUSES)
+    )
 
     def label_of(self, operation: Operation) -> str:
         """The label under which ``operation`` is counted from now on."""
@@ -232,26 +200,6 @@ class Tally:
             self.series[name].merge(seconds)
         for status, seconds in other.throttled.items():
             self.throttled[status].merge(seconds)
-
-    def encode(self) -> Wire:
-        """For the wire."""
-        return {
-            "counts": dataclasses.asdict(self.counts),
-            "kinds": {label: tally.encode() for label, tally in self.kinds.items()},
-            "series": {name: seconds.encode() for name, seconds in self.series.items()},
-            "throttled": [seconds.encode() for seconds in self.throttled.values()],
-        }
-
-    @classmethod
-    def decode(cls, content: Wire) -> Tally:
-        made = cls()
-        made.counts = Counts(**content["counts"])
-        made.kinds = {name: KindTally.decode(kind) for name, kind in content["kinds"].items()}
-        for name, seconds in content["series"].items():
-            made.series[name] = PerSecond.decode(seconds)
-        for status, seconds in zip(THROTTLING_STATUSES, content["throttled"], strict=True):
-            made.throttled[status] = PerSecond.decode(seconds)
-        return made
 
 
 def add_counts(into: dict[_K, int], more: Mapping[_K, int]) -> None:

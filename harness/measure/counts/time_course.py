@@ -8,8 +8,8 @@ columns always become one of twice the width.
 from __future__ import annotations
 
 import bisect
+import dataclasses
 from collections.abc import Iterable
-from typing import Any, Self
 
 from harness.measure.record.findings import rounded
 from harness.measure.record.over_time import LatencyCoursePart
@@ -24,16 +24,13 @@ BOUNDS_S = tuple(_LOWEST_S * 10 ** (row / _PER_DECADE) for row in range(_ROWS))
 """Upper bound of each row; shorter latencies are in the first row, longer ones in the last."""
 
 
+@dataclasses.dataclass(slots=True)
 class Columns:
     """The columns ``first`` to ``last`` in use; their width is a power of two, in seconds."""
 
-    __slots__ = ("_most", "first", "last", "width_s")
-
-    def __init__(self, most: int = MOST_COLUMNS) -> None:
-        self._most = most
-        self.width_s = 1
-        self.first = 0
-        self.last = -1
+    width_s: int = 1
+    first: int = 0
+    last: int = -1
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -56,7 +53,7 @@ class Columns:
         self.first = min(self.first, column)
         self.last = max(self.last, column)
         doubled = 0
-        while len(self) > self._most:
+        while len(self) > MOST_COLUMNS:
             self.double()
             doubled += 1
         return doubled
@@ -67,25 +64,13 @@ class Columns:
             self.first //= 2
             self.last //= 2
 
-    def encode(self) -> list[int]:
-        """For the wire."""
-        return [self.width_s, self.first, self.last]
 
-    @classmethod
-    def decode(cls, content: list[int]) -> Self:
-        made = cls()
-        made.width_s, made.first, made.last = content
-        return made
-
-
+@dataclasses.dataclass(slots=True)
 class LatencyCourse:
     """Counts latencies by UTC second, in ten rows per decade of latency."""
 
-    __slots__ = ("_columns", "_counts")
-
-    def __init__(self, columns: int = MOST_COLUMNS) -> None:
-        self._columns = Columns(columns)
-        self._counts: dict[int, list[int]] = {}
+    _columns: Columns = dataclasses.field(default_factory=Columns)
+    _counts: dict[int, list[int]] = dataclasses.field(default_factory=dict)
 
     def add(self, second: int, latencies_s: Iterable[float]) -> None:
         """Count latencies of operations that were done in a UTC second."""
@@ -120,27 +105,6 @@ class LatencyCourse:
             bounds_ms=tuple(rounded(bound * 1000) for bound in BOUNDS_S[shown]),
             rows=tuple(rows[shown]),
         )
-
-    def encode(self) -> list[Any]:
-        """For the wire."""
-        return [
-            self._columns.encode(),
-            [
-                [column, *(n for row, count in enumerate(counts) if count for n in (row, count))]
-                for column, counts in self._counts.items()
-            ],
-        ]
-
-    @classmethod
-    def decode(cls, content: list[Any]) -> Self:
-        made = cls()
-        columns, rows = content
-        made._columns = Columns.decode(columns)
-        for column, *pairs in rows:
-            counts = made._counts[column] = [0] * _ROWS
-            for row, count in zip(pairs[::2], pairs[1::2], strict=True):
-                counts[row] = count
-        return made
 
     def _of(self, second: int) -> list[int]:
         """The counts of the column of ``second``."""

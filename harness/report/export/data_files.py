@@ -72,7 +72,7 @@ def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHi
     for name, histogram in histograms:
         if (view := histogram.view()) is not None:
             tag = re.sub(r"[\s,]", "_", printable(name))
-            encoded = histogram.encode()[1].decode("ascii")
+            encoded = histogram.encode()[-1].decode("ascii")
             interval = f"{start_s:.3f},{end_s - start_s:.3f},{view.max:.3f}"
             lines.append(f"Tag={tag},{interval},{encoded}")
     return "\n".join(lines) + "\n"

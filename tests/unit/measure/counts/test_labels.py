@@ -5,17 +5,18 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from harness.measure.counts.ledger import Delta, Ledger
+from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.counts.tally import MOST_LABELS, KindTally, PartitionTally, Tally
 from harness.measure.record.record import OperationPart
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
+from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
 END = START + 10
@@ -68,11 +69,6 @@ def seen(ledger: Ledger) -> Snapshot:
 
 def by_label(snapshot: Snapshot) -> dict[str, OperationPart]:
     return {view.kind: view for view in snapshot.operations}
-
-
-def over_the_wire(delta: Delta) -> Delta:
-    packed = msgpack.packb(delta.encode(), use_bin_type=True)
-    return Delta.decode(msgpack.unpackb(packed, raw=False, strict_map_key=False))
 
 
 def merged(*ledgers: Ledger) -> Ledger:
@@ -321,14 +317,14 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
         tally.add(label, int(one.done_s), [one])
         tally.kinds[label].latencies.record([one.service_s], [one.service_s + 1.0])
         row.entities[label] = row.entities.get(label, 0) + one.entities
-    again = Tally.decode(msgpack.unpackb(msgpack.packb(tally.encode())))
-    assert again.encode() == tally.encode()
+    again, plain = over_the_wire(tally), TypeAdapter(Tally).dump_python
+    assert plain(again) == plain(tally)
     assert {label: kind.kind for label, kind in again.kinds.items()} == {
         label: kind.kind for label, kind in tally.kinds.items()
     }
-    assert PartitionTally.decode(row.encode()).entities == row.entities
+    assert over_the_wire(row).entities == row.entities
 
 
 def test_a_kind_is_read_as_a_kind() -> None:
     """The kind of a name comes back as the kind, not as its text."""
-    assert KindTally.decode(KindTally(Kind.QUERY).encode()).kind is Kind.QUERY
+    assert over_the_wire(KindTally(Kind.QUERY)).kind is Kind.QUERY

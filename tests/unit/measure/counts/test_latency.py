@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.latency import BUCKETS_S, Latencies, LatencyHistogram
 from harness.measure.record.record import LatencyPart
+from tests.support.wire import over_the_wire
 
 latencies = st.lists(st.floats(1e-6, 120.0), min_size=1, max_size=80)
 
@@ -51,7 +52,7 @@ def test_merging_is_recording_all(parts: list[list[float]], rng: random.Random) 
     merged, decoded = LatencyHistogram(3), LatencyHistogram(3)
     for part in shuffled:
         merged.merge(histogram(part))
-        decoded.merge_encoded(histogram(part).encode())
+        decoded.merge(LatencyHistogram.decode(histogram(part).encode()))
     every = view([value for part in parts for value in part])
     assert merged.view() == every
     assert decoded.view() == every
@@ -95,7 +96,7 @@ def test_response_exists_only_where_something_was_due() -> None:
     closed.record([0.1], [])
     scheduled.record([0.1], [0.3])
     assert closed.response is None
-    merged = Latencies.decode(2, closed.encode())
+    merged = over_the_wire(closed)
     merged.merge(scheduled)
     assert merged.service is not None
     assert merged.response is not None

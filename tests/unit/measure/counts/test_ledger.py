@@ -6,18 +6,18 @@ import dataclasses
 import random
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.counts.ledger import ERROR_CAP, Delta, Ledger
+from harness.measure.counts.ledger import ERROR_CAP, Ledger
 from harness.measure.counts.snapshot import Snapshot, attempts_by_status
 from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.record import PartitionPart
 from harness.measure.record.record_builder import broken_invariants
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
 END = START + 30
@@ -62,12 +62,6 @@ def counted(results: list[Result], cap: int = 200, source: str = "local") -> Led
 
 def seen(ledger: Ledger) -> Snapshot:
     return ledger.snapshot(start=START, end=END)
-
-
-def over_the_wire(delta: Delta) -> Delta:
-    """The delta as another process gets it: Locust packs messages with msgpack."""
-    packed = msgpack.packb(delta.encode(), use_bin_type=True)
-    return Delta.decode(msgpack.unpackb(packed, raw=False, strict_map_key=False))
 
 
 def partition(snapshot: Snapshot, key: str) -> PartitionPart:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.per_second import PerSecond
+from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
 additions = st.lists(st.tuples(st.integers(START, START + 60), st.integers(0, 1000)), max_size=60)
@@ -72,7 +73,7 @@ def test_merging_in_any_order_is_counting_all(
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
     merged = PerSecond()
     for part in shuffled:
-        merged.merge(PerSecond.decode(per_second(part).encode()))
+        merged.merge(over_the_wire(per_second(part)))
     every = per_second([amount for part in parts for amount in part])
     assert list(merged.items()) == list(every.items())
     assert merged.best(10, START, START + 61) == every.best(10, START, START + 61)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.time_course import BOUNDS_S, MOST_COLUMNS, LatencyCourse
+from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
 
@@ -55,7 +56,7 @@ def test_sums_are_the_same_in_any_order(
     rng.shuffle(parts)
     master = LatencyCourse()
     for part in parts:
-        master.merge(LatencyCourse.decode(part.encode()))
+        master.merge(over_the_wire(part))
     assert master.view() == whole.view()
     if (view := whole.view()) is not None:
         assert sum(map(sum, view.rows)) == len(happened)
