@@ -27,10 +27,10 @@ from harness.measure.verdict.quantities import Unit
 from harness.measure.verdict.verdict import indicative
 from harness.model.operation import over_partitions
 from harness.model.target import EndpointKind
+from harness.profile.checks.prediction import KeyRanges, Prediction
 from harness.report.columns import best_over, scanning
 from harness.report.names import partition_name, shortened
 from harness.workload.load.search import Limit
-from harness.workload.prediction import KeyRanges, Prediction
 
 ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""

@@ -160,7 +160,7 @@ class AuditPart(RecordPart):
 class PredictionPart(RecordPart):
     """Where the load was expected, from the mix and the keys alone; shares from 0 to 1.
 
-    The fields are those of `harness.workload.prediction.Prediction`.
+    The fields are those of `harness.profile.checks.prediction.Prediction`.
     """
 
     hottest: str

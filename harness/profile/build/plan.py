@@ -20,9 +20,9 @@ from harness.profile.build.pace import (
 )
 from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
 from harness.profile.checks.observed import Sent, observe
+from harness.profile.checks.prediction import SAMPLE
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
-from harness.workload.prediction import SAMPLE
 
 # Sizes as azure-data-tables sends them with a shared key and Azurite answers them, about.
 _REQUEST_BYTES = 460

@@ -16,10 +16,10 @@ from harness.model.target import EndpointKind
 from harness.profile.build.pace import capped_rate, counts_operations, staged
 from harness.profile.build.scenarios import dry_run, try_out
 from harness.profile.build.workload import source_of
+from harness.profile.checks.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
-from harness.workload.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
 
 PAGE_ENTITIES = 1000
 """Most entities in one answer to a query. Source: "Query timeout and pagination"."""

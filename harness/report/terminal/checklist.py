@@ -15,10 +15,10 @@ from harness.measure.figures import counted, number, percent
 from harness.model.target import PUBLISHED
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity, Source
+from harness.profile.checks.prediction import Prediction
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import range_words
 from harness.report.terminal.page import Page, facts, grid
-from harness.workload.prediction import Prediction
 
 _TITLES = {
     Severity.OFFENDS: "violated",

@@ -20,12 +20,12 @@ from harness.profile.build.pace import capped_rate, counts_operations, schedule_
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.observed import Observed
+from harness.profile.checks.prediction import Prediction
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
 from harness.workload.budget import Budget
 from harness.workload.load.search import Step
-from harness.workload.prediction import Prediction
 
 _MIN_LIGHT_OPERATIONS = 20
 """A mean latency of fewer operations is not used."""

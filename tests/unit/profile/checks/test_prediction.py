@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from harness.measure.record.record import PartitionPart, RunRecord
 from harness.profile.checks.observed import observe
-from harness.profile.profile_loader import parse
-from harness.report.sentences import beside
-from harness.workload.prediction import (
+from harness.profile.checks.prediction import (
     RANGES,
     KeyRanges,
     Prediction,
     table_and_key,
     thinned,
 )
+from harness.profile.profile_loader import parse
+from harness.report.sentences import beside
 
-KEPT = Path(__file__).parents[2] / "golden" / "run-v1.json"
+KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
 
 
 def predicted(*, rows: int = 100, mix: dict[str, float] | None = None, **keys: Any) -> Prediction:
