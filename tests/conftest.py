@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from tests.parallel import CLAIMS, run_claimed
+from tests.parallel import run_shared
 from tests.support.fork_server import ForkServer
 
 if TYPE_CHECKING:
@@ -81,13 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run only the files that this process claims, where it shares the tests with others."""
-    # Taken out, so that a pytest that a test starts runs all it is given.
-    folder = os.environ.pop(CLAIMS, None)
-    if folder is None or session.config.option.collectonly:
-        return None
-    run_claimed(session, Path(folder))
-    return True
+    """Let forks share the tests, where `tests.parallel` started this process."""
+    return run_shared(session) or None
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """Run tests in several pytest processes at once: `python -m tests.parallel -j 4 -- tests/swarm`.
 
-Each process is a plain pytest that collects everything, and runs the files that no other process
-has claimed. pytest-xdist cannot run `tests/swarm`: Locust patches the locks that its workers wait
-with. What follows `--` goes to pytest.
+One pytest collects the tests and forks; each fork runs the files that no other fork has claimed.
+So collecting and importing, which takes seconds, happens once. pytest-xdist cannot run
+`tests/swarm`: Locust patches the locks that its workers wait with. What follows `--` goes to
+pytest.
 
 A test that fails beside others runs once more, alone, and the last lines name it: most tests are
 about real processes and real seconds, and a machine that had no time for them proves nothing. The
@@ -12,6 +13,7 @@ exit code is 0 where every test passed, beside others or alone.
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import os
 import signal
@@ -19,40 +21,98 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 CLAIMS = "TEST_CLAIMS"
-"""Names the folder in which the processes of one call claim files. Without it all tests run."""
+"""Names the folder in which the forks of one pytest claim files. Without it nothing forks."""
+JOBS = "TEST_JOBS"
+"""How many processes the pytest forks."""
 FAILED = "failed.txt"
 """File beside the claims with the ids of the tests that failed, one a line."""
 MOST_REPEATED = 10
 """More failures than these have another cause than a busy machine."""
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "-o", "console_output_style=classic")
-NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+_TESTS_FAILED = int(pytest.ExitCode.TESTS_FAILED)
 ROOT = Path(__file__).parents[1]
+# Those of Python: Locust replaces them by gevent's, which need a loop in this process.
+_fork, _waitpid = os.fork, os.waitpid
 
 
-def claim(folder: Path, file: Path) -> bool:
-    """Whether this process is the first to ask for the file."""
-    name = "-".join(file.relative_to(ROOT).parts)
-    try:
-        (folder / name).touch(exist_ok=False)
-    except FileExistsError:
+def run_shared(session: pytest.Session) -> bool:
+    """Whether forks run the tests of a session, which returns in each fork and nowhere else."""
+    # Taken out, so that a pytest that a test starts runs all it is given.
+    name = os.environ.pop(CLAIMS, None)
+    if name is None or session.config.option.collectonly:
         return False
-    return True
-
-
-def run_claimed(session: pytest.Session, folder: Path) -> None:
-    """Run the files of a session that are claimed, one after the other, as pytest would."""
     if session.testsfailed:
         raise session.Interrupted("a file could not be collected")
+    folder = Path(name)
+    gc.freeze()
+    sys.stdout.flush()
+    forks: dict[int, Path] = {}
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        for number in range(int(os.environ.pop(JOBS))):
+            output = folder.parent / f"process{number}.txt"
+            pid = _fork()
+            if pid == 0:
+                forks.clear()
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                _redirect(session.config, output)
+                _run_claimed(session, folder)
+                return True
+            forks[pid] = output
+        code = _joined(forks)
+    finally:
+        for pid in forks:
+            os.kill(pid, signal.SIGTERM)
+            _waitpid(pid, 0)
+    # The summary of this process would be one of no tests.
+    os._exit(code)
+
+
+def _redirect(config: pytest.Config, output: Path) -> None:
+    """Let this process write to a file, and capture what tests write in files of its own."""
+    if "gevent" in sys.modules:
+        sys.modules["gevent"].reinit()
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for number in (1, 2):
+        os.dup2(opened, number)
+    os.close(opened)
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+
+
+def _joined(forks: dict[int, Path]) -> int:
+    """The exit code of all forks together; each is printed and taken out when it ends."""
+    started = time.monotonic()
+    codes = []
+    while forks:
+        pid, status = _waitpid(-1, 0)
+        if (output := forks.pop(pid, None)) is None:
+            continue
+        code = os.waitstatus_to_exitcode(status)
+        # A negative code names the signal that killed the fork; shells count it from 128.
+        codes.append(code if code >= 0 else 128 - code)
+        sys.stdout.write(output.read_text(encoding="utf-8", errors="replace"))
+        sys.stdout.flush()
+    print(f"{len(codes)} processes, {time.monotonic() - started:.0f} s: exit codes {codes}")
+    sys.stdout.flush()
+    return next((code for code in codes if code not in (0, _TESTS_FAILED)), max(codes))
+
+
+def _run_claimed(session: pytest.Session, folder: Path) -> None:
+    """Run the files of a session that are claimed, one after the other, as pytest would."""
     session.config.pluginmanager.register(_Failures(folder))
     by_file = itertools.groupby(session.items, key=lambda item: item.path)
     for file, items in [(file, list(items)) for file, items in by_file]:
-        if not claim(folder, file):
+        if not _claim(folder, file):
             continue
         for item, following in itertools.zip_longest(items, items[1:]):
             # After the last test of a file everything but the session's fixtures is torn down.
@@ -62,6 +122,16 @@ def run_claimed(session: pytest.Session, folder: Path) -> None:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
+
+
+def _claim(folder: Path, file: Path) -> bool:
+    """Whether this process is the first to ask for the file."""
+    name = "-".join(file.relative_to(ROOT).parts)
+    try:
+        (folder / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 class _Failures:
@@ -83,67 +153,40 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     # Ended by SIGTERM it ends its processes too.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tests-") as name:
         claims = Path(name) / "claims"
         claims.mkdir()
-        codes = _run([_started(chosen.pytest, claims, number) for number in range(chosen.jobs)])
-        print(f"{chosen.jobs} processes, {time.monotonic() - started:.0f} s: exit codes {codes}")
-        failed = [code for code in codes if code not in (0, NO_TESTS)]
-        if set(failed) != {int(pytest.ExitCode.TESTS_FAILED)}:
-            return failed[0] if failed else 0
+        code = _run(chosen.pytest, {CLAIMS: str(claims), JOBS: str(chosen.jobs)})
+        if code != _TESTS_FAILED:
+            return code
         tests = sorted(set((claims / FAILED).read_text(encoding="utf-8").splitlines()))
         if len(tests) > MOST_REPEATED:
-            return failed[0]
-        print(f"again, alone: {', '.join(tests)}")
-        options = [one for one in chosen.pytest if not (ROOT / one).exists()]
-        alone = Path(name) / "alone"
-        alone.mkdir()
-        again = _run([_started([*options, *tests], alone, chosen.jobs)])
-    if again == [0]:
+            return code
+    print(f"again, alone: {', '.join(tests)}", flush=True)
+    options = [one for one in chosen.pytest if not (ROOT / one).exists()]
+    code = _run([*options, *tests], {})
+    if code == 0:
         print(f"passed alone, after failing beside other tests: {', '.join(tests)}")
-    return again[0]
+    return code
 
 
-def _run(running: Sequence[tuple[subprocess.Popen[bytes], Path]]) -> list[int]:
-    """The exit codes of the processes, none of which is left behind."""
+def _run(arguments: Sequence[str], environ: dict[str, str]) -> int:
+    """The exit code of pytest, which is not left behind."""
+    environ = {**os.environ, **environ}
+    # Tests start interpreters by the hundred, which compile the harness where nothing is kept.
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],
+        cwd=ROOT,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+    )
     try:
-        return list(_ended(running))
+        return process.wait()
     finally:
-        for process, _ in running:
-            process.terminate()
-            process.wait()
-
-
-def _started(
-    arguments: Sequence[str], claims: Path, number: int
-) -> tuple[subprocess.Popen[bytes], Path]:
-    said = claims.parent / f"process{number}.txt"
-    with said.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],
-            cwd=ROOT,
-            env={**os.environ, CLAIMS: str(claims)},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    return process, said
-
-
-def _ended(running: Sequence[tuple[subprocess.Popen[bytes], Path]]) -> Iterator[int]:
-    """The exit code of each process in the order of their ends, after its output."""
-    left = list(running)
-    while left:
-        for process, said in left:
-            if process.poll() is not None:
-                sys.stdout.write(said.read_text(encoding="utf-8", errors="replace"))
-                sys.stdout.flush()
-                left.remove((process, said))
-                yield process.returncode
-                break
-        else:
-            time.sleep(0.1)
+        process.terminate()
+        process.wait()
 
 
 if __name__ == "__main__":

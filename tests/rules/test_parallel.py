@@ -13,13 +13,10 @@ import pytest
 from tests import parallel
 
 _CONFTEST = """\
-import os
-from pathlib import Path
-from tests.parallel import CLAIMS, run_claimed
+from tests.parallel import run_shared
 
 def pytest_runtestloop(session):
-    run_claimed(session, Path(os.environ.pop(CLAIMS)))
-    return True
+    return run_shared(session) or None
 """
 _ONCE = """\
 from pathlib import Path
