@@ -69,13 +69,17 @@ wire(events)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is started, the words it has to say, and whether the endpoint may have been asked."""
+    """What is started, the words it has to say, and whether the endpoint may have been asked.
+
+    Attributes:
+        python: The interpreter of a process that starts anew instead of being forked.
+    """
 
     words: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
     locustfile: Path | None = None
-    python: str = sys.executable
+    python: str | None = None
     asks: bool = False
 
 
