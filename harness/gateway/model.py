@@ -78,13 +78,20 @@ class Model:
         now_s: The time now, on any steady clock.
         stored: False if there is no endpoint behind the gateway.
         looks: False if rows that were there before must not be read.
+        shared: Whether other gateways pass writes to the same tables.
 
     Attributes:
         slow_s: Delay of a slow response.
     """
 
     def __init__(
-        self, limits: GatewayLimits, now_s: float, *, stored: bool = True, looks: bool = True
+        self,
+        limits: GatewayLimits,
+        now_s: float,
+        *,
+        stored: bool = True,
+        looks: bool = True,
+        shared: bool = False,
     ) -> None:
         self.slow_s = limits.faults.slow_s
         self._started_s = now_s
@@ -100,7 +107,8 @@ class Model:
         self._account = AccountRule(limits.account, now_s)
         self._faults = FaultRule(limits.faults)
         self._contents = Contents(stored=stored)
-        self._looks = looks
+        self._looks = looks and not shared
+        self._shared = shared
 
     @property
     def partitions(self) -> int:
@@ -213,6 +221,8 @@ class Model:
             return
         if asked.makes_table:
             self._contents.made(asked.table)
+            if self._shared:
+                self._contents.doubt(asked.table)
         elif asked.drops_table:
             self._contents.dropped(asked.table)
             self._ranges.drop_table(asked.table)

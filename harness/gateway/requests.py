@@ -32,6 +32,7 @@ _NAMED_TABLE = re.compile(rf"Tables\('({_TABLE})'\)")
 _POINT_QUERY = Kind.POINT_QUERY
 _QUERY = Kind.QUERY
 _DELETE = Kind.DELETE
+_INSERT = Kind.INSERT
 _OVERRIDES = ("GET", "PUT", "PATCH", "MERGE", "DELETE")
 _NOT_ABOUT_ENTITIES = ("acl", "properties", "stats")
 _WRITES = {
@@ -72,7 +73,9 @@ class Asked(NamedTuple):
         keys: Ranges of keys that a query scans; those of a continued query begin at the
             continuation.
         top: ``$top`` of a query.
+        row_key: The row of a request about one entity; empty if unknown.
         rows: The entities that a write changes.
+        kinds: Kind of each write in a transaction, in the order of ``rows``.
         in_batch: A query is the only request of a batch.
         makes_table: The request creates the table.
         drops_table: The request deletes the table.
@@ -85,7 +88,9 @@ class Asked(NamedTuple):
     entities: int = 0
     keys: IndexRanges | None = None
     top: int | None = None
+    row_key: str = ""
     rows: tuple[RowWrite, ...] = ()
+    kinds: tuple[Kind, ...] = ()
     in_batch: bool = False
     makes_table: bool = False
     drops_table: bool = False
@@ -177,6 +182,7 @@ def _read_entity(method: str, match: re.Match[str], headers: Mapping[str, str]) 
         spelled=spelled,
         partition_key=partition_key,
         entities=1,
+        row_key=row_key,
         rows=() if reads else (RowWrite(partition_key, row_key, kind is not _DELETE),),
     )
 
@@ -246,6 +252,7 @@ def _read_insert(table: str, body: bytes) -> Asked:
         spelled=table,
         partition_key=row.partition_key,
         entities=1,
+        row_key=row.row_key or "",
         rows=(row,),
     )
 
@@ -257,12 +264,13 @@ def _read_batch(body: bytes) -> Asked:
         # A batch may hold one query instead of writes. Azurite responds to the first of several.
         asked = read_request("GET", parts[0].target, {}, b"")
         return asked._replace(in_batch=True)
-    table, rows = "", []
+    table, rows, kinds = "", [], []
     # The service refuses a query beside writes; Azurite executes the writes alone.
     for part in writes:
         name, row = _read_part(part)
         table = table or name
         rows.append(row)
+        kinds.append(_part_kind(part))
     if not table:
         return NOTHING
     # The service refuses a transaction over several partitions; Azurite accepts it.
@@ -274,6 +282,7 @@ def _read_batch(body: bytes) -> Asked:
         partition_key=keys.pop() if len(keys) == 1 else None,
         entities=len(writes),
         rows=tuple(rows),
+        kinds=tuple(kinds),
     )
 
 
@@ -287,6 +296,12 @@ def _read_part(part: BatchPart) -> tuple[str, RowWrite]:
     if (match := _TABLE_PATH.fullmatch(segment)) is not None:
         return match[1], _row_of(part.body)
     return "", RowWrite(None, None)
+
+
+def _part_kind(part: BatchPart) -> Kind:
+    if part.method == "POST":
+        return _INSERT
+    return _kind_of(part.method, conditional=part.conditional) or _INSERT
 
 
 def _row_of(body: bytes) -> RowWrite:

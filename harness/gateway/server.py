@@ -72,7 +72,7 @@ async def serve(
             behind = await stack.enter_async_context(
                 Upstream(upstream, answered_within_s=answered_within_s)
             )
-        model = Model(limits, clock(), stored=behind is not None, looks=looks)
+        model = Model(limits, clock(), stored=behind is not None, looks=looks, shared=shared)
         proxy = Proxy(model, behind, address, clock, readers=readers_of(host), meter=meter)
         door = _Door(proxy, listener, times or ClientTimes(), tls)
         stack.push_async_callback(door.finish)

@@ -15,17 +15,24 @@ _REQUEST_LINE = re.compile(
     rb"^(GET|POST|PUT|PATCH|MERGE|DELETE)[ \t]+(\S.*?)(?:[ \t]+HTTP/\d\.\d)?[ \t]*\r?$",
     re.MULTILINE,
 )
+_IF_MATCH = re.compile(rb"^If-Match:", re.MULTILINE | re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _HOST = re.compile(r"[A-Za-z]+://[^/]*")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchPart:
-    """One request of a batch. ``target`` is path and query, without scheme and host."""
+    """One request of a batch.
+
+    Attributes:
+        target: Path and query, without scheme and host.
+        conditional: It has the header If-Match.
+    """
 
     method: str
     target: str
     body: bytes
+    conditional: bool = False
 
 
 def batch_parts(body: bytes) -> list[BatchPart]:
@@ -41,7 +48,13 @@ def batch_parts(body: bytes) -> list[BatchPart]:
             continue
         blank = _BLANK_LINE.search(piece, line.end(2))
         target = _HOST.sub("", line[2].decode("utf-8", "replace"), count=1)
+        head_end = len(piece) if blank is None else blank.start()
         parts.append(
-            BatchPart(line[1].decode(), target, b"" if blank is None else piece[blank.end() :])
+            BatchPart(
+                line[1].decode(),
+                target,
+                b"" if blank is None else piece[blank.end() :],
+                _IF_MATCH.search(piece, line.end(2), head_end) is not None,
+            )
         )
     return parts
