@@ -28,6 +28,7 @@ from harness.measure.verdict.verdict import indicative
 from harness.model.operation import over_partitions
 from harness.model.target import EndpointKind
 from harness.profile.checks.prediction import KeyRanges, Prediction
+from harness.report.application import application_cost, application_setup
 from harness.report.columns import best_over, scanning
 from harness.report.names import partition_name, shortened
 from harness.workload.load.search import Limit
@@ -45,6 +46,8 @@ _MOST_MOVES = 5
 _NOTE_WIDTH = 24
 
 _LIMITED_BY = {
+    "application": "the application",
+    "gateway": "the gateway",
     "load": "the requested load",
     "generator": "the generator",
     "endpoint": "the endpoint",
@@ -129,6 +132,8 @@ def _unit_of(text: str) -> str:
 
 def setup(record: RunRecord) -> list[tuple[str, str]]:
     """The endpoint, the load, the entities and the time: names and texts."""
+    if record.watched is not None:
+        return application_setup(record, record.watched)
     load = f"{users_words(record.profile, record.users)} in "
     load += counted(record.workers, "process", "processes")
     if (words := scheduled_words(record.profile)) is not None:
@@ -233,6 +238,8 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
 
 def latency_note(record: RunRecord) -> str:
     service = "Service latency: from the first attempt to the complete answer, retries included."
+    if record.watched is not None:
+        return f"{service} The application's schedule is unknown: no response latency."
     if record.response_ms is None:
         return f"{service} A closed loop has no response latency."
     return f"{service} Response latency: from the due time to the complete answer."
@@ -460,6 +467,8 @@ def audited(part: AuditPart) -> list[tuple[str, str]]:
 
 def cost(record: RunRecord) -> list[tuple[str, str]]:
     """Generator, network and billable transactions: names and texts."""
+    if record.watched is not None:
+        return application_cost(record, record.watched)
     counts, cpu = record.counts, record.generator
     generator = (
         f"CPU {cpu.cpu_percent_mean:.0f}% of one core on average, peak {cpu.cpu_percent_max:.0f}%; "

@@ -30,6 +30,7 @@ from harness.measure.record.findings import (
     VerdictPart,
 )
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart, SeriesPart
+from harness.measure.record.watched import WatchedPart
 from harness.model.errors import cut
 from harness.model.outcome import AttemptKey, Scope, throttled_of
 
@@ -337,6 +338,7 @@ class RunRecord(RecordPart):
     response_over_time: LatencyCoursePart | None = None
     enforced: EnforcedPart | None = None
     behaviour: BehaviourPart | None = None
+    watched: WatchedPart | None = None
 
     def to_json(self) -> str:
         """The content of ``run.json``."""

@@ -146,6 +146,15 @@ def on_generator(evidence: Evidence) -> Iterator[AdvicePart]:
         )
 
 
+def on_gateway(evidence: Evidence) -> Iterator[AdvicePart]:
+    """Advice for an application that the gateway in front of the endpoint slowed down."""
+    yield AdvicePart(
+        text="share the requests among several gateway processes (harness watch --processes)",
+        document=README,
+        section="Watch an application",
+    )
+
+
 def on_users(evidence: Evidence) -> Iterator[AdvicePart]:
     """Advice for a run with too few users for the wanted rate."""
     if evidence.wanted_per_s is None or not evidence.achieved_per_s:

@@ -9,9 +9,10 @@ from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.record import GeneratorPart, PartitionPart
+from harness.measure.record.record import GeneratorPart, PartitionPart, RatesPart
+from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.throttling import throttling_of
-from harness.model.operation import Kind
+from harness.model.operation import Kind, over_partitions
 from harness.model.outcome import Outcome
 from harness.model.target import EndpointKind, Targets
 
@@ -50,6 +51,8 @@ class Evidence:
     """The input of a verdict. Figures of several workers are sums over all of them.
 
     Attributes:
+        watched: The application that made the load; None where the harness made it. The samples of
+            the generator are then those of the application: its busiest thread.
         wanted_per_s: Entities per second that the load asked for in the measured window; None in a
             closed loop without a cap.
         cut_short_by: What ended the run before its own end; else empty.
@@ -78,6 +81,7 @@ class Evidence:
     growing_keys: bool = False
     searched: bool = False
     leaner_session: str | None = None
+    watched: WatchedPart | None = None
 
     @property
     def length_s(self) -> int:
@@ -186,6 +190,8 @@ class Evidence:
     @property
     def generator_limit(self) -> str | None:
         """Why the generator was the limit, as a part of a sentence; None if it was not."""
+        if self.watched is not None:
+            return _application_limit(self.generator)
         limit = limit_of(self.generator, self.kind, held=self.reached)
         if limit is None and self.connections_used_up and not self.reached:
             all_were = f"all {self.connections:,} connections were"
@@ -193,6 +199,33 @@ class Evidence:
                 all_were = "the only connection was"
             return f"{all_were} in use, and users waited for one"
         return limit
+
+    @property
+    def gateway_limit(self) -> str | None:
+        """Why the gateway of a watched application was the limit, as a part of a sentence."""
+        watched = self.watched
+        if watched is None or watched.gateway_busy_share < _BUSY_SHARE:
+            return None
+        return (
+            f"the gateway used over {BUSY_PERCENT:.0f}% of a core in "
+            f"{watched.gateway_busy_share:.0%} of the seconds"
+        )
+
+    def rate(self, rates: RatesPart) -> float:
+        """The rate that is compared with a target.
+
+        A load has one rate, its mean. An application has its own course, so that its best 10 s
+        count.
+        """
+        return rates.mean if self.watched is None else rates.best_10s
+
+    @property
+    def busiest(self) -> PartitionPart | None:
+        """The partition with the highest rate; None without one."""
+        named = [part for part in self.snapshot.partitions if not over_partitions(part.key)]
+        if self.watched is None:
+            return self.snapshot.hottest
+        return max(named, key=lambda part: part.entities_per_s.best_10s, default=None)
 
     @property
     def shortcoming(self) -> str | None:
@@ -211,6 +244,21 @@ class Evidence:
                 f"{counted(operations, 'measured operation')} {are} fewer than {FEWEST_OPERATIONS}"
             )
         return None
+
+
+def _application_limit(application: GeneratorPart) -> str | None:
+    """Why an application asked for no more, as a part of a sentence; None if it is unknown."""
+    if application.busy_share >= _BUSY_SHARE:
+        return (
+            f"the busiest thread of the application used over {BUSY_PERCENT:.0f}% of a core in "
+            f"{application.busy_share:.0%} of the seconds"
+        )
+    if application.machine_busy_share >= _BUSY_SHARE:
+        return (
+            "the machine, which also runs the gateway, was saturated in "
+            f"{application.machine_busy_share:.0%} of the seconds"
+        )
+    return None
 
 
 def limit_of(generator: GeneratorPart, kind: EndpointKind, *, held: bool) -> str | None:

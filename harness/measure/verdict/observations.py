@@ -65,6 +65,7 @@ def sentences(evidence: Evidence) -> tuple[str, ...]:
         *_queries(evidence),
         *_throttled(evidence),
         *_failed(evidence),
+        *_application(evidence),
         *_latencies(evidence),
         *_generator(evidence),
     ]
@@ -77,9 +78,9 @@ def _rates(evidence: Evidence) -> Iterator[str]:
         yield _rate(evidence)
     else:
         yield "no rate was measured because the measured window did not open"
-    hottest, targets = snapshot.hottest, evidence.targets
+    hottest, targets = evidence.busiest, evidence.targets
     if hottest is not None and targets is not None and evidence.length_s > 0:
-        rate = hottest.entities_per_s.mean
+        rate = evidence.rate(hottest.entities_per_s)
         yield (
             f"{named(hottest)} was the busiest: {number(rate)} entities/s, "
             f"{percent(rate / targets.partition)} of its target"
@@ -94,8 +95,15 @@ def _rates(evidence: Evidence) -> Iterator[str]:
 
 
 def _rate(evidence: Evidence) -> str:
-    achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
+    achieved, wanted, snapshot = (
+        evidence.achieved_per_s,
+        evidence.wanted_per_s,
+        evidence.snapshot,
+    )
     rate = f"the mean rate was {number(achieved)} entities/s"
+    if evidence.watched is not None:
+        best = number(snapshot.entities_per_s.best_10s)
+        return f"{rate}, {best} in the best 10 s: the application asked for no more"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"
     if wanted is not None:
@@ -177,9 +185,11 @@ def _latencies(evidence: Evidence) -> Iterator[str]:
             f"{_ms(evidence.light_latency_s * 1000)} under light load"
         )
     rate = service.count / evidence.length_s
+    waited = f"{evidence.on_the_way:,.1f} of {counted(evidence.users, 'user')} waited for an answer"
+    if evidence.watched is not None:
+        waited = f"{evidence.on_the_way:,.1f} operations were in progress"
     yield (
-        f"on average {evidence.on_the_way:,.1f} of {counted(evidence.users, 'user')} waited for an "
-        f"answer: {number(rate)} operations/s x {_ms(latency_s * 1000)} (Little's law)"
+        f"on average {waited}: {number(rate)} operations/s x {_ms(latency_s * 1000)} (Little's law)"
     )
 
 
@@ -187,8 +197,39 @@ def _ms(value: float) -> str:
     return f"{milliseconds(value)} ms"
 
 
+def _application(evidence: Evidence) -> Iterator[str]:
+    """What is known of a watched application only."""
+    watched = evidence.watched
+    if watched is None:
+        return
+    if retried := sum(watched.succeeded_after.values()):
+        most = max(watched.succeeded_after)
+        yield (
+            f"{counted(retried, 'operation')} succeeded after a retry, at most after "
+            f"{counted(most, 'attempt')}: the application saw success, and the wait"
+        )
+    if watched.unjoined:
+        yield (
+            f"{counted(watched.unjoined, 'failed request')} had no x-ms-client-request-id; "
+            "retries of them count as operations of their own"
+        )
+    if len(watched.clients) > 1:
+        yield f"{counted(len(watched.clients), 'client')} (user agents) sent requests"
+
+
 def _generator(evidence: Evidence) -> Iterator[str]:
     generator = evidence.generator
+    if (watched := evidence.watched) is not None:
+        yield (
+            f"the CPU of the gateway was {watched.gateway_cpu_percent:.0f}% of one core on average"
+        )
+        if generator.cpu_percents:
+            yield (
+                "the busiest thread of the application used "
+                f"{generator.cpu_percent_mean:.0f}% of one core on average, "
+                f"{generator.cpu_percent_max:.0f}% at most"
+            )
+        return
     if evidence.connections is not None and evidence.connections_in_use is not None:
         most = evidence.connections_in_use
         yield (

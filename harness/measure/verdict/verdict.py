@@ -10,6 +10,7 @@ from harness.measure.record.findings import AdvicePart, ConditionPart, SearchPar
 from harness.measure.verdict.advice import (
     on_account,
     on_endpoint,
+    on_gateway,
     on_generator,
     on_keys,
     on_throttling,
@@ -55,8 +56,11 @@ _SEARCH_LIMITS = {
 
 
 def indicative(entity_bytes: int) -> bool:
-    """Whether targets are only indicative, because entities do not have their size of 1 KiB."""
-    return not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
+    """Whether targets are only indicative, because entities do not have their size of 1 KiB.
+
+    A size of 0 is unknown.
+    """
+    return entity_bytes > 0 and not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
 
 
 def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
@@ -97,6 +101,8 @@ def _finding(evidence: Evidence) -> VerdictPart:
         return _throttled(evidence)
     if (broken := _failing(evidence)) is not None:
         return _verdict(VerdictResult.INCONCLUSIVE, "unknown", broken)
+    if evidence.watched is not None:
+        return _finding_of_application(evidence)
     if (why := evidence.generator_limit) is not None:
         return _client_limited(evidence, "generator", why)
     busy, grown = evidence.users_are_busy, evidence.latency_grew
@@ -115,6 +121,25 @@ def _finding(evidence: Evidence) -> VerdictPart:
     if within and not evidence.reached and busy and grown:
         return _endpoint_limited(evidence)
     return against
+
+
+def _finding_of_application(evidence: Evidence) -> VerdictPart:
+    """The verdict on a watched application: nobody knows which rate it could have reached."""
+    against = _against_targets(evidence, "load")
+    if against.result == VerdictResult.OVER_TARGET:
+        return against
+    limit, limited_by = evidence.gateway_limit, "gateway"
+    if limit is None:
+        limit, limited_by = evidence.generator_limit, "application"
+    if limit is None:
+        return against
+    return _verdict(
+        VerdictResult.CLIENT_LIMITED,
+        limited_by,
+        f"Client-limited: {limit}. {number(evidence.rate(evidence.snapshot.entities_per_s))} "
+        "entities/s in the best 10 s is not the limit of the endpoint.",
+        on_gateway(evidence) if limited_by == "gateway" else (),
+    )
 
 
 def _verdict(
@@ -210,7 +235,7 @@ def _missed_by_idle_users(evidence: Evidence) -> VerdictPart:
 
 def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     snapshot, targets = evidence.snapshot, evidence.targets
-    account = evidence.achieved_per_s
+    account = evidence.rate(snapshot.entities_per_s)
     if targets is None:
         return _verdict(
             VerdictResult.INCONCLUSIVE,
@@ -218,8 +243,8 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             f"No entities/s target applies to {evidence.kind.described}, which counts "
             f"request units; the endpoint served {number(account)} entities/s without throttling.",
         )
-    hottest = snapshot.hottest
-    partition = 0.0 if hottest is None else hottest.entities_per_s.mean
+    hottest = evidence.busiest
+    partition = 0.0 if hottest is None else evidence.rate(hottest.entities_per_s)
     name = "no partition" if hottest is None else named(hottest)
     figures = (
         f"{name} served {number(partition)} entities/s "
@@ -251,7 +276,7 @@ def _danger(evidence: Evidence, partition: bool) -> str:
 
 
 def _notes(evidence: Evidence) -> str:
-    notes = ""
+    notes = "" if evidence.watched is None else ", each in its best 10 s"
     counts = evidence.snapshot.counts
     if counts.entities_estimated:
         share = percent(counts.entities_estimated / counts.entities)

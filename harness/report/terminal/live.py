@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from harness.measure.counts.generator import BUSY_PERCENT
+from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import counted, duration, milliseconds, number, percent
 from harness.measure.record.findings import AuditPart
 from harness.profile.checks.checklist import Finding, of_severity
@@ -113,6 +114,43 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
         parts.append(f"{live.waiting:,} waiting{dropped}")
     cpu = f", CPU {live.cpu_percent:.0f}%" if live.cpu_percent >= BUSY_PERCENT else ""
     parts.append(f"{counted(live.workers, 'worker')}{cpu}")
+    return " | ".join(parts)
+
+
+def watch_line(
+    snapshot: Snapshot,
+    *,
+    elapsed_s: float,
+    target_per_s: float | None,
+    p99_ms: float | None,
+    in_flight: int,
+    clients: int,
+    ascii_only: bool = False,
+) -> str:
+    """The state of a watched application in one line.
+
+    Args:
+        snapshot: The counts, with the rates of the last few seconds.
+        elapsed_s: Seconds since the watch began.
+        target_per_s: Target of one partition; None where the endpoint has none.
+        p99_ms: Service latency of the last few seconds; None without operations.
+        in_flight: Operations that failed and may be sent again.
+        clients: Number of user agents.
+        ascii_only: Whether the terminal can show ASCII only.
+    """
+    parts = [f"{duration(elapsed_s):>5}", f"{number(snapshot.entities_per_s.mean)} entities/s"]
+    hottest = snapshot.hottest
+    if hottest is not None and hottest.entities_per_s.mean:
+        rate = hottest.entities_per_s.mean
+        name = shortened(partition_name(hottest.key, ascii_only), 2 * _KEY_WIDTH, ascii_only)
+        of = f"{number(rate)}/s" if target_per_s is None else f"{percent(rate / target_per_s)}"
+        parts.append(f"{name} {of}{'' if target_per_s is None else ' of target'}")
+    parts.append(f"throttled {percent(snapshot.throttled_ratio)} of all attempts")
+    if p99_ms is not None:
+        parts.append(f"p99 {milliseconds(p99_ms)} ms")
+    if in_flight:
+        parts.append(f"{in_flight:,} may be retried")
+    parts.append(counted(clients, "client"))
     return " | ".join(parts)
 
 

@@ -163,8 +163,8 @@ def document(record: RunRecord) -> str:
     )
 
 
-def live_page() -> str:
-    """The shell of the live page, below Locust's own page.
+def live_page(*, locust: bool = True) -> str:
+    """The shell of the live page; with ``locust`` it is below Locust's own page.
 
     The page loads ``plotly.js``, ``page.js`` and ``page.css`` from its own folder. It polls
     ``data`` there: an `update` with ``state``, ``sentence`` and ``run_id``.
@@ -172,6 +172,7 @@ def live_page() -> str:
     return render(
         "live.html",
         title="Table stress",
+        locust=locust,
         policy=f"default-src 'none'; script-src 'self'; {_STYLE} 'self'; {_IMAGES} 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'",
         sections=SECTIONS,

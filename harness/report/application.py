@@ -1,0 +1,53 @@
+"""The sentences about a watched application."""
+
+from __future__ import annotations
+
+from harness.measure.figures import counted, data_size
+from harness.measure.record.record import RunRecord
+from harness.measure.record.watched import WatchedPart
+
+_MOST_CLIENTS = 3
+
+
+def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
+    """The endpoint, the application, its clients and the time: names and texts."""
+    requests = counted(watched.requests, "request")
+    others = f", {watched.others:,} of them not about entities" if watched.others else ""
+    ended = f", ended by {record.ended_by}" if record.ended_by else ""
+    table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
+    rows = [
+        ("endpoint", record.endpoint.described),
+        ("", f"{record.endpoint.host}{table}"),
+        ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
+    ]
+    for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):
+        rows.append(("" if place else "clients", f"{client.requests:,} {client.user_agent}"))
+    if (more := len(watched.clients) - _MOST_CLIENTS) > 0:
+        rows.append(("", f"and {counted(more, 'more client')}"))
+    return [
+        *rows,
+        ("entities", f"about {record.entity.wire_bytes:,} B on the wire for each written entity"),
+        ("measured", f"{record.measured_s:,} s{ended}"),
+        ("run", record.run_id),
+    ]
+
+
+def application_cost(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
+    """CPU, network and billable transactions: names and texts."""
+    counts, cpu = record.counts, record.generator
+    billable = counted(watched.passed, "transaction")
+    if watched.over_budget:
+        billable += f"; {watched.over_budget:,} requests over the budget were refused"
+    return [
+        (
+            "application",
+            f"busiest thread {cpu.cpu_percent_mean:.0f}% of one core on average, peak "
+            f"{cpu.cpu_percent_max:.0f}%; machine peak {cpu.machine_percent_max:.0f}%",
+        ),
+        ("gateway", f"CPU {watched.gateway_cpu_percent:.0f}% of one core on average"),
+        (
+            "bytes",
+            f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received",
+        ),
+        ("billable", billable),
+    ]
