@@ -34,6 +34,7 @@ class Command(Protocol):
 # The class of each subcommand, imported when it is used, and its help.
 COMMANDS = {
     "run": ("run.Run", "run a stress test: put load on an endpoint, and judge the result"),
+    "watch": ("watch.Watch", "run your own application, and report what it does to its tables"),
     "profiles": (
         "profiles.Profiles",
         "list the shipped profiles with their questions, or print one",
@@ -52,7 +53,7 @@ COMMANDS = {
     "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
 }
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
-_POSIX_ONLY = ("run", "azurite install", "azurite start", "gateway")
+_POSIX_ONLY = ("run", "watch", "azurite install", "azurite start", "gateway")
 """These use signals, file locks and child processes as only POSIX has them."""
 
 _EPILOG = """\
@@ -60,6 +61,7 @@ examples:
   harness azurite install                     once, into this Python environment
   harness run single-partition                stress one partition of the embedded Azurite
   harness run key-spread --ui                 the same with Locust's web UI
+  harness watch -- node server.js             measure your own application
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 

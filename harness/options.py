@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import secrets
+from collections.abc import Mapping
 from typing import Any, get_args
 
+from harness.measure.counts.redaction import Aliases
 from harness.profile.settings.parts import Session
 
 _SESSION = Session.model_fields["kind"]
+REDACT_SECRET = "STRESS_REDACT_SECRET"
+"""Environment variable with a secret that gives the same aliases in every run."""
+_SECRET_BYTES = 32
 _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -149,3 +155,9 @@ def swarm_name(text: str) -> str:
     if _SWARM_NAME.fullmatch(text) is None:
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, dots, - or _")
     return text
+
+
+def aliases_from(environ: Mapping[str, str]) -> Aliases:
+    """The aliases of ``--redact-keys``, made with the secret in the environment or a random one."""
+    secret = environ.get(REDACT_SECRET)
+    return Aliases(secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES))

@@ -20,6 +20,7 @@ from harness.gateway.loop import run
 from harness.gateway.pages import TRUTH_PATH
 from harness.gateway.server import serve
 from harness.model.errors import SetupError
+from harness.model.target import EndpointKind
 
 _AZURITE_PORT = 10002
 """Azurite's own default port for tables."""
@@ -132,12 +133,7 @@ class Gateway:
         held = limits.load_limits(limits.limits_path(args.limits))
         check_upstream(args.upstream)
         if not on_this_machine(args.upstream):
-            _, account = kind_and_account(address_of(args.upstream, "--upstream"), "--upstream")
-            if not account or args.remote_ok != account:
-                raise SetupError(
-                    f"{args.upstream} is not on this machine, and every request that is passed on "
-                    f"is billed. To confirm, add --remote-ok {account or 'ACCOUNT'}"
-                )
+            require_consent(args.upstream, args.remote_ok)
 
         with tempfile.TemporaryDirectory(prefix="table-gateway-") as folder:
             tls, authority = _certificate(args, Path(folder))
@@ -164,6 +160,21 @@ class Gateway:
 
             run(listen())
         return 0
+
+
+def require_consent(upstream: str, remote_ok: str | None) -> tuple[EndpointKind, str]:
+    """The kind and the account of an endpoint that is not on this machine.
+
+    Raises:
+        SetupError: ``remote_ok`` does not name the account.
+    """
+    kind, account = kind_and_account(address_of(upstream, "--upstream"), "--upstream")
+    if not account or remote_ok != account:
+        raise SetupError(
+            f"{upstream} is not on this machine, and every request that is passed on "
+            f"is billed. To confirm, add --remote-ok {account or 'ACCOUNT'}"
+        )
+    return kind, account
 
 
 def _certificate(

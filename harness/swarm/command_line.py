@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import dataclasses
 import os
-import secrets
 import socket
 import sys
 from collections.abc import Iterator
@@ -22,15 +21,11 @@ from locust.env import Environment
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.errors import SetupError, echoed
-from harness.options import add_run_options
+from harness.options import add_run_options, aliases_from
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
 from harness.swarm.membership import join_swarm
 from harness.swarm.worker.users import TableUser
-
-REDACT_SECRET = "STRESS_REDACT_SECRET"
-"""Environment variable with a secret that gives the same aliases in every run."""
-_SECRET_BYTES = 32
 
 
 class CommandLine:
@@ -228,5 +223,4 @@ def aliases_of(options: argparse.Namespace) -> Aliases | None:
     """Return the aliases that ``--redact-keys`` asks for; None if keys are shown."""
     if not options.redact_keys:
         return None
-    secret = os.environ.get(REDACT_SECRET)
-    return Aliases(secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES))
+    return aliases_from(os.environ)

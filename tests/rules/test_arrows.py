@@ -26,9 +26,10 @@ ROOMS: dict[str, set[str]] = {
     "report": {*_CORE, "profile"},
     "gateway": {"model"},
     "swarm": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway", "options", "startup"},
-    "commands": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway", "options"},
+    "watch": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway", "startup"},
+    "commands": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway", "watch", "options"},
     "cli": {"model", "commands", "startup"},
-    "options": {"model", "profile"},
+    "options": {"model", "measure", "profile"},
     "startup": set(),
     "__main__": {"startup", "cli"},
 }

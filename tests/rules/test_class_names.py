@@ -11,7 +11,7 @@ PROFILE = {"Limits", "Mix", "Search", "Stage"}
 """A table of a profile has the name of what is made of it."""
 GATEWAY = {"Action", "Answer", "Fault", "KeyRange", "Refusal"}
 """The gateway stands for a service: it shares no code with the client that it is held against."""
-COMMANDS = {"Report", "Run"}
+COMMANDS = {"Report", "Run", "Watch"}
 """A subcommand is named as what it makes."""
 LOCAL = {
     *("Found", "Moment", "Phase", "Rows", "Source", "Spread", "Stop", "Tally", "Verdict", "Write"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 from pydantic import TypeAdapter
 
 _T = TypeVar("_T")

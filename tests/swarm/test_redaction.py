@@ -18,7 +18,7 @@ import pytest
 
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
-from harness.swarm.command_line import REDACT_SECRET
+from harness.options import REDACT_SECRET
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen, refusal

@@ -1,0 +1,289 @@
+"""``harness watch``: measures an application of the user, in any language."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import math
+import os
+import secrets
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from harness.commands.servers import require_consent
+from harness.gateway import limits
+from harness.gateway.addresses import address_of, check_upstream, on_this_machine
+from harness.measure.verdict.conditions import Condition, parse_condition
+from harness.model.errors import SetupError
+from harness.model.target import EndpointKind
+from harness.options import aliases_from
+from harness.profile.build.workload import conditions_of
+from harness.profile.profile_loader import resolve
+from harness.report.export.run_folder import check_folder
+from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
+from harness.watch import watch
+from harness.watch.watch import WatchOptions, write_line
+from harness.watch.watched_run import WatchPlan
+
+_NO_LIMITS = "none"
+_MOST_WIDTH = 140
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_EXAMPLES = """\
+examples:
+  harness watch -- node server.js              your application, on an embedded Azurite
+  harness watch --limits published -- python app.py
+                                               the same, throttled as Azure throttles
+  harness watch --condition 'throttled_ratio < 1%' -- npm test
+                                               exit code 1 if the condition fails
+  harness watch --upstream https://ACCOUNT.table.core.windows.net --remote-ok ACCOUNT -- ./app
+                                               a real account, billed
+  harness watch                                no command: shows what to set, until Ctrl-C
+
+The command finds the gateway in AZURE_STORAGE_CONNECTION_STRING and AZURE_TABLES_ENDPOINT.
+{connection_string} and {endpoint} in its arguments are replaced. Signals and the exit code of the
+command are passed through; lines of the watch go to standard error.
+"""
+
+
+class Watch:
+    """Runs an application against the metering gateway, and reports what it did to its tables.
+
+    Every request is counted by the rule of the targets: entities/s of each partition, throttling
+    that the SDK hides by retrying, latencies. The outputs are those of a run: summary, report,
+    record, CSV, JUnit, Prometheus.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.usage = "harness watch [options] [-- COMMAND ...]"
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.epilog = _EXAMPLES
+        parser.add_argument("command", nargs="*", metavar="COMMAND", help="program and arguments")
+        group = parser.add_argument_group("endpoint")
+        group.add_argument(
+            "--upstream",
+            metavar="URL",
+            help="endpoint behind the gateway; without it an Azurite is started",
+        )
+        group.add_argument(
+            "--remote-ok",
+            metavar="ACCOUNT",
+            help="confirm that ACCOUNT, the account of the upstream, may be billed",
+        )
+        group.add_argument(
+            "--billable-transactions",
+            metavar="N",
+            type=_positive,
+            help="the watch ends after N requests; further ones are refused (403), not passed on",
+        )
+        group.add_argument(
+            "--limits",
+            metavar="NAME|FILE",
+            default=_NO_LIMITS,
+            help="throttle by these limits: published, demo, ramping, or a TOML file "
+            "(default: %(default)s)",
+        )
+        group.add_argument(
+            "--listen",
+            metavar="HOST:PORT",
+            default="127.0.0.1:0",
+            help="address of the gateway, for commands on other machines too; port 0 takes a free "
+            "one (default: %(default)s)",
+        )
+        group.add_argument(
+            "--tls",
+            action="store_true",
+            help="listen with TLS: SDKs send bearer tokens over https only. The command is told of "
+            "the authority (SSL_CERT_FILE, REQUESTS_CA_BUNDLE, NODE_EXTRA_CA_CERTS)",
+        )
+        group.add_argument(
+            "--env",
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="one more variable that holds the connection string; can be repeated",
+        )
+        group.add_argument(
+            "--processes",
+            metavar="N",
+            type=_positive,
+            default=1,
+            help="gateway processes that share the port (default: %(default)s)",
+        )
+        group = parser.add_argument_group("measurement")
+        group.add_argument("--name", default="watch", help="name in all outputs (%(default)s)")
+        group.add_argument(
+            "--duration", metavar="TIME", type=_seconds, help="end after this time: 90s, 5m, 1h"
+        )
+        group.add_argument(
+            "--warm-up",
+            metavar="TIME",
+            type=_seconds,
+            default=0.0,
+            help="time before the measured window (default: 0)",
+        )
+        group.add_argument(
+            "--condition",
+            metavar="TEXT",
+            action="append",
+            default=[],
+            help="pass condition, such as 'throttled_ratio < 1%%'; exit code 1 if it fails; can "
+            "be repeated",
+        )
+        group.add_argument(
+            "--profile", metavar="NAME|FILE", help="take the pass conditions of this profile"
+        )
+        group = parser.add_argument_group("output")
+        group.add_argument(
+            "--out",
+            metavar="DIR",
+            default="out",
+            help="folder for the results (default: %(default)s)",
+        )
+        group.add_argument(
+            "--redact-keys",
+            action="store_true",
+            help="replace PartitionKeys with aliases in all output",
+        )
+        group.add_argument(
+            "--page-port",
+            metavar="PORT",
+            type=int,
+            default=0,
+            help="port of the live page on this machine; 0 takes a free one, -1 serves none",
+        )
+        group.add_argument(
+            "--metrics-port",
+            metavar="PORT",
+            type=int,
+            default=0,
+            help="port for Prometheus metrics; 0 turns them off (default: %(default)s)",
+        )
+        group.add_argument(
+            "--metrics-host",
+            metavar="ADDRESS",
+            default="127.0.0.1",
+            help="address on which metrics are served (default: %(default)s)",
+        )
+        group.add_argument(
+            "--metrics-push", metavar="URL", help="push the last state to this Pushgateway"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        options = _options(args)
+        record, path, code = watch.Watch(options, os.environ, write_line).run()
+        page = Page.of_terminal(sys.stderr, _MOST_WIDTH)
+        write_line("")
+        write_line(
+            summary(record, width=page.width, colour=page.colour, ascii_only=page.ascii_only)
+        )
+        write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
+        if record.watched is not None and record.watched.ended:
+            write_line(f"Command: {record.watched.ended}")
+        write_line(f"Exit code: {code}")
+        return code
+
+
+def _options(args: argparse.Namespace) -> WatchOptions:
+    """The checked options.
+
+    Raises:
+        SetupError: one of them is invalid.
+    """
+    path = limits.limits_path(args.limits)
+    limits.load_limits(path)
+    throttles = args.limits != _NO_LIMITS
+    if throttles and args.processes > 1:
+        raise SetupError(
+            "--limits needs one process, since a limit counts every request: leave out --processes"
+        )
+    kind, described, host, account, remote = _endpoint(args, throttles=throttles)
+    check_folder(args.out)
+    now = dt.datetime.now(dt.UTC)
+    plan = WatchPlan(
+        run_id=f"{args.name}-{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}",
+        name=args.name,
+        command=Path(args.command[0]).name if args.command else "",
+        kind=kind,
+        described=described,
+        host=host,
+        processes=args.processes,
+        warm_up_s=args.warm_up,
+        budget=args.billable_transactions,
+        conditions=_conditions(args),
+        settings={
+            "limits": args.limits,
+            "processes": args.processes,
+            "warm_up_s": args.warm_up,
+            "duration_s": args.duration,
+            "billable_transactions": args.billable_transactions,
+        },
+    )
+    return WatchOptions(
+        plan=plan,
+        upstream=args.upstream,
+        account=account,
+        remote=remote,
+        command=args.command,
+        listen=address_of(args.listen),
+        limits=path,
+        tls=args.tls,
+        env=args.env,
+        duration_s=args.duration,
+        out=args.out,
+        page=("127.0.0.1", args.page_port),
+        metrics=(args.metrics_host, args.metrics_port),
+        push=args.metrics_push,
+        aliases=aliases_from(os.environ) if args.redact_keys else None,
+    )
+
+
+def _endpoint(
+    args: argparse.Namespace, *, throttles: bool
+) -> tuple[EndpointKind, str, str, str, bool]:
+    """Kind, name, host and account of the endpoint, and whether it is not on this machine."""
+    kind, account, remote, host = EndpointKind.AZURITE, "", False, "embedded Azurite"
+    if args.upstream is not None:
+        check_upstream(args.upstream)
+        host = urlsplit(args.upstream).netloc
+        remote = not on_this_machine(args.upstream)
+        if remote:
+            kind, account = require_consent(args.upstream, args.remote_ok)
+    if not throttles:
+        return kind, kind.described, host, account, remote
+    described = EndpointKind.GATEWAY.described
+    if remote:
+        described = f"{kind.described} behind a model of the published limits"
+    return EndpointKind.GATEWAY, described, host, account, remote
+
+
+def _conditions(args: argparse.Namespace) -> tuple[Condition, ...]:
+    found = list(conditions_of(resolve(args.profile).profile)) if args.profile else []
+    mistakes = []
+    for text in args.condition:
+        try:
+            found.append(parse_condition(text))
+        except ValueError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise SetupError("\n  ".join(["--condition:", *mistakes]))
+    return tuple(found)
+
+
+def _seconds(text: str) -> float:
+    """A time such as 90s, 5m or 1.5h; plain numbers are seconds."""
+    unit = _UNITS.get(text[-1:], 0)
+    try:
+        seconds = float(text[:-1] if unit else text) * (unit or 1)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 5m or 1h")
+    return seconds
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)

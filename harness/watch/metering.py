@@ -1,0 +1,183 @@
+"""A metering process: a gateway that counts, and reports every second to the watch.
+
+``python -m harness.watch.metering SETTINGS`` takes its settings in JSON. Standard output is a pipe
+of frames: the length in 4 bytes, then a report in MessagePack. The process ends when its standard
+input ends; its last report is final.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import json
+import os
+import struct
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, Annotated
+
+import msgpack
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+
+from harness.gateway.limits import load_limits
+from harness.gateway.loop import run
+from harness.gateway.server import serve
+from harness.gateway.tls import given_certificate
+from harness.measure.counts.behaviour import Behaviour
+from harness.measure.counts.ledger import Delta
+from harness.model.errors import SetupError
+from harness.startup import BAD_SETUP
+from harness.watch.observer import Observer, WatchTally
+
+REPORT_EVERY_S = 1.0
+_Behaviour = Annotated[
+    Behaviour, PlainValidator(Behaviour.decode), PlainSerializer(Behaviour.encode)
+]
+_LENGTH = struct.Struct(">I")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MeteringSettings:
+    """The settings of one metering process.
+
+    Attributes:
+        name: Name of the process in the ledger.
+        upstream: Scheme, host and port of the endpoint.
+        listen: HOST:PORT.
+        limits: File of the limits.
+        certificate: File with key and certificate (PEM) for TLS; empty for plain HTTP.
+        budget: Most requests that may reach the endpoint; None is unlimited.
+        window_s: When the measured window begins, UTC seconds.
+        looks: Whether the gateway may read rows that were stored before.
+        shared: Whether other processes listen at the same address.
+    """
+
+    name: str
+    upstream: str
+    listen: str
+    limits: str
+    certificate: str = ""
+    budget: int | None = None
+    window_s: float = 0.0
+    looks: bool = True
+    shared: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MeteringReport:
+    """What a metering process counted since its last report.
+
+    Attributes:
+        url: Where it listens.
+        final: True in the last report.
+        in_flight: Operations that may be sent again, with ``attempts_in_flight``.
+    """
+
+    url: str
+    delta: Delta
+    tally: WatchTally
+    behaviour: _Behaviour
+    final: bool
+    in_flight: int
+    attempts_in_flight: int
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the report as one frame."""
+        content: bytes = msgpack.packb(_codec().dump_python(self))
+        file.write(_LENGTH.pack(len(content)) + content)
+        file.flush()
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> MeteringReport | None:
+        """Read the next report; None at the end of the file, also in the middle of a frame."""
+        head = file.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            return None
+        length = _LENGTH.unpack(head)[0]
+        content = file.read(length)
+        if len(content) < length:
+            return None
+        return _codec().validate_python(msgpack.unpackb(content, strict_map_key=False))
+
+
+@functools.cache
+def _codec() -> TypeAdapter[MeteringReport]:
+    return TypeAdapter(MeteringReport)
+
+
+async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
+    observer = Observer(settings.name, settings.budget)
+    observer.ledger.open_window(settings.window_s, float("inf"))
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    listening: list[str] = []
+
+    def report(*, final: bool) -> None:
+        delta, tally, behaviour = observer.drain(ended=final)
+        MeteringReport(
+            url=listening[0],
+            delta=delta,
+            tally=tally,
+            behaviour=behaviour,
+            final=final,
+            in_flight=observer.in_flight,
+            attempts_in_flight=observer.attempts_in_flight,
+        ).write(out)
+
+    def wait_for_end() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        loop.call_soon_threadsafe(stop.set)
+
+    async def report_forever() -> None:
+        due_s = time.monotonic()
+        while True:
+            due_s = max(due_s + REPORT_EVERY_S, time.monotonic())
+            await asyncio.sleep(due_s - time.monotonic())
+            observer.expire(time.time())
+            report(final=False)
+
+    reporting: list[asyncio.Task[None]] = []
+
+    def ready(url: str) -> None:
+        listening.append(url)
+        report(final=False)
+        reporting.append(asyncio.create_task(report_forever()))
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    certificate = settings.certificate
+    await serve(
+        upstream=settings.upstream,
+        listen=settings.listen,
+        limits=load_limits(Path(settings.limits)),
+        ready=ready,
+        stop=stop,
+        tls=given_certificate(Path(certificate), None) if certificate else None,
+        meter=observer,
+        looks=settings.looks,
+        shared=settings.shared,
+    )
+    for task in reporting:
+        task.cancel()
+    observer.finish()
+    report(final=True)
+
+
+if __name__ == "__main__":
+    # Prints of a library must not get between the frames.
+    frames = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        run(_meter(MeteringSettings(**json.loads(sys.argv[1])), frames))
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        sys.exit(BAD_SETUP)
+    except BrokenPipeError:
+        # The watch is gone.
+        sys.exit(BAD_SETUP)

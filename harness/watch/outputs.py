@@ -1,0 +1,183 @@
+"""What a watch shows while it goes on: the live line, the pages, the limits of the gateway."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import __version__
+from harness.gateway.limits import GatewayLimits
+from harness.gateway.pages import TRUTH_PATH
+from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.counts.redaction import Aliases
+from harness.measure.record.enforced import EnforcedPart, MovePart
+from harness.measure.record.findings import rounded
+from harness.measure.record.record import RunRecord
+from harness.metrics.exposition import Exposed, LoadState, RunCourse
+from harness.model.target import EndpointKind, targets_for
+from harness.report.terminal.live import watch_line
+from harness.report.web.live import Shown, State
+from harness.watch.watched_run import SESSION, WatchedRun
+
+LIVE_EVERY_S = 5.0
+_TRUTH_WITHIN_S = 2.0
+
+
+class LiveLine:
+    """The line about the last few seconds of a watch."""
+
+    def __init__(self, run: WatchedRun) -> None:
+        self._run = run
+        self._latency: LatencyHistogram | None = None
+
+    def text(self, now_s: float) -> str:
+        """The line at ``now_s``, UTC; its latency is that since the last line."""
+        run, now = self._run, int(now_s)
+        with run.lock:
+            # Reports come every second, so the counts of the last second are incomplete.
+            snapshot = run.ledger.snapshot(
+                start=now - 1 - int(LIVE_EVERY_S), end=now - 1, latencies=False
+            )
+            overall = run.ledger.overall("service")
+            in_flight, clients = run.in_flight, len(run.tally.clients)
+        latest = overall.since(self._latency).view()
+        self._latency = overall
+        targets = targets_for(run.plan.kind)
+        return watch_line(
+            snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
+            elapsed_s=now_s - run.started_s,
+            target_per_s=None if targets is None else targets.partition,
+            p99_ms=None if latest is None else latest.p99,
+            in_flight=in_flight,
+            clients=clients,
+        )
+
+
+def shown(run: WatchedRun, record: RunRecord | None, out: str) -> Shown:
+    """What the live page shows: the final ``record``, or the counts so far."""
+    now_s = time.time()
+    requests = run.tally.requests
+    state = State.RUNNING if record is None else State.ENDED
+    sentence = f"{run.plan.name}: {requests:,} requests in {now_s - run.started_s:,.0f} s."
+    if not requests:
+        state, sentence = State.PREPARING, f"{run.plan.name}: no request yet."
+    elif record is None:
+        record = run.record(now_s, over=False)
+    return Shown(
+        state=state,
+        sentence=sentence,
+        out=Path(out).absolute(),
+        run_id=run.plan.run_id,
+        record=record,
+    )
+
+
+def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
+    """What a scrape of the metrics page shows; with the verdict of the final ``record``."""
+    plan = run.plan
+    with run.lock:
+        snapshot = run.ledger.snapshot(start=0, end=0, latencies=False)
+        cpu = {
+            name: sample.cpu_percent
+            for log in (run.application, run.gateway)
+            for name, sample in log.latest().items()
+        }
+    verdict = None
+    if record is not None:
+        verdict = {
+            "verdict": record.verdict.result,
+            "limited_by": record.verdict.limited_by,
+            "sentence": record.verdict.sentence,
+        }
+    return Exposed(
+        run_id=plan.run_id,
+        snapshot=snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
+        counted_until_s=int(time.time()) - 1,
+        course=RunCourse(
+            phases=("measuring", "done"),
+            phase="measuring" if record is None else "done",
+            started_s=run.started_s,
+            verdict=verdict,
+        ),
+        load=LoadState(
+            in_flight=run.in_flight,
+            billable_transactions=run.tally.passed,
+            billable_limit=plan.budget,
+        ),
+        targets=targets_for(plan.kind),
+        users=0,
+        workers=plan.processes,
+        cpu_percent=cpu,
+        info={
+            "profile": plan.name,
+            "endpoint": str(plan.kind),
+            "described": plan.described,
+            "host": plan.host,
+            "table": "",
+            "session": SESSION,
+            "version": __version__,
+        },
+    )
+
+
+class EnforcedLimits:
+    """Notes the limits of the gateway, and the partitions that it moved.
+
+    Args:
+        limits: The limits.
+        url: URL of the gateway, whose page names the moves.
+        authority: File of the authority of its certificate; None without TLS.
+    """
+
+    def __init__(self, limits: GatewayLimits, url: str, authority: Path | None) -> None:
+        self._limits = limits
+        self._url = url
+        self._authority = authority
+
+    def note(self, run: WatchedRun) -> None:
+        """Note what is known now; without an answer of the gateway the earlier moves stay."""
+        if run.plan.kind is not EndpointKind.GATEWAY:
+            return
+        moves = self._moves()
+        if moves is None and run.enforced is not None:
+            return
+        limits = self._limits
+        run.enforced = EnforcedPart(
+            partition_per_s=limits.partition.entities_per_s,
+            account_per_s=limits.account.entities_per_s,
+            server_per_s=limits.servers.entities_per_s,
+            moves=tuple(
+                MovePart(
+                    start_s=rounded(move["at_s"] - run.started_s),
+                    offline_s=rounded(move["until_s"] - move["at_s"]),
+                    key=_moved_key(move, run.aliases),
+                    from_server=move["from_server"],
+                    to_server=move["to_server"],
+                )
+                for move in moves or ()
+            ),
+        )
+
+    def _moves(self) -> list[dict[str, Any]] | None:
+        # A proxy named by the environment is not used for a host on this machine.
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self._authority is not None:
+            context = ssl.create_default_context(cafile=str(self._authority))
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        opener = urllib.request.build_opener(*handlers)
+        try:
+            with opener.open(self._url + TRUTH_PATH, timeout=_TRUTH_WITHIN_S) as page:
+                found: list[dict[str, Any]] = json.load(page)["moves"]
+        except (OSError, ValueError, KeyError):
+            return None
+        return found
+
+
+def _moved_key(move: Mapping[str, Any], aliases: Aliases | None) -> str:
+    key = f"{move['table']}/{move['partition_key']}"
+    return key if aliases is None else aliases(key)

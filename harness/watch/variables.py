@@ -1,0 +1,122 @@
+"""The environment in which an application finds the gateway in place of its endpoint.
+
+The gateway passes every request on as it is signed. It needs no credential. A connection string
+for the application is made of the credential that the environment holds already.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import certifi
+
+from harness.endpoint.address import (
+    ACCOUNT,
+    CONNECTION_STRING,
+    KEY,
+    SAS_TOKEN,
+    address_of,
+)
+from harness.endpoint.credential import (
+    EMULATOR_ACCOUNT,
+    EMULATOR_KEY,
+    Credential,
+    SharedKey,
+    credential_for,
+)
+from harness.model.errors import SetupError
+from harness.model.hosts import is_loopback
+
+ENDPOINT = "AZURE_TABLES_ENDPOINT"
+_AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+"""Files that replace all authorities of OpenSSL, and of Python's requests."""
+_MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
+"""Files that are added to the authorities of Node."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """How an application reaches the gateway.
+
+    Attributes:
+        endpoint: URL of the gateway, with the account in its path where the service has it there.
+        connection_string: With the application's own credential; empty without one.
+    """
+
+    endpoint: str
+    connection_string: str = dataclasses.field(default="", repr=False)
+
+
+def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, str]) -> Addresses:
+    """The addresses of a gateway for the application.
+
+    Args:
+        gateway: URL of the gateway.
+        upstream: URL of the endpoint behind it.
+        account: The account that the upstream's host names; empty if it names none.
+        environ: The environment, with the credential of the application.
+
+    Raises:
+        SetupError: the credential is malformed, or for another account or endpoint.
+    """
+    address = address_of(upstream, "--upstream")
+    if is_loopback(address.hostname or ""):
+        url = f"{gateway}/{EMULATOR_ACCOUNT}"
+        return Addresses(
+            endpoint=url, connection_string=_connection_string(url, _EMULATOR, EMULATOR_ACCOUNT)
+        )
+    if not any(environ.get(name, "").strip() for name in (CONNECTION_STRING, KEY, SAS_TOKEN)):
+        # Such as an application that asks for bearer tokens.
+        return Addresses(endpoint=gateway)
+    credential, account = credential_for(address, account, environ)
+    return Addresses(
+        endpoint=gateway, connection_string=_connection_string(gateway, credential, account)
+    )
+
+
+_EMULATOR = SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY)
+
+
+def _connection_string(url: str, credential: Credential, account: str) -> str:
+    signs = f"SharedAccessSignature={credential.query}"
+    if isinstance(credential, SharedKey):
+        signs = f"AccountKey={credential.key}"
+    scheme = urlsplit(url).scheme
+    return f"DefaultEndpointsProtocol={scheme};AccountName={account};{signs};TableEndpoint={url};"
+
+
+def environment(
+    environ: Mapping[str, str],
+    found: Addresses,
+    *,
+    names: Sequence[str] = (),
+    authority: Path | None = None,
+) -> dict[str, str]:
+    """The environment of the application.
+
+    Args:
+        environ: The environment of this process.
+        found: How to reach the gateway.
+        names: More variables that hold the connection string.
+        authority: File of the authority to trust (PEM); a file beside it holds the usual ones too.
+
+    Raises:
+        SetupError: there is no connection string for ``names``.
+    """
+    made = {**environ, ENDPOINT: found.endpoint}
+    if names and not found.connection_string:
+        raise SetupError(
+            f"--env {names[0]}: there is no connection string without a credential: set "
+            f"{CONNECTION_STRING}, or {ACCOUNT} and {KEY}"
+        )
+    if found.connection_string:
+        made |= dict.fromkeys((CONNECTION_STRING, *names), found.connection_string)
+    if authority is not None:
+        every = authority.with_name("authorities.pem")
+        every.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + authority.read_bytes())
+        made |= dict.fromkeys(_AUTHORITIES, str(every))
+        made |= dict.fromkeys(_MORE_AUTHORITIES, str(authority))
+    return made

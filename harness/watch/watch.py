@@ -1,0 +1,390 @@
+"""The life of a watch: everything is started, followed and ended here.
+
+    start --> the command runs, or Ctrl-C is waited for --> end --> record
+
+Azurite and the metering processes have sessions of their own, so that Ctrl-C ends the application
+first. They end with this process, even after kill -9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import queue
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from harness import startup
+from harness.endpoint import azurite
+from harness.gateway.limits import load_limits
+from harness.gateway.tls import made_certificate
+from harness.measure.counts.redaction import Aliases
+from harness.measure.record.record import RunRecord
+from harness.metrics.server import push, start_server
+from harness.report.export.run_folder import write_run
+from harness.watch.application import Application, CpuMeter, with_addresses
+from harness.watch.metering import MeteringSettings
+from harness.watch.metering_process import MeteringProcess, Reports, first_report
+from harness.watch.outputs import EnforcedLimits, LiveLine, exposed, shown
+from harness.watch.page import LivePage
+from harness.watch.variables import Addresses, addresses, environment
+from harness.watch.watched_run import WatchedRun, WatchEnd, WatchPlan, gateway_sample
+
+LIVE_EVERY_S = 5.0
+_TURN_S = 0.1
+_SIGNALS = {
+    signal.SIGINT: WatchEnd.CTRL_C,
+    signal.SIGTERM: WatchEnd.SIGTERM,
+    signal.SIGHUP: WatchEnd.SIGHUP,
+}
+_ENDED_WITHIN_S = 10.0
+"""Time for the command to end after a signal, before it is killed."""
+_TRUTH_EVERY_S = 5.0
+_TRUTH_WITHIN_S = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """The options of a watch.
+
+    Attributes:
+        plan: What the record says of it.
+        upstream: Scheme, host and port of the endpoint; None starts an Azurite.
+        account: The account that the host of the upstream names; may be empty.
+        remote: Whether the upstream is not on this machine.
+        command: Program and arguments; empty waits for Ctrl-C.
+        listen: HOST and port of the gateway.
+        limits: File of the limits.
+        tls: Whether to listen with TLS, with an authority of its own.
+        env: More variables that get the connection string.
+        duration_s: When the watch ends at the latest; None is never.
+        out: Folder of all runs.
+        page: Host and port of the live page; port 0 serves none.
+        metrics: Host and port of the metrics page; port 0 serves none.
+        push: URL of a Pushgateway; None pushes nothing.
+    """
+
+    plan: WatchPlan
+    upstream: str | None
+    account: str
+    remote: bool
+    command: Sequence[str]
+    listen: tuple[str, int]
+    limits: Path
+    tls: bool
+    env: Sequence[str]
+    duration_s: float | None
+    out: str
+    page: tuple[str, int]
+    metrics: tuple[str, int]
+    push: str | None
+    aliases: Aliases | None
+
+
+class Watch:
+    """One watch. ``say`` takes lines for the user.
+
+    Args:
+        options: What was asked for.
+        environ: The environment of this process.
+        say: Takes a line for the terminal.
+    """
+
+    def __init__(
+        self, options: WatchOptions, environ: Mapping[str, str], say: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._environ = environ
+        self._say = say
+        self._reports: Reports = queue.SimpleQueue()
+        self._signals: list[int] = []
+        self._processes: list[MeteringProcess] = []
+        self._lost: set[str] = set()
+        self._application: Application | None = None
+        self._azurite: azurite.AzuriteProcess | None = None
+        self._run: WatchedRun
+        self._limits: EnforcedLimits
+        self._line: LiveLine
+        self._gateway_url = ""
+        self._authority: Path | None = None
+        self._cpu = CpuMeter()
+        self._second = 0
+        self._live_s = self._truth_s = 0.0
+        self._record: RunRecord | None = None
+
+    def run(self) -> tuple[RunRecord, Path, int]:
+        """Watch until the end.
+
+        Returns:
+            The record, its file, and the exit code: that of the command unless it is 0.
+
+        Raises:
+            SetupError: something cannot be started; nothing is left running.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._taken_signals())
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="table-watch-")))
+            upstream = self._upstream(stack)
+            self._start_gateways(stack, upstream, folder)
+            self._limits = EnforcedLimits(
+                load_limits(self._options.limits), self._gateway_url, self._authority
+            )
+            self._line = LiveLine(self._run)
+            self._open_pages(stack)
+            found = addresses(self._gateway_url, upstream, self._options.account, self._environ)
+            self._announce(found)
+            if self._options.command and not self._signals:
+                self._start_command(stack, found)
+            self._follow()
+            self._end_command()
+            self._limits.note(self._run)
+            self._end_gateways()
+            record, path = self._write()
+            return record, path, self._exit_code(record)
+
+    # Start.
+
+    @contextlib.contextmanager
+    def _taken_signals(self) -> Iterator[None]:
+        def take(number: int, frame: FrameType | None) -> None:
+            self._signals.append(number)
+
+        before = {number: signal.signal(number, take) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _upstream(self, stack: contextlib.ExitStack) -> str:
+        if self._options.upstream is not None:
+            return self._options.upstream
+        self._azurite = stack.enter_context(azurite.start_azurite())
+        return self._azurite.endpoint.url.rsplit("/", 1)[0]
+
+    def _start_gateways(self, stack: contextlib.ExitStack, upstream: str, folder: Path) -> None:
+        options, plan = self._options, self._options.plan
+        host, port = options.listen
+        certificate = ""
+        if options.tls:
+            _, self._authority = made_certificate(folder, host)
+            certificate = str(self._authority.with_name("server.pem"))
+        started_s = time.time()
+        self._run = WatchedRun(plan, started_s, options.aliases)
+        for number in range(plan.processes):
+            settings = MeteringSettings(
+                name=f"gateway-{number + 1}",
+                upstream=upstream,
+                listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+                limits=str(options.limits.absolute()),
+                certificate=certificate,
+                budget=_share(plan.budget, number, plan.processes),
+                window_s=started_s + plan.warm_up_s if plan.warm_up_s else 0.0,
+                looks=not options.remote,
+                shared=plan.processes > 1,
+            )
+            log = folder / f"{settings.name}.log"
+            process = MeteringProcess(settings, self._reports, log)
+            stack.callback(process.stop)
+            report = first_report(process, self._reports)
+            self._gateway_url = report.url
+            # The other processes share the port that the first one was given.
+            port = int(report.url.rpartition(":")[2])
+            self._processes.append(process)
+            self._run.take_report(settings.name, report)
+        self._gateway_psutil = {
+            process.settings.name: psutil.Process(process.pid) for process in self._processes
+        }
+
+    def _open_pages(self, stack: contextlib.ExitStack) -> None:
+        options = self._options
+        host, port = options.page
+        if port >= 0:
+            page = LivePage(lambda: shown(self._run, self._record, options.out), host, port)
+            stack.callback(page.close)
+            self._say(f"live page:  {page.url}")
+        host, port = options.metrics
+        if port:
+            server = start_server(port, host, lambda: exposed(self._run, self._record))
+            stack.callback(server.close)
+            self._say(f"metrics:    http://{host}:{server.port}/metrics")
+
+    def _announce(self, found: Addresses) -> None:
+        options, plan = self._options, self._options.plan
+        self._say(f"gateway:    {found.endpoint} -> {plan.host}, {plan.described}")
+        if self._authority is not None:
+            self._say(f"authority:  {self._authority} (to be trusted by clients)")
+        if options.remote:
+            limit = "an unlimited number of" if plan.budget is None else f"up to {plan.budget:,}"
+            self._say(f"account:    {options.account} may be billed for {limit} transactions")
+        if options.command:
+            return
+        self._say("To watch an application, start it with:")
+        if not options.remote:
+            # The emulator's published key is no secret.
+            self._say(f"  export AZURE_STORAGE_CONNECTION_STRING='{found.connection_string}'")
+        self._say(f"  export AZURE_TABLES_ENDPOINT={found.endpoint}")
+        if options.remote:
+            self._say(
+                "  and in its connection string: "
+                f"TableEndpoint={found.endpoint} (key or SAS as before)"
+            )
+        self._say("Ctrl-C ends the watch.")
+
+    def _start_command(self, stack: contextlib.ExitStack, found: Addresses) -> None:
+        options = self._options
+        command = with_addresses(
+            options.command,
+            connection_string=found.connection_string,
+            endpoint=found.endpoint,
+        )
+        environ = environment(self._environ, found, names=options.env, authority=self._authority)
+        self._application = Application(command, environ)
+        stack.callback(self._kill_command)
+
+    # While the application runs.
+
+    def _follow(self) -> None:
+        """Take reports until something ends the watch."""
+        begun_s = time.monotonic()
+        self._live_s = begun_s + LIVE_EVERY_S
+        while self._run.ended_by is None:
+            self._take_reports(_TURN_S)
+            self._sample()
+            now_s = time.monotonic()
+            if now_s >= self._truth_s:
+                self._truth_s = now_s + _TRUTH_EVERY_S
+                self._limits.note(self._run)
+            if now_s >= self._live_s:
+                self._live_s += LIVE_EVERY_S
+                self._say(self._line.text(time.time()))
+            self._run.ended_by = self._end(now_s - begun_s)
+
+    def _end(self, elapsed_s: float) -> WatchEnd | None:
+        """What ends the watch now; None while it goes on."""
+        if self._signals:
+            return _SIGNALS[signal.Signals(self._signals[0])]
+        if self._application is not None and self._application.exit_code is not None:
+            return WatchEnd.COMMAND
+        if self._lost:
+            return WatchEnd.GATEWAY
+        if self._azurite is not None and not self._azurite.running:
+            return WatchEnd.ENDPOINT
+        if self._run.budget_spent:
+            return WatchEnd.BUDGET
+        duration_s = self._options.duration_s
+        return WatchEnd.DURATION if duration_s is not None and elapsed_s >= duration_s else None
+
+    def _take_reports(self, wait_s: float) -> None:
+        """Merge the reports that are there, and wait for the first one."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                name, report = self._reports.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return
+            if report is None:
+                self._lost.add(name)
+            else:
+                self._run.take_report(name, report)
+
+    def _sample(self) -> None:
+        """Sample the CPU once a second."""
+        now_s = time.time()
+        if int(now_s) == self._second:
+            return
+        self._second = int(now_s)
+        roots = []
+        if self._application is not None and (process := self._application.process) is not None:
+            roots.append(process)
+        application = self._cpu.sample(roots, now_s)
+        gateway = {
+            name: sample
+            for name, process in self._gateway_psutil.items()
+            if (sample := gateway_sample(process, self._second - 1)) is not None
+        }
+        self._run.take_samples(application if roots else None, gateway)
+
+    # The end.
+
+    def _end_command(self) -> None:
+        """Wait until the command ends: after a signal, at its own pace for 10 s."""
+        application, run = self._application, self._run
+        if application is None:
+            return
+        stopped = run.ended_by in (
+            WatchEnd.DURATION,
+            WatchEnd.BUDGET,
+            WatchEnd.ENDPOINT,
+            WatchEnd.GATEWAY,
+        )
+        if stopped and application.exit_code is None:
+            self._say(f"the watch ends by {run.ended_by.value if run.ended_by else ''}")
+            application.pass_on(signal.SIGTERM)
+        passed_on = 0
+        deadline = time.monotonic() + _ENDED_WITHIN_S
+        while application.exit_code is None:
+            for number in self._signals[passed_on:]:
+                application.pass_on(number)
+            passed_on = len(self._signals)
+            if time.monotonic() >= deadline or passed_on > 1:
+                self._say("the command does not end: it is killed")
+                break
+            self._take_reports(_TURN_S)
+            self._sample()
+        self._kill_command()
+        run.command_ended = application.ended
+
+    def _kill_command(self) -> None:
+        application = self._application
+        if application is not None and application.exit_code is None:
+            application.kill()
+
+    def _end_gateways(self) -> None:
+        for process in self._processes:
+            process.stop()
+        self._take_reports(0.0)
+
+    def _write(self) -> tuple[RunRecord, Path]:
+        run, options = self._run, self._options
+        record = run.record(time.time(), over=True)
+        record, path = write_run(
+            record,
+            options.out,
+            ledger=run.ledger,
+            aliases=run.aliases,
+            clean_up=lambda: run.tally.passed,
+            complain=startup.complain,
+        )
+        self._record = record
+        if options.push is not None:
+            problem = push(options.push, record.run_id, lambda: exposed(run, record))
+            if problem is not None:
+                startup.complain(problem)
+        return record, path
+
+    def _exit_code(self, record: RunRecord) -> int:
+        application = self._application
+        if application is None or self._run.ended_by is not WatchEnd.COMMAND:
+            return record.exit_code
+        return application.exit_code or record.exit_code
+
+
+def _share(budget: int | None, number: int, count: int) -> int | None:
+    """The part of a budget for one of several processes."""
+    if budget is None:
+        return None
+    return budget // count + (number < budget % count)
+
+
+def write_line(line: str) -> None:
+    """Write a line for the user to standard error: standard output is the application's."""
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,303 @@
+"""The state of one watch: its counts, its end, and its record."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psutil
+
+from harness import __version__
+from harness.measure.counts.behaviour import Behaviour
+from harness.measure.counts.generator import CpuSample, GeneratorLog
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.redaction import Aliases
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.enforced import EnforcedPart
+from harness.measure.record.record import (
+    SCHEMA_VERSION,
+    CountsPart,
+    EndpointPart,
+    EntityPart,
+    LoadingPart,
+    RunRecord,
+)
+from harness.measure.record.record_builder import (
+    broken_invariants,
+    judged_fields,
+    measured_fields,
+)
+from harness.measure.record.watched import ClientPart, WatchedPart
+from harness.measure.verdict.conditions import Condition
+from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.verdict import exit_code, judge
+from harness.model.operation import Kind
+from harness.model.target import EndpointKind, targets_for
+from harness.report.export.run_folder import iso_instant, this_machine
+from harness.watch.metering import MeteringReport
+from harness.watch.observer import WatchTally
+
+_PACKAGES = ("datasketches", "hdrhistogram", "httptools")
+"""Packages whose version can change the results."""
+SESSION = "application"
+"""In place of the kind of a session: the application's own SDK sends."""
+
+
+class WatchEnd(enum.Enum):
+    """What ended a watch, as records and pages name it."""
+
+    COMMAND = "the end of the command"
+    DURATION = "--duration"
+    BUDGET = "budget of billable transactions"
+    CTRL_C = "Ctrl-C"
+    SIGTERM = "SIGTERM"
+    SIGHUP = "SIGHUP"
+    ENDPOINT = "the end of the embedded Azurite"
+    GATEWAY = "the loss of a gateway process"
+
+    @property
+    def regular(self) -> bool:
+        """False if a part of the watch was lost."""
+        return self not in (WatchEnd.ENDPOINT, WatchEnd.GATEWAY)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPlan:
+    """What a watch was asked for.
+
+    Attributes:
+        run_id: Name of its folder.
+        name: Name of the watch in all outputs.
+        command: The program; empty without one.
+        kind: The kind of the endpoint, as the application sees it.
+        described: Its name in all outputs.
+        host: Host and port of the endpoint.
+        processes: Number of metering processes.
+        warm_up_s: Time before the measured window.
+        budget: Most billable transactions; None is unlimited.
+    """
+
+    run_id: str
+    name: str
+    command: str
+    kind: EndpointKind
+    described: str
+    host: str
+    processes: int = 1
+    warm_up_s: float = 0.0
+    budget: int | None = None
+    conditions: tuple[Condition, ...] = ()
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class WatchedRun:
+    """The counts of all metering processes, and what else the record of a watch needs.
+
+    Times are UTC seconds. The live page reads in a thread of its own: `lock` guards all counts.
+
+    Args:
+        plan: What was asked for.
+        started_s: When the gateway listened.
+        aliases: Replace the PartitionKeys; None shows the keys.
+    """
+
+    def __init__(self, plan: WatchPlan, started_s: float, aliases: Aliases | None) -> None:
+        self.plan = plan
+        self.started_s = started_s
+        self.aliases = aliases
+        self.lock = threading.Lock()
+        self.ledger = Ledger("watch")
+        self.tally = WatchTally()
+        self.behaviour = Behaviour()
+        self.application = GeneratorLog()
+        self.gateway = GeneratorLog()
+        self.enforced: EnforcedPart | None = None
+        self.ended_by: WatchEnd | None = None
+        self.command_ended = ""
+        self._states: dict[str, MeteringReport] = {}
+        self._final: set[str] = set()
+
+    def take_report(self, process: str, report: MeteringReport) -> None:
+        """Merge what a metering process counted since its last report."""
+        with self.lock:
+            self.ledger.merge(report.delta)
+            self.tally.merge(report.tally)
+            self.behaviour.merge(report.behaviour)
+            self._states[process] = report
+            if report.final:
+                self._final.add(process)
+
+    def take_samples(self, application: CpuSample | None, gateway: Mapping[str, CpuSample]) -> None:
+        """Keep the CPU of the last second."""
+        with self.lock:
+            if application is not None:
+                self.application.add(SESSION, application)
+            for process, sample in gateway.items():
+                self.gateway.add(process, sample)
+
+    @property
+    def in_flight(self) -> int:
+        """Operations that may be sent again."""
+        return sum(report.in_flight for report in self._states.values())
+
+    @property
+    def all_reported(self) -> bool:
+        """Whether every metering process has sent its last report."""
+        return len(self._final) == self.plan.processes
+
+    @property
+    def budget_spent(self) -> bool:
+        """Whether a request was refused because the budget is used up."""
+        return self.tally.over_budget > 0
+
+    def window(self, until_s: float) -> tuple[int, int]:
+        """The measured window: from the first operation after the warm-up to the last one."""
+        counted = self.ledger.snapshot(start=0, end=0, latencies=True).series
+        begin = int(self.started_s + self.plan.warm_up_s)
+        busy = [
+            point.second
+            for point in counted
+            if begin <= point.second < until_s and (point.operations or point.attempts)
+        ]
+        return (busy[0], busy[-1] + 1) if busy else (begin, begin)
+
+    def snapshot(self, until_s: float) -> Snapshot:
+        """The counts, with the rates of the measured window."""
+        start, end = self.window(until_s)
+        snapshot = self.ledger.snapshot(start=start, end=end, latencies=True)
+        return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
+
+    def record(self, now_s: float, *, over: bool) -> RunRecord:
+        """Judge the watch by its counts at ``now_s``, its end or now."""
+        with self.lock:
+            return self._record(now_s, over=over)
+
+    def _record(self, now_s: float, *, over: bool) -> RunRecord:
+        plan, kind = self.plan, self.plan.kind
+        snapshot = self.snapshot(now_s + 1 if over else int(now_s) - 1)
+        application = self.application.view(snapshot.start, snapshot.end)
+        targets = targets_for(kind)
+        all_reported = self.all_reported or not over
+        ended_by = "" if self.ended_by is None else self.ended_by.value
+        regular = self.ended_by is None or self.ended_by.regular
+        watched = self._watched_part(snapshot)
+        evidence = Evidence(
+            snapshot=snapshot,
+            generator=application,
+            kind=kind,
+            targets=targets,
+            wanted_per_s=None,
+            users=0,
+            entity_bytes=0,
+            all_reported=all_reported,
+            cut_short_by="" if regular else ended_by,
+            retry=SESSION,
+            watched=watched,
+        )
+        verdict = judge(evidence)
+        conditions = tuple(condition.evaluate(snapshot) for condition in plan.conditions)
+        in_flight = 0 if over else self.in_flight
+        attempts_in_flight = 0
+        if not over:
+            attempts_in_flight = sum(one.attempts_in_flight for one in self._states.values())
+        invariants: tuple[str, ...] = ()
+        if over and all_reported:
+            invariants = broken_invariants(snapshot, waiting=0, in_flight=in_flight)
+        return RunRecord(
+            schema_version=SCHEMA_VERSION,
+            harness_version=__version__,
+            run_id=plan.run_id,
+            profile={
+                "name": plan.name,
+                "watch": dict(plan.settings),
+                "conditions": [condition.text for condition in plan.conditions],
+            },
+            endpoint=EndpointPart(
+                kind=str(kind),
+                described=plan.described,
+                host=plan.host,
+                table=", ".join(_tables(snapshot)),
+            ),
+            session=SESSION,
+            started_at=iso_instant(self.started_s),
+            ended_at=iso_instant(now_s),
+            ended_by=ended_by,
+            workers=plan.processes,
+            users=0,
+            complete=all_reported and regular,
+            invariants=invariants,
+            exit_code=self._exit_code(evidence, verdict, conditions, invariants),
+            entity=EntityPart(stored_bytes=0, wire_bytes=_bytes_of_entity(snapshot)),
+            loading=LoadingPart(entities=0, seconds=0.0, attempts=0),
+            counts=CountsPart(
+                **dataclasses.asdict(snapshot.counts),
+                waiting=0,
+                in_flight=in_flight,
+                attempts_in_flight=attempts_in_flight,
+                billable_transactions=self.tally.passed,
+            ),
+            generator=application.recorded(),
+            redacted=self.aliases is not None,
+            enforced=self.enforced,
+            machine=this_machine(_PACKAGES),
+            behaviour=self.behaviour.part(),
+            watched=watched,
+            **measured_fields(snapshot, application, targets),
+            **judged_fields(evidence, verdict, conditions),
+        )
+
+    def _exit_code(
+        self, evidence: Evidence, verdict: Any, conditions: Sequence[Any], invariants: Sequence[str]
+    ) -> int:
+        """The exit code; without conditions, a watch that is too short has not failed."""
+        enough = evidence.shortcoming is None or not conditions
+        return exit_code(
+            invariants_hold=not invariants,
+            enough=enough and evidence.all_reported and not evidence.cut_short_by,
+            verdict=verdict,
+            conditions=conditions,
+        )
+
+    def _watched_part(self, snapshot: Snapshot) -> WatchedPart:
+        tally, gateway = self.tally, self.gateway.view(snapshot.start, snapshot.end)
+        return WatchedPart(
+            command=self.plan.command,
+            ended=self.command_ended,
+            requests=tally.requests,
+            passed=tally.passed,
+            others=tally.others,
+            over_budget=tally.over_budget,
+            unjoined=tally.unjoined,
+            succeeded_after=dict(sorted(tally.succeeded_after.items())),
+            clients=tuple(
+                ClientPart(user_agent=client, requests=count)
+                for client, count in sorted(tally.clients.items(), key=lambda item: -item[1])
+            ),
+            gateway_cpu_percent=gateway.cpu_percent_mean,
+            gateway_busy_share=gateway.busy_share,
+        )
+
+
+def _tables(snapshot: Snapshot) -> list[str]:
+    """The tables of the counted partitions, in order."""
+    names = {part.key.partition("/")[0] for part in snapshot.partitions if "/" in part.key}
+    return sorted(names)
+
+
+def _bytes_of_entity(snapshot: Snapshot) -> int:
+    """Mean bytes on the wire of a written entity, about: the bodies of all requests over them."""
+    writes = [part for part in snapshot.operations if not Kind(part.type).reads]
+    entities = sum(part.entities for part in writes)
+    return round(snapshot.counts.bytes_sent / entities) if entities else 0
+
+
+def gateway_sample(process: psutil.Process, second: int) -> CpuSample | None:
+    """The CPU of a metering process since the last call; None once it is gone."""
+    try:
+        percent = process.cpu_percent()
+    except psutil.Error:
+        return None
+    return CpuSample(second=second, cpu_percent=percent, machine_percent=0.0, lag_s=0.0)
