@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from harness.profile.checks import keys, operations
+from harness.profile.checks import keys, load, operations
 from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Look, Practice, Severity
 
 PRACTICES = tuple(
     value
-    for module in (keys, operations)
+    for module in (keys, operations, load)
     for value in vars(module).values()
     if isinstance(value, Practice)
 )
