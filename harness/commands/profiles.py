@@ -6,16 +6,19 @@ import argparse
 import json
 import re
 import sys
+from pathlib import Path
 
+from harness.commands.records import read_record, record_files
 from harness.model.errors import SetupError, echoed
 from harness.model.target import EndpointKind
 from harness.profile.build.plan import plan_of
 from harness.profile.checks.checklist import findings_of, of_severity
 from harness.profile.checks.observed import observe
 from harness.profile.checks.practice import Severity
+from harness.profile.checks.recorded import seen_in
 from harness.profile.profile_loader import NamedProfile, resolve, shipped_directory, shipped_names
 from harness.profile.settings.schema import Profile
-from harness.report.terminal.checklist import check_json, check_text
+from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
 from harness.report.terminal.plan import plan_text
 
@@ -67,16 +70,24 @@ class Profiles:
 
 
 class Check:
-    """Compares a profile with the performance checklist and the key design practices.
+    """Compares a profile, or a run, with the performance checklist and the key design practices.
 
     Nothing is sent. Each finding names the document and the section; where documents disagree, it
-    names both. The prediction gives the share of the load of the hottest partition and of the
-    hottest range of keys, and the total rate at which the hottest partition reaches its target.
-    Exit codes: 1 with --strict if a practice is violated, 2 for bad input, else 0.
+    names both. A profile is compared by what it would send: the prediction gives the share of the
+    load of the hottest partition and of the hottest range of keys, and the total rate at which the
+    hottest partition reaches its target. With --record, what a run did send is compared: a run of
+    the harness, or of an application under `harness watch`, whose records say the most. Exit codes:
+    1 with --strict if a practice is violated, 2 for bad input, else 0.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        _profile_options(parser)
+        _profile_options(parser, optional=True)
+        parser.add_argument(
+            "--record",
+            metavar="RUN",
+            type=Path,
+            help="compare what this run sent, instead of a profile: a run.json, or its folder",
+        )
         parser.add_argument(
             "--strict", action="store_true", help="exit with 1 if a practice is violated"
         )
@@ -88,13 +99,36 @@ class Check:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        named = _profile_of(args)
-        seen = observe(named.profile)
-        findings = findings_of(seen)
-        about = (named.name, named.profile.question, seen.prediction, findings)
+        checked = _checked_run(args) if args.record is not None else _checked_profile(args)
+        findings = findings_of(checked.seen)
         page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
-        print(check_json(*about) if args.format == "json" else check_text(*about, page))
+        as_json = args.format == "json"
+        print(check_json(checked, findings) if as_json else check_text(checked, findings, page))
         return _VIOLATED if args.strict and of_severity(findings, Severity.OFFENDS) else 0
+
+
+def _checked_profile(args: argparse.Namespace) -> Checked:
+    if args.profile is None:
+        raise SetupError("name a profile, or a run with --record")
+    named = _profile_of(args)
+    seen = observe(named.profile).seen()
+    return Checked(name=named.name, question=named.profile.question, seen=seen)
+
+
+def _checked_run(args: argparse.Namespace) -> Checked:
+    if args.profile is not None or args.overrides:
+        raise SetupError("--record compares what a run sent: leave PROFILE and --set out")
+    files = record_files(args.record)
+    if len(files) > 1:
+        raise SetupError(f"{args.record} holds {len(files)} runs: name one of them")
+    record = read_record(files[0])
+    question = record.profile.get("question")
+    return Checked(
+        name=record.run_id,
+        question=question if isinstance(question, str) else "",
+        seen=seen_in(record),
+        facts=facts_of(record),
+    )
 
 
 class PlanRun:
@@ -129,8 +163,13 @@ class PlanRun:
         return 0
 
 
-def _profile_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help="a shipped profile, or a TOML file")
+def _profile_options(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    parser.add_argument(
+        "profile",
+        nargs="?" if optional else None,
+        metavar="PROFILE",
+        help="a shipped profile, or a TOML file",
+    )
     parser.add_argument(
         "--set",
         action="append",

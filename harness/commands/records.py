@@ -90,14 +90,14 @@ class Report:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        files = _record_files(args.run_path)
+        files = record_files(args.run_path)
         if args.out is not None and len(files) > 1:
             raise SetupError(
                 f"{args.run_path} holds {len(files)} runs, and --out names one file: name one of "
                 "the runs, or leave --out out"
             )
         # Nothing is written unless all records can be read.
-        records = [(file, _read_record(file)) for file in files]
+        records = [(file, read_record(file)) for file in files]
         for file, record in records:
             path = args.out or file.with_name(_REPORT)
             try:
@@ -108,7 +108,7 @@ class Report:
         return 0
 
 
-def _record_files(path: Path) -> list[Path]:
+def record_files(path: Path) -> list[Path]:
     """The records at ``path``: a record, the folder of a run, or a folder of several runs."""
     if not os.path.isdir(path):
         return [path]
@@ -120,7 +120,7 @@ def _record_files(path: Path) -> list[Path]:
     return files
 
 
-def _read_record(path: Path) -> RunRecord:
+def read_record(path: Path) -> RunRecord:
     try:
         return RunRecord.from_json(path.read_bytes())
     except OSError as error:
@@ -145,7 +145,7 @@ def _regressions(texts: list[str]) -> list[Regression]:
 def _repeats(path: Path) -> tuple[RunRecord, ...]:
     """The run at ``path``, or the repeats in it, oldest first."""
     records = sorted(
-        map(_read_record, _record_files(path)),
+        map(read_record, record_files(path)),
         key=lambda record: (record.started_at, record.run_id),
     )
     for record in records[1:]:

@@ -12,12 +12,17 @@ import pytest
 
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.record import RunRecord
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.profile.checks.checklist import findings_of
+from harness.profile.checks.recorded import seen_in
 from harness.report.compare.comparison import Comparison, Subject, compare, parse_regression
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.export.data_files import hlog, partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.terminal.checklist import Checked, check_text, facts_of
 from harness.report.terminal.page import Page
+from tests.support.behaviour import attempt, insert, measured, query, result, write
 
 HERE = Path(__file__).parent
 RECORD = RunRecord.from_json((HERE / "run-v1.json").read_text(encoding="utf-8"))
@@ -107,3 +112,40 @@ def test_comparison_for_a_ci_page() -> None:
 def test_comparison_for_programs() -> None:
     """Runs side by side are the same JSON."""
     check("compare.json", comparison_json(comparison()))
+
+
+def application() -> RunRecord:
+    """A record of an application that breaks several practices."""
+    results = []
+    for n in range(1500):
+        at_s = n / 100
+        log = insert(f"log-{n // 10:06d}", f"r{n}", table="Logs")
+        results.append(result(log, at_s=at_s, entities=1))
+        if n % 3 == 0:
+            read = Operation(
+                kind=Kind.POINT_QUERY, partition_key="u1", row_key=f"r{n}", table="Users"
+            )
+            merge = write(Kind.UPDATE_MERGE, "u1", f"r{n}", table="Users")
+            results += [
+                result(read, at_s=at_s, entities=1),
+                result(merge, at_s=at_s + 0.02, entities=1),
+            ]
+        if n % 15 == 0:
+            scan = query(WHOLE_TABLE, filter="Level eq 'error'", table="Logs")
+            answer = {"entities": 900, "entities_returned": 9, "bytes_received": 20_000}
+            results.append(result(scan, attempt(at_s, 200), **answer))
+        if n % 50 == 0:
+            busy = [attempt(at_s + 0.03 * place, 503, code="ServerBusy") for place in range(2)]
+            order = insert(f"o{n * 7919 % 9973}", "r", table="Orders")
+            results.append(result(order, *busy, attempt(at_s + 0.09), entities=1))
+    return measured(results)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_record_held_against_the_practices(width: int) -> None:
+    """What an application did, with the figures, the sections, and what the record lacks."""
+    record = application()
+    checked = Checked(name=record.run_id, question="", seen=seen_in(record), facts=facts_of(record))
+    page = Page(width=width, colour=False, ascii_only=False)
+    findings = findings_of(checked.seen)
+    check(f"check-record-{width}.txt", check_text(checked, findings, page) + "\n")

@@ -30,6 +30,8 @@ MOST_QUERIES = 60
 MOST_CLIENTS = 64
 BATCH = 10
 """Fewest inserts in a transaction that is a batch, and not one thing in several rows."""
+PAGE_ENTITIES = 1000
+"""Most entities in one answer to a query. Source: "Query timeout and pagination"."""
 AT_ONCE_S = 0.1
 """A shorter wait is no back-off."""
 LONGER = 1.2
@@ -59,11 +61,12 @@ _Place = tuple[str, str, str, str]
 class _Table:
     """The counts and keys of one table."""
 
-    _SUMS = ("operations", "inserted", "upserted", "batches", "touched")
+    _SUMS = ("operations", "writing", "inserted", "upserted", "batches", "touched")
     __slots__ = (*_SUMS, "keys")
 
     def __init__(self) -> None:
         self.operations = 0
+        self.writing = 0
         self.inserted = 0
         self.upserted = 0
         self.batches = 0
@@ -182,6 +185,8 @@ class Behaviour:
         counts["count"] += 1
         counts["entities"] += entities
         counts["entities_returned"] += returned
+        if returned >= PAGE_ENTITIES:
+            counts["full"] += 1
         if not result.estimated:
             counts["exact"] += 1
             counts["exact_entities"] += entities
@@ -212,16 +217,17 @@ class Behaviour:
         parts = operation.parts
         writes = self._writes
         writes["transactions"] += 1
-        writes["batched"] += len(parts)
+        writes["batched"] += operation.entities_asked
         inserted = sum([part.kind is _INSERT for part in parts])
         table.inserted += inserted
         table.upserted += sum([part.kind in _UPSERTS for part in parts])
-        if inserted < len(parts):
+        if inserted < len(parts) or not parts:
             table.touched += 1
         elif inserted >= BATCH:
             table.batches += 1
         written = [part for part in parts if part.kind in _PLAIN_WRITES]
         if written:
+            table.writing += 1
             table.keys.add_row(rank, sent_s, operation.partition_key, written[0].row_key)
 
     def _add_write(
@@ -244,6 +250,7 @@ class Behaviour:
             rows.add(row)
         self._open_writes += 1
         if kind is _INSERT or kind in _UPSERTS:
+            table.writing += 1
             table.keys.add_row(rank, sent_s, place[2], place[3])
             if kind is _INSERT:
                 table.inserted += 1

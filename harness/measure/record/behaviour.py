@@ -25,6 +25,7 @@ class QueriesPart(RecordPart):
         limited: Queries with a ``$top``.
         unselected: Queries without a ``$select``, which returned ``unselected_entities`` in
             ``unselected_bytes`` of answers.
+        full: Queries that returned 1,000 entities or more, the most in one answer.
         entities: Entities that were walked.
         exact: Queries of which it is known how many entities were walked: ``exact_entities``, of
             which ``exact_returned`` were returned. Of the others ``entities`` is a lower bound.
@@ -41,6 +42,7 @@ class QueriesPart(RecordPart):
     unselected: _Count = 0
     unselected_entities: _Count = 0
     unselected_bytes: _Count = 0
+    full: _Count = 0
     entities: _Count = 0
     entities_returned: _Count = 0
     exact: _Count = 0
@@ -57,6 +59,7 @@ class TableBehaviourPart(RecordPart):
         table: Ending of the table's name.
         operations: Operations of every kind.
         partitions: Number of PartitionKeys; above 256 an estimate, about 6 % exact.
+        writing: Operations that insert or upsert.
         inserted: Rows inserted, in transactions or not.
         upserted: Rows inserted or updated, in transactions or not.
         batches: Transactions that only insert, 10 rows or more.
@@ -75,6 +78,7 @@ class TableBehaviourPart(RecordPart):
     table: str = ""
     operations: _Count = 0
     partitions: _Count = 0
+    writing: _Count = 0
     inserted: _Count = 0
     upserted: _Count = 0
     batches: _Count = 0

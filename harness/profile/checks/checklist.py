@@ -1,4 +1,4 @@
-"""The documented practices, and what a profile does about each, before anything is sent."""
+"""The documented practices, and what a profile or a run does about each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from harness.profile.checks import keys, load, operations
-from harness.profile.checks.observed import Observed
 from harness.profile.checks.practice import Look, Practice, Severity
+from harness.profile.checks.seen import Seen
 
 PRACTICES = tuple(
     value
@@ -19,7 +19,7 @@ PRACTICES = tuple(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A practice, and what a profile does about it."""
+    """A practice, and what was seen of it."""
 
     practice: Practice
     look: Look
@@ -29,8 +29,8 @@ class Finding:
         return self.look.severity
 
 
-def findings_of(seen: Observed) -> tuple[Finding, ...]:
-    """What a profile does about every practice that applies to it, worst first."""
+def findings_of(seen: Seen) -> tuple[Finding, ...]:
+    """What was seen of every practice that applies, worst first."""
     looks = ((practice, practice.look(seen)) for practice in PRACTICES)
     found = [Finding(practice=practice, look=look) for practice, look in looks if look is not None]
     order = list(Severity)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from harness.model.entity import characters
-from harness.model.key_shapes import are_dates, are_guids, needs_escaping, unpadded
 from harness.model.target import PUBLISHED
-from harness.profile.checks.observed import Observed, table_named
 from harness.profile.checks.practice import (
     BLOG,
     CHECKLIST,
@@ -20,9 +17,16 @@ from harness.profile.checks.practice import (
     practice,
     remedy,
     says,
+    untold,
 )
+from harness.profile.checks.seen import MISSING, Seen, TableSeen
 
 _FEWEST_RANGES = 10
+_MANY_OPERATIONS = 1_000
+"""With fewer operations on a table, other PartitionKeys may come later."""
+_PARTITIONS = "keys.partitions"
+_REDACTED = "Keys are redacted in the record."
+_STORED = "How many entities a partition holds is not in the record."
 _NEAR_TARGET = 0.8
 """A prediction is no closer than this."""
 _OFTEN = 0.1
@@ -53,17 +57,21 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 @says(STRATEGIES, _OF_TABLES, "inserts at one end of a sequence make a hot spot; hash the key")
 @disagrees(STRATEGIES, _OF_TABLES, "a sequence can make range queries fast")
 @remedy(f"{_SCATTER}: a hash prefix, or a property such as the device or the customer.")
-def append_only(seen: Observed) -> Look | None:
-    growing = {table: keys.growth for table, keys in seen.keys.items() if keys.creates}
+def append_only(seen: Seen) -> Look | None:
+    if not seen.written:
+        return None
+    if seen.recorded and seen.writes is None:
+        return untold(f"The order of new keys {MISSING}")
+    growing = [table for table in seen.tables or () if table.growth is not None]
     if not growing:
         return None
-    table = next((table for table, growth in growing.items() if growth), None)
+    table = next((table for table in growing if table.growth), None)
     if table is None:
         return fine("Inserts go to several places in key order.")
-    pattern, way = ("Append-only", "later") if growing[table] > 0 else ("Prepend-only", "earlier")
-    share = seen.keys[table].created / seen.operations
+    pattern, way = ("Append-only", "later") if table.growth == 1 else ("Prepend-only", "earlier")
+    share = table.created / seen.operations
     return (offends if share >= _OFTEN else consider)(
-        f"{pattern}: in {table_named(table)} the keys of new rows sort {way} and {way}. All "
+        f"{pattern}: in {table.named} the keys of new rows sort {way} and {way}. All "
         f"inserts, {share:.1%} of the operations, go to the one server that holds that end."
     )
 
@@ -75,15 +83,19 @@ def append_only(seen: Observed) -> Look | None:
 @disagrees(BLOG, "Recommended Primary Table: Posts", "advises the month, without hot spots")
 @disagrees(STRATEGIES, _OF_TABLES, "uses orders by date as an example")
 @remedy("If one partition cannot carry the peak of a day, put a device or a hash before it.")
-def date_key(seen: Observed) -> Look | None:
-    dated = [table for table, keys in seen.keys.items() if are_dates(keys.partitions)]
+def date_key(seen: Seen) -> Look | None:
+    if seen.tables is None:
+        return untold(_REDACTED)
+    dated = [table for table in seen.tables if table.dates]
     if not dated:
         return None
-    table = next((table for table in dated if seen.keys[table].creates), None)
+    table = next((table for table in dated if table.growth is not None), None)
     if table is None:
+        if seen.recorded and seen.writes is None and seen.written:
+            return untold(f"PartitionKeys begin with a date; where new rows go {MISSING}")
         return fine("PartitionKeys begin with a date, but no rows are inserted.")
     return consider(
-        f"PartitionKeys of {table_named(table)} begin with a date: all inserts of one day or one "
+        f"PartitionKeys of {table.named} begin with a date: all inserts of one day or one "
         "month go to one partition. The documents disagree about such keys."
     )
 
@@ -91,12 +103,18 @@ def date_key(seen: Observed) -> Look | None:
 @practice("zero-padding", "numbers in keys have a fixed width", "keys.scheme")
 @says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
 @remedy("Write numbers in keys with a fixed width, with leading zeros.")
-def zero_padding(seen: Observed) -> Look | None:
-    pair = next(filter(None, (unpadded(keys.partitions) for keys in seen.keys.values())), None)
-    if pair is None:
+def zero_padding(seen: Seen) -> Look | None:
+    if seen.tables is None:
+        return untold(_REDACTED)
+    table = next((table for table in seen.tables if table.unpadded), None)
+    if table is None:
         return None
-    why = f"Numbers in PartitionKeys have different widths: {pair[0]!r} sorts before {pair[1]!r}."
-    if any(query.over_partitions for query in seen.queries):
+    why = "Numbers in PartitionKeys have different widths"
+    why += f": {table.example[0]!r} sorts before {table.example[1]!r}." if table.example else "."
+    over = [query for query in seen.queries if query.over_partitions]
+    if seen.recorded:
+        over = [query for query in over if query.bounded and query.of_table(table.name)]
+    if over:
         return offends(
             f"{why} A range of numbers is not a range of keys: a query misses some of the numbers."
         )
@@ -113,44 +131,48 @@ def zero_padding(seen: Observed) -> Look | None:
 )
 @says(KEYS, _PARTITION_KEYS, "choose keys that spread the load evenly")
 @remedy("Make PartitionKeys finer, so that the most used entities are in several partitions.")
-def hot_partition(seen: Observed) -> Look | None:
-    prediction = seen.prediction
-    if not prediction.hottest:
+def hot_partition(seen: Seen) -> Look | None:
+    shares = seen.shares
+    if not shares.hottest:
         return None
-    setting = "" if seen.loaded_partitions > 1 else "keys.partitions"
-    share, reached = prediction.hottest_share, prediction.account_rate_at(PUBLISHED.partition)
+    setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
+    share, reached = shares.hottest_share, shares.account_rate_at(PUBLISHED.partition)
+    about = "" if seen.recorded else "about "
     if reached >= _NEAR_TARGET * PUBLISHED.account:
-        if any(keys.growth for keys in seen.keys.values()):
+        if any(table.growth for table in seen.tables or ()):
             # Inserts move on from one partition to the next: none keeps its share.
             return None
-        why = f"The hottest partition takes about {share:.1%} of the load, no more than its share."
+        why = f"The hottest partition takes {about}{share:.1%} of the load, no more than its share."
         return fine(why, setting=setting)
     why = (
-        f"Partition {prediction.hottest!r} takes about {share:.0%} of the load. It reaches the "
+        f"Partition {shares.hottest!r} takes {about}{share:.0%} of the load. It reaches the "
         f"target of {PUBLISHED.partition:,.0f} entities/s at {reached:,.0f} in total, before the "
         f"account reaches its target of {PUBLISHED.account:,.0f}."
     )
-    _, wanted = seen.peak
+    wanted = seen.peak
     if wanted is None or wanted >= reached:
+        if seen.recorded:
+            why += f" The highest rate was {wanted or 0:,.0f}."
         return offends(why, setting=setting)
-    return consider(f"{why} This profile requests {wanted:,.0f}.", setting=setting)
+    said = "The highest rate was" if seen.recorded else "This profile requests"
+    return consider(f"{why} {said} {wanted:,.0f}.", setting=setting)
 
 
 @practice("hot-range", "no range of neighbouring keys takes most of the load", "keys.scheme")
 @says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
 @says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
 @remedy(f"{_SCATTER}, unless range queries need them together.")
-def hot_range(seen: Observed) -> Look | None:
-    prediction = seen.prediction
-    count = prediction.range_count
-    if prediction.hottest_range is None or count < _FEWEST_RANGES:
-        return None
-    share = prediction.hottest_range_share
-    if share < 0.5 or share < 1.5 * prediction.hottest_share:
-        return fine(f"The hottest of {count} ranges of keys takes about {share:.0%} of the load.")
-    first, last = prediction.ranges[prediction.hottest_range]
+def hot_range(seen: Seen) -> Look | None:
+    shares = seen.shares
+    count = shares.range_count
+    if shares.hottest_range is None or count < _FEWEST_RANGES:
+        return untold(_REDACTED) if seen.tables is None else None
+    share, about = shares.hottest_range_share, "" if seen.recorded else "about "
+    if share < 0.5 or share < 1.5 * shares.hottest_share:
+        return fine(f"The hottest of {count} ranges of keys takes {about}{share:.0%} of the load.")
+    first, last = shares.ranges[shares.hottest_range]
     return consider(
-        f"The keys from about {first!r} to {last!r}, one of {count} ranges, take about "
+        f"The keys from about {first!r} to {last!r}, one of {count} ranges, take {about}"
         f"{share:.0%} of the load, and one server may hold them all."
     )
 
@@ -161,14 +183,25 @@ def hot_range(seen: Observed) -> Look | None:
 @says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
 @disagrees(PARTITIONING, "Partition sizing", "acceptable if nothing has to scale")
 @remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
-def constant_partition_key(seen: Observed) -> Look | None:
-    constant = [table for table, keys in seen.keys.items() if len(keys.partitions) == 1]
+def constant_partition_key(seen: Seen) -> Look | None:
+    if seen.tables is None:
+        return untold(_REDACTED)
+    constant = [table for table in seen.tables if table.partitions == 1]
     if not constant:
-        return fine("There are several PartitionKeys.")
-    return offends(
-        f"All entities of {table_named(constant[0])} have one PartitionKey: one server takes the "
-        f"whole load, with a target of {PUBLISHED.partition:,.0f} entities/s."
-    )
+        return fine("There are several PartitionKeys.") if seen.tables else None
+    table = max(constant, key=lambda table: table.operations or 0)
+    limit = f"a target of {PUBLISHED.partition:,.0f} entities/s"
+    if not seen.recorded:
+        return offends(
+            f"All entities of {table.named} have one PartitionKey: one server takes the "
+            f"whole load, with {limit}."
+        )
+    why = f"The operations on {table.named} used one PartitionKey"
+    if table.operations is not None:
+        why = f"All {table.operations:,} operations on {table.named} used one PartitionKey"
+        if table.operations < _MANY_OPERATIONS:
+            return consider(f"{why}. If there are no others, one server holds the table.")
+    return offends(f"{why}: one server took all of them, with {limit}.")
 
 
 @practice("guid-partition-key", "related entities share a PartitionKey", "keys.scheme")
@@ -177,11 +210,14 @@ def constant_partition_key(seen: Observed) -> Look | None:
 @disagrees(PARTITIONING, "Storage operations", "advises GUIDs for frequent inserts")
 @disagrees(STRATEGIES, _OF_TABLES, "unique keys scale better than one key")
 @remedy(_GROUP)
-def guid_partition_key(seen: Observed) -> Look | None:
-    tables = {table for table, keys in seen.keys.items() if are_guids(keys.partitions)}
+def guid_partition_key(seen: Seen) -> Look | None:
+    if seen.tables is None:
+        return untold(_REDACTED)
+    tables = [table for table in seen.tables if table.guids]
     if not tables:
         return None
-    if any(query.over_partitions for query in seen.queries if query.example.table in tables):
+    over = [query for query in seen.queries if query.over_partitions]
+    if any(query.of_table(table.name) for query in over for table in tables):
         return offends(
             "PartitionKeys are GUIDs, and queries go over several partitions. Neighbouring keys "
             "are unrelated, so each such query scans the whole table."
@@ -197,16 +233,21 @@ def guid_partition_key(seen: Observed) -> Look | None:
 @says(KEYS, _ANTI_PATTERNS, "a random GUID destroys the order")
 @disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
-def guid_row_key(seen: Observed) -> Look | None:
-    tables = {table for table, keys in seen.keys.items() if are_guids(row for _, row in keys.rows)}
+def guid_row_key(seen: Seen) -> Look | None:
+    if seen.recorded and seen.writes is None:
+        return untold(f"What RowKeys look like {MISSING}") if seen.queries else None
+    tables = [table for table in seen.tables or () if table.row_guids]
     inside = [
         query
         for query in seen.queries
-        if query.example.table in tables and not query.over_partitions
+        if not query.over_partitions and any(query.of_table(table.name) for table in tables)
     ]
     if not inside:
         return None
-    if not any(query.by_number or query.example.top is not None for query in inside):
+    # Ranges of GUIDs are known of an application only; a profile filters by a number instead.
+    if not any(
+        query.by_number or query.limited or (seen.recorded and query.bounded) for query in inside
+    ):
         return fine("RowKeys are GUIDs, but no query needs rows in an order.")
     return offends(
         "RowKeys are GUIDs, and queries ask for a range of rows or for the first rows. GUIDs have "
@@ -220,13 +261,15 @@ def guid_row_key(seen: Observed) -> Look | None:
 @disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
 @disagrees(CHECKLIST, "Tables and partitions", "millions of PartitionKeys are no problem")
 @remedy(_GROUP)
-def tiny_partitions(seen: Observed) -> Look | None:
+def tiny_partitions(seen: Seen) -> Look | None:
+    over = [query for query in seen.queries if query.over_partitions]
+    if seen.loaded_partitions is None or seen.loaded_entities is None:
+        return untold(_STORED) if over else None
     if not seen.loaded_partitions:
         return None
     mean = seen.loaded_entities / seen.loaded_partitions
     if seen.loaded_partitions < _MANY_PARTITIONS or mean >= _TINY_PARTITION:
         return fine(f"Partitions hold {mean:,.0f} entities each, on average.")
-    over = [query for query in seen.queries if query.over_partitions]
     if not over:
         return fine("Partitions are tiny, but no query goes over several of them.")
     why = (
@@ -242,12 +285,12 @@ def tiny_partitions(seen: Observed) -> Look | None:
 @says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
 @says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
 @remedy("Add a second part to the PartitionKey, such as the month, the year or a category.")
-def large_partitions(seen: Observed) -> Look | None:
+def large_partitions(seen: Seen) -> Look | None:
+    if seen.loaded_partitions is None:
+        return untold(_STORED)
     if not seen.loaded_partitions:
         return None
-    largest = seen.loaded_entities // seen.loaded_partitions
-    if seen.profile.scenario is None:
-        largest = seen.profile.keys.most_rows
+    largest = seen.largest
     if largest < _LARGE_PARTITION:
         return fine(f"The largest partition holds {largest:,} entities.")
     why = f"The largest partition holds {largest:,} entities, and stays on one server."
@@ -257,8 +300,10 @@ def large_partitions(seen: Observed) -> Look | None:
 @practice("key-length", "keys are short", "keys.prefix")
 @says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
 @remedy(f"Shorten the key; more than {_LONG_KEY} characters count as long here.")
-def key_length(seen: Observed) -> Look | None:
-    length = max((characters(key) for keys in seen.keys.values() for key in keys.every), default=0)
+def key_length(seen: Seen) -> Look | None:
+    if seen.tables is None:
+        return untold(_REDACTED)
+    length = max((table.longest for table in seen.tables), default=0)
     if length <= _LONG_KEY:
         return fine(f"The longest key has {length} characters.")
     return offends(
@@ -270,23 +315,31 @@ def key_length(seen: Observed) -> Look | None:
 @practice("key-characters", "keys need no escaping", "keys.prefix")
 @says(KEYS, _PRINCIPLES, "keep keys ASCII, without characters to be escaped")
 @remedy("Use only ASCII letters, digits, and - . _ in keys.")
-def key_characters(seen: Observed) -> Look | None:
-    odd = [key for keys in seen.keys.values() for key in keys.every if needs_escaping(key)]
-    if not odd:
+def key_characters(seen: Seen) -> Look | None:
+    if seen.tables is None:
+        return untold(_REDACTED)
+    escaped = [table for table in seen.tables if table.escaped]
+    if not escaped:
         return fine("Keys need no escaping in an address.")
-    for key in odd:
-        if not key.isascii():
-            return offends(f"The key {key!r} is not ASCII, and has to be escaped in an address.")
-    return consider(f"The key {odd[0]!r} has to be escaped in an address.")
+    foreign = next((table for table in escaped if table.foreign), None)
+    if foreign is not None:
+        return offends(f"{_named(foreign)} is not ASCII, and has to be escaped in an address.")
+    return consider(f"{_named(escaped[0])} has to be escaped in an address.")
+
+
+def _named(table: TableSeen) -> str:
+    return f"A key of {table.named}" if table.odd is None else f"The key {table.odd!r}"
 
 
 @practice("key-change", "keys never change", "mix.key_change")
 @says(KEYS, _PRINCIPLES, "a key change is a delete and an insert of the entity")
 @remedy("Make keys from properties that never change; keep values that change in other properties.")
-def key_change(seen: Observed) -> Look | None:
+def key_change(seen: Seen) -> Look | None:
     if not seen.written:
         return None
-    if not any(sent.label.startswith("key_change") for sent in seen.sent):
+    if not any(label.startswith("key_change") for label in seen.labels):
+        if seen.profile is None:
+            return untold("Whether a delete and an insert change a key cannot be seen in requests.")
         return fine("No key changes.")
     return offends(
         "The keys of entities change. Each change is a delete and an insert. No transaction covers "

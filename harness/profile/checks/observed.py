@@ -8,21 +8,29 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from harness.model.key_shapes import FEWEST_CREATED, growth_of
+from harness.measure.counts.behaviour import BATCH, PAGE_ENTITIES
+from harness.model.entity import characters
+from harness.model.key_shapes import (
+    FEWEST_CREATED,
+    are_dates,
+    are_guids,
+    growth_of,
+    needs_escaping,
+    unpadded,
+)
 from harness.model.operation import Kind, Operation, over_partitions
 from harness.model.target import EndpointKind
 from harness.profile.build.pace import capped_rate, counts_operations, staged
 from harness.profile.build.scenarios import dry_run, try_out
 from harness.profile.build.workload import source_of
 from harness.profile.checks.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
+from harness.profile.checks.seen import QuerySeen, Seen, TableSeen, WritesSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
 
-PAGE_ENTITIES = 1000
-"""Most entities in one answer to a query. Source: "Query timeout and pagination"."""
 _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
 _MOST_PARTS = 50_000
@@ -31,11 +39,8 @@ _LOADING = 3
 """Loading operations whose rows are looked at."""
 _SIZED = 20
 """Operations of each name whose entities are measured in bytes."""
-_BATCH = 10
-"""Fewest inserts in a transaction that is a batch, and not one thing in several rows."""
+_APPENDING = frozenset((Kind.INSERT, Kind.TRANSACTION, Kind.QUERY))
 _TERM = re.compile(rf"(?P<name>{NUMBER_PROPERTY}|{GROUP_PROPERTY}) (?P<side>ge|lt) (?P<value>\d+)")
-_WORKLOAD_PARTS = frozenset(("keys", "mix", "query", "transaction"))
-"""Parts of a profile that a scenario replaces."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -190,7 +195,7 @@ class Sent:
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
-class WritesSeen:
+class WriteOrder:
     """How writes follow one another.
 
     Attributes:
@@ -218,7 +223,7 @@ class WritesSeen:
             inserts = sum(part.kind is Kind.INSERT for part in operation.parts)
             if inserts < len(operation.parts):
                 self.mixed_transactions.add(operation.table)
-            elif inserts >= _BATCH:
+            elif inserts >= BATCH:
                 self.batch_inserts.add(operation.table)
         elif not operation.kind.reads:
             self.singles += 1
@@ -265,7 +270,7 @@ class Observed:
     prediction: Prediction
     sent: tuple[Sent, ...]
     keys: Mapping[str, TableKeys]
-    writes: WritesSeen
+    writes: WriteOrder
     tables: tuple[str, ...]
     loaded_entities: int
     loaded_partitions: int
@@ -292,35 +297,101 @@ class Observed:
     def written(self) -> int:
         return self.operations - self.reads
 
-    @property
-    def peak(self) -> tuple[str, float | None]:
-        """The setting that limits the rate of an account, and that rate in entities/s."""
-        profile, load = self.profile, self.profile.load
-        if profile.search is not None:
-            return "search.max_per_s", profile.search.max_per_s
-        if staged(profile):
-            setting = f"stage.{profile.stage[0].unit}"
-            rate = max(stage.to for stage in profile.stage)
-        elif load.rate_per_s is None:
-            return "load.max_entities_per_s", capped_rate(profile, EndpointKind.STORAGE)
-        else:
-            setting = f"load.{'entities' if load.operations_per_s is None else 'operations'}_per_s"
-            rate = load.rate_per_s
-        if counts_operations(profile):
-            rate *= self.entities / self.operations
-        return setting, rate
+    def seen(self) -> Seen:
+        """What the practices are compared with."""
+        largest = self.loaded_entities // self.loaded_partitions if self.loaded_partitions else 0
+        if self.profile.scenario is None:
+            largest = self.profile.keys.most_rows
+        setting, requested = requested_rate(self.profile, lambda: self.entities / self.operations)
+        writes = self.writes
+        return Seen(
+            recorded=False,
+            profile=self.profile,
+            shares=self.prediction,
+            operations=self.operations,
+            reads=self.reads,
+            labels=frozenset(sent.label for sent in self.sent),
+            tables=tuple(self._table(name, keys) for name, keys in self.keys.items()),
+            queries=tuple(_query_seen(sent) for sent in self.queries),
+            writes=WritesSeen(
+                singles=writes.singles,
+                together=writes.together,
+                transactions=writes.transactions,
+                read_first=writes.read_first,
+            ),
+            requested=requested,
+            requested_setting=setting,
+            loaded_entities=self.loaded_entities,
+            loaded_partitions=self.loaded_partitions,
+            largest=largest,
+            pointing=self.pointing,
+            entity_bytes=self.profile.entity.size_bytes,
+        )
 
-    def setting(self, name: str, action: str = "") -> str:
-        """``name``, or the scenario, and its action, where that replaces the setting."""
-        scenario = self.profile.scenario
-        if scenario is None or name.partition(".")[0] not in _WORKLOAD_PARTS:
-            return name
-        return f"scenario {scenario}: {action}" if action else f"scenario {scenario}"
+    def _table(self, name: str, keys: TableKeys) -> TableSeen:
+        partitions, every = keys.partitions, list(keys.every)
+        odd = [key for key in every if needs_escaping(key)]
+        foreign = next((key for key in odd if not key.isascii()), None)
+        kinds = {sent.kind for sent in self.sent if sent.example.table == name}
+        mixed = name in self.writes.mixed_transactions
+        return TableSeen(
+            name=name,
+            partitions=len(partitions),
+            created=keys.created,
+            growth=keys.growth if keys.creates else None,
+            dates=are_dates(partitions),
+            guids=are_guids(partitions),
+            row_guids=are_guids(row for _, row in keys.rows),
+            unpadded=(pair := unpadded(partitions)) is not None,
+            example=pair,
+            longest=max(map(characters, every), default=0),
+            escaped=bool(odd),
+            foreign=foreign is not None,
+            odd=foreign or next(iter(odd), None),
+            inserted=Kind.INSERT in kinds,
+            batched=name in self.writes.batch_inserts,
+            appended=bool(kinds) and kinds <= _APPENDING and not mixed,
+        )
 
 
-def table_named(table: str) -> str:
-    """How a sentence names a table with this ending."""
-    return f"table ...{table}" if table else "the table"
+def requested_rate(
+    profile: Profile, entities_per_operation: Callable[[], float]
+) -> tuple[str, float | None]:
+    """The setting that limits the rate of an account, and that rate in entities/s."""
+    load = profile.load
+    if profile.search is not None:
+        return "search.max_per_s", profile.search.max_per_s
+    if staged(profile):
+        setting = f"stage.{profile.stage[0].unit}"
+        rate = max(stage.to for stage in profile.stage)
+    elif load.rate_per_s is None:
+        return "load.max_entities_per_s", capped_rate(profile, EndpointKind.STORAGE)
+    else:
+        setting = f"load.{'entities' if load.operations_per_s is None else 'operations'}_per_s"
+        rate = load.rate_per_s
+    if counts_operations(profile):
+        rate *= entities_per_operation()
+    return setting, rate
+
+
+def _query_seen(sent: Sent) -> QuerySeen:
+    example = sent.example
+    return QuerySeen(
+        label=sent.label,
+        table=example.table,
+        count=sent.count,
+        many=sent.count if sent.of_many else 0,
+        walked=sent.walked,
+        returned=sent.returned,
+        density=sent.density,
+        over_partitions=sent.over_partitions,
+        bounded=sent.bounded,
+        by_number=sent.by_number,
+        filtered=sent.count if example.filter else 0,
+        limited=example.top is not None,
+        unselected=0 if example.select else sent.count,
+        full=sent.count if sent.returned > PAGE_ENTITIES * sent.count else 0,
+    )
 
 
 def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
@@ -340,7 +411,7 @@ def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
     for operation in itertools.islice(source.loading(), _LOADING):
         keys.setdefault(operation.table, TableKeys()).load_rows(operation)
     sent: dict[tuple[str, bool], Sent] = {}
-    writes = WritesSeen()
+    writes = WriteOrder()
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))

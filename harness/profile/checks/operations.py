@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from harness.measure.figures import counted, data_size
 from harness.model.entity import MAX_PROPERTIES
-from harness.model.operation import Kind
-from harness.profile.checks.observed import PAGE_ENTITIES, Observed, Sent
 from harness.profile.checks.practice import (
     BLOG,
     CHECKLIST,
@@ -18,13 +17,19 @@ from harness.profile.checks.practice import (
     practice,
     remedy,
     says,
+    untold,
 )
+from harness.profile.checks.seen import MISSING, QuerySeen, Seen, WritesSeen
 
 _LOW_DENSITY = 0.5
 _VERY_LOW_DENSITY = 0.1
 """Share of the walked entities that are returned. The document's example of low is 1 %."""
 _MANY_SCANS = 0.6
 """Share of the reads; point queries are to be used "in most cases"."""
+_FEW_SAVED = 0.1
+"""Share of the single writes that transactions would save."""
+_OFTEN = 0.1
+"""Share of the single writes that follow a read."""
 _SCOPE = "Query scope"
 _LIMITING = "Limiting the amount of data returned"
 _OF_TABLES = "Partitioning Azure Table storage"
@@ -36,7 +41,7 @@ _OF_TABLES = "Partitioning Azure Table storage"
 @disagrees(PARTITIONING, "Determine queries", "a partition range scan of few servers is good")
 @says(STRATEGIES, _OF_TABLES, "without a PartitionKey every partition is scanned")
 @remedy("Choose keys so that a query needs one partition only; add index rows if needed.")
-def table_queries(seen: Observed) -> Look | None:
+def table_queries(seen: Seen) -> Look | None:
     if not seen.reads:
         return None
     over = [query for query in seen.queries if query.over_partitions]
@@ -46,14 +51,15 @@ def table_queries(seen: Observed) -> Look | None:
     worst = (whole or over)[0]
     walked = worst.walked / worst.count
     many = f"{walked:,.0f} entities" if walked else "an unknown number of entities"
+    times = f" It was sent {counted(worst.count, 'time')}." if seen.recorded else ""
     if whole:
         return offends(
-            f"{worst.label} scans a whole table, {many} each time, and all of them count.",
+            f"{worst.label} scans a whole table, {many} each time, and all of them count.{times}",
             setting=_setting(seen, worst),
         )
     return consider(
         f"{worst.label} scans {many} of several partitions, which may be on several servers. The "
-        "documents disagree on how bad that is.",
+        f"documents disagree on how bad that is.{times}",
         setting=_setting(seen, worst),
     )
 
@@ -62,15 +68,18 @@ def table_queries(seen: Observed) -> Look | None:
 @says(CHECKLIST, _SCOPE, "point queries wherever possible, partition queries sparingly")
 @says(PARTITIONING, "Determine queries", "point queries use the one index fully")
 @remedy("Give the entities that are read most a key that a point query can name.")
-def partition_queries(seen: Observed) -> Look | None:
+def partition_queries(seen: Seen) -> Look | None:
     if not seen.reads:
         return None
-    share = sum(query.count for query in seen.queries if query.of_many) / seen.reads
+    scans = sum(query.many for query in seen.queries)
+    share = scans / seen.reads
     if share <= _MANY_SCANS:
         return fine(f"{1 - share:.0%} of the reads are point queries.")
-    return consider(
-        f"{share:.0%} of the reads ask for more than one entity, and count every scanned entity."
-    )
+    why = f"{share:.0%} of the reads ask for more than one entity, and count every scanned entity"
+    if seen.recorded:
+        mean = sum(query.walked for query in seen.queries if query.many) / scans
+        why += f": {mean:,.1f} a query, on average"
+    return consider(f"{why}.")
 
 
 @practice("query-density", "queries scan little more than they return")
@@ -79,44 +88,65 @@ def partition_queries(seen: Observed) -> Look | None:
 @says(STRATEGIES, _OF_TABLES, "look-ups by other fields need index tables")
 @says(PARTITIONING, "Choose the PartitionKey value", "selective queries are more efficient")
 @remedy("Put the filtered property into the keys, or keep index rows for it.")
-def query_density(seen: Observed) -> Look | None:
+def query_density(seen: Seen) -> Look | None:
     known = [(query.density, query) for query in seen.queries if query.density is not None]
-    if not known:
-        return None
-    density, query = min(known, key=lambda pair: pair[0])
-    setting = _setting(seen, query)
-    if density >= _LOW_DENSITY:
+    density, query = min(known, key=lambda pair: pair[0], default=(None, None))
+    if density is None or query is None or density >= _LOW_DENSITY:
+        if seen.recorded and (filtered := _filtered(seen)) is not None:
+            return filtered
+        if density is None or query is None:
+            return None
         return fine(
             f"Every query returns {density:.0%} or more of the entities that it scans.",
-            setting=setting,
+            setting=_setting(seen, query),
         )
+    setting = _setting(seen, query)
     why = (
         f"{query.label} returns {density:.1%} of the {query.walked / query.count:,.0f} entities "
         "that it scans, and all of them count."
     )
     if query.by_number:
         why += " In this scheme the range of the query is not a range of keys."
+    if seen.recorded and query.filtered:
+        why += f" {_share_of(query.filtered, query.count, 'query', 'queries')} compared properties."
     judge = offends if density < _VERY_LOW_DENSITY else consider
     return judge(why, setting=setting)
+
+
+def _filtered(seen: Seen) -> Look | None:
+    """Queries that compare properties, where nobody can say how many entities they scan."""
+    unknown = [query for query in seen.queries if query.filtered and query.density is None]
+    if not unknown:
+        return None
+    worst = max(unknown, key=lambda query: query.filtered)
+    return consider(
+        f"{worst.label} compares properties other than the keys "
+        f"{counted(worst.filtered, 'time')}: the service scans the whole range of keys, and how "
+        "many entities that are cannot be seen in the answers."
+    )
 
 
 @practice("filtering", "no query returns unneeded entities", "query")
 @says(CHECKLIST, _LIMITING, "a filter saves bandwidth and work of the client")
 @remedy("Ask for a range of keys, filter, or limit the number, unless all entities are needed.")
-def filtering(seen: Observed) -> Look | None:
-    if not any(seen.queries):
+def filtering(seen: Seen) -> Look | None:
+    if not seen.queries:
         return None
+    if seen.recorded and seen.writes is None:
+        return untold(f"How many entities one query returns {MISSING}")
     whole = [
         query
         for query in seen.queries
-        if not query.bounded
-        and not query.example.filter
-        and query.example.top is None
-        and query.returned > PAGE_ENTITIES * query.count
+        if query.full and not query.bounded and not query.filtered and not query.limited
     ]
     if not whole:
         return fine("No query returns whole ranges of several pages.")
     worst = max(whole, key=lambda query: query.returned / query.count)
+    if seen.recorded:
+        return consider(
+            f"{worst.label} returned all that it scanned: "
+            f"{counted(worst.full, 'full page')} of 1,000 entities."
+        )
     return consider(
         f"{worst.label} returns all that it scans, {worst.returned / worst.count:,.0f} entities in "
         "pages of at most 1,000.",
@@ -127,27 +157,39 @@ def filtering(seen: Observed) -> Look | None:
 @practice("projection", "queries return only the properties that are needed", "query.select")
 @says(CHECKLIST, _LIMITING, "projection saves bandwidth and work of the client")
 @remedy("Select the properties that are needed; change nothing if all are needed.")
-def projection(seen: Observed) -> Look | None:
-    if not any(seen.queries):
+def projection(seen: Seen) -> Look | None:
+    if not seen.queries:
         return None
-    plain = [query for query in seen.queries if query.of_many and not query.example.select]
+    if seen.recorded and seen.writes is None:
+        return untold(f"Which properties a query selects {MISSING}")
+    plain = [query for query in seen.queries if query.many and query.unselected]
     if not plain:
         return fine("Every query of many entities selects properties.")
     names = ", ".join(dict.fromkeys(query.label for query in plain))
-    return consider(f"{names}: all properties of each entity are returned.")
+    why = f"{names}: all properties of each entity are returned."
+    if seen.recorded:
+        worst = max(plain, key=lambda query: query.returned * (query.entity_bytes or 0))
+        number = _share_of(worst.unselected, worst.count, "query", "queries")
+        why += f" {number} of {worst.label} had no $select"
+        if worst.entity_bytes is not None:
+            why += f", and an entity took {data_size(round(worst.entity_bytes))} of the answer"
+        why += "."
+    return consider(why)
 
 
 @practice("data-series", "a series that is read together is one entity", "mix.series_merge")
 @says(CHECKLIST, "Storing data series in a single entity", "one property for each value")
 @remedy("Merge the values as properties of one entity, which a point query then reads.")
-def data_series(seen: Observed) -> Look | None:
-    if any(sent.label == "series_merge" for sent in seen.sent):
+def data_series(seen: Seen) -> Look | None:
+    if "series_merge" in seen.labels:
         return fine("A series is merged into one entity.")
-    inserted = {sent.example.table for sent in seen.sent if sent.kind is Kind.INSERT}
+    if seen.recorded and seen.writes is None:
+        return untold(f"What is done to each table {MISSING}") if seen.queries else None
+    appended = [table.name for table in seen.tables or () if table.appended and table.inserted]
     together = [
         query
         for query in seen.queries
-        if query.example.table in inserted & _appended(seen) and not query.over_partitions
+        if not query.over_partitions and any(query.of_table(name) for name in appended)
     ]
     if not together:
         return None
@@ -165,9 +207,15 @@ def data_series(seen: Observed) -> Look | None:
 @practice("blobs", "data that is written and read in bulk is in blobs", "mix.transaction")
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")
-def blobs(seen: Observed) -> Look | None:
-    batched = seen.writes.batch_inserts & _appended(seen)
-    ranges = [query for query in seen.queries if query.example.table in batched and query.of_many]
+def blobs(seen: Seen) -> Look | None:
+    if seen.recorded and seen.writes is None:
+        return untold(f"What is done to each table {MISSING}") if seen.queries else None
+    batched = [table.name for table in seen.tables or () if table.appended and table.batched]
+    ranges = [
+        query
+        for query in seen.queries
+        if query.many and any(query.of_table(name) for name in batched)
+    ]
     if not ranges:
         return None
     return consider(
@@ -176,14 +224,7 @@ def blobs(seen: Observed) -> Look | None:
     )
 
 
-def _appended(seen: Observed) -> set[str]:
-    """Tables whose rows are inserted and then only read together."""
-    appending = (Kind.INSERT, Kind.TRANSACTION, Kind.QUERY)
-    touched = {sent.example.table for sent in seen.sent if sent.kind not in appending}
-    return {sent.example.table for sent in seen.sent} - touched - seen.writes.mixed_transactions
-
-
-def _setting(seen: Observed, query: Sent) -> str:
+def _setting(seen: Seen, query: QuerySeen) -> str:
     """The action of the mix, or of the scenario, that a query comes from."""
     action = query.label
     if query.by_number:
@@ -196,22 +237,39 @@ def _setting(seen: Observed, query: Sent) -> str:
 @says(CHECKLIST, "Batch transactions", "for entities of one table and one partition")
 @says(PARTITIONING, "Entity group transactions", "higher throughput at a lower price")
 @remedy("Collect related writes into transactions.")
-def transactions(seen: Observed) -> Look | None:
+def transactions(seen: Seen) -> Look | None:
     if not seen.written:
         return None
     writes = seen.writes
+    if writes is None:
+        return untold(f"Which writes came together {MISSING}")
     share = writes.together / writes.singles if writes.singles else 0.0
+    others = " Other writes are in transactions." if writes.transactions else ""
+    if writes.saved is not None:
+        return _could_have_been(writes, writes.saved, others)
     if share < 0.5:
         return fine("Consecutive single writes go to different partitions.")
     why = (
         f"{share:.0%} of the single writes go to the same partition as the single write before "
         "them: up to 100 of them could be one request, billed once."
     )
-    return (
-        consider(f"{why} Other writes are in transactions.")
-        if writes.transactions
-        else offends(why)
+    return consider(f"{why}{others}") if others else offends(why)
+
+
+def _could_have_been(writes: WritesSeen, saved: int, others: str) -> Look:
+    """How many requests fewer an application would have sent."""
+    if not writes.singles:
+        return fine("Every write was in a transaction.")
+    share = saved / writes.singles
+    together = _share_of(writes.together, writes.singles, "single write")
+    why = (
+        f"{together} went to the same partition as others of the same client in the same second. "
+        f"In transactions of up to 100 they would be {saved:,} requests fewer"
     )
+    if share < _FEW_SAVED:
+        return fine(f"{why}.")
+    judge = offends if share >= 0.5 and not others else consider
+    return judge(f"{why}, {share:.0%} of the single writes.{others}")
 
 
 @practice(
@@ -219,14 +277,41 @@ def transactions(seen: Observed) -> Look | None:
 )
 @says(CHECKLIST, "Upsert", "insert-or-merge or insert-or-replace takes one request")
 @remedy("Use upsert_merge or upsert_replace.")
-def upsert(seen: Observed) -> Look | None:
+def upsert(seen: Seen) -> Look | None:
     if not seen.written:
         return None
-    if not seen.writes.read_first:
+    writes = seen.writes
+    if writes is None:
+        return untold(f"Which writes follow a read {MISSING}")
+    if seen.recorded:
+        return _read_first(writes)
+    if not writes.read_first:
         return fine("No write waits for a query that checks whether the entity exists.")
     return offends(
         "Entities are read only to choose between insert and update: two requests for one write, "
         "and another client may write in between."
+    )
+
+
+def _read_first(writes: WritesSeen) -> Look:
+    """Reads before writes of an application."""
+    etags = f" {counted(writes.conditional, 'write')} after a read named the ETag of the entity."
+    etags = etags if writes.conditional else ""
+    if writes.unconditional:
+        number = _share_of(
+            writes.unconditional, writes.updates, "update or delete", "updates and deletes"
+        )
+        etags += f" {number} replaced whatever was stored (ETag *)."
+    if not writes.read_first:
+        return fine(f"No write without an ETag follows a read of the same entity.{etags}")
+    number = _share_of(writes.read_first, writes.singles, "single write")
+    judge = offends if writes.read_first >= _OFTEN * writes.singles else consider
+    return judge(
+        f"{number} followed a read of the same entity by the same client within a second, and "
+        "named no ETag: two requests for one write, and another client may write in between."
+        f"{etags}",
+        change="Use insert-or-merge or insert-or-replace. If the new value depends on the old one, "
+        "name the ETag.",
     )
 
 
@@ -236,7 +321,9 @@ def upsert(seen: Observed) -> Look | None:
 @disagrees(CHECKLIST, "Denormalization", "advises to store entities several times")
 @disagrees(BLOG, "Handling Categories, Tags, and Authors", "advises a table for each look-up")
 @remedy("Use one PartitionKey with a second RowKey, or count the differences and repair them.")
-def index_rows(seen: Observed) -> Look | None:
+def index_rows(seen: Seen) -> Look | None:
+    if seen.pointing is None:
+        return untold("Whether rows refer to rows of other partitions cannot be seen in requests.")
     if not seen.pointing:
         return None
     return consider(
@@ -244,3 +331,7 @@ def index_rows(seen: Observed) -> Look | None:
         "two partitions: a failure between two writes leaves an index row without an entity, or "
         "an entity without its index row."
     )
+
+
+def _share_of(count: int, of: int, one: str, more: str | None = None) -> str:
+    return f"{count:,} of {counted(of, one, more)}"

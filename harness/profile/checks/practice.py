@@ -1,4 +1,4 @@
-"""A documented practice: what asks for it, and how a profile is compared with it.
+"""A documented practice: what asks for it, and how a profile or a run is compared with it.
 
 Where documents disagree, those that advise otherwise are cited beside the others.
 """
@@ -10,7 +10,7 @@ import enum
 import functools
 from collections.abc import Callable
 
-from harness.profile.checks.observed import Observed
+from harness.profile.checks.seen import Seen
 
 
 class Severity(enum.StrEnum):
@@ -20,6 +20,8 @@ class Severity(enum.StrEnum):
     CONSIDER = "consider"
     """It depends on what the application needs, or the documents disagree."""
     FINE = "fine"
+    UNTOLD = "untold"
+    """The record of the run does not say."""
 
 
 class Document(enum.StrEnum):
@@ -64,13 +66,13 @@ class Look:
     change: str = ""
 
 
-offends, consider, fine = (functools.partial(Look, severity) for severity in Severity)
-Check = Callable[[Observed], Look | None]
+offends, consider, fine, untold = (functools.partial(Look, severity) for severity in Severity)
+Check = Callable[[Seen], Look | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Practice:
-    """A check, which compares a profile with the practice, and its decorators.
+    """A check, which compares what was seen with the practice, and its decorators.
 
     Attributes:
         name: Its identifier, also in ``docs/checklist.md``.
@@ -85,13 +87,14 @@ class Practice:
     change: str = ""
     sources: tuple[Source, ...] = ()
 
-    def look(self, seen: Observed) -> Look | None:
-        """What a profile does about the practice; None if the practice does not apply to it."""
+    def look(self, seen: Seen) -> Look | None:
+        """What was seen of the practice; None if the practice does not apply."""
         look = self.check(seen)
         if look is None:
             return None
         setting = seen.setting(look.setting or self.setting)
-        change = "" if look.severity is Severity.FINE else look.change or self.change
+        bad = look.severity in (Severity.OFFENDS, Severity.CONSIDER)
+        change = (look.change or self.change) if bad else ""
         return Look(look.severity, look.why, setting, change)
 
 

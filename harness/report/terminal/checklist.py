@@ -1,4 +1,4 @@
-"""The checklist of a profile: violated practices, and the predicted distribution of the load."""
+"""The checklist of a profile or a run: violated practices, and the distribution of the load."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness.measure.figures import counted, number, percent
+from harness.measure.record.record import RunRecord
 from harness.model.target import PUBLISHED
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity, Source
 from harness.profile.checks.prediction import Prediction
+from harness.profile.checks.seen import Seen
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import range_words
 from harness.report.terminal.page import Page, facts, grid
@@ -24,48 +26,99 @@ _TITLES = {
     Severity.OFFENDS: "violated",
     Severity.CONSIDER: "to consider",
     Severity.FINE: "followed",
+    Severity.UNTOLD: "not in the record",
 }
 _COLOURS = {Severity.OFFENDS: "red", Severity.CONSIDER: "yellow"}
 _NAME_WIDTH = 40
 _MUCH = 0.5
+_MOST_NAMED = 6
 
 
-def check_text(
-    name: str, question: str, prediction: Prediction, findings: Sequence[Finding], page: Page
-) -> str:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was compared with the practices.
+
+    Attributes:
+        name: Name of a profile, or id of a run.
+        question: The question of the profile; of an application, empty.
+        seen: What it would send, or did send.
+        facts: Names and texts about the run.
+    """
+
+    name: str
+    question: str
+    seen: Seen
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is a run."""
+        return self.seen.recorded
+
+
+def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str:
     """The findings, worst first, each with its reason, its remedy and its sources."""
-    parts: list[RenderableType] = [
-        Text(page.show(name), "bold"),
-        Text(page.show(question), "italic"),
-        page.section("predicted share of the load", facts(_prediction(prediction, page), page)),
-    ]
+    title = "measured" if checked.measured else "predicted"
+    shares = _shares(checked.seen.shares, page)
+    parts: list[RenderableType] = [Text(page.show(checked.name), "bold")]
+    if checked.question:
+        parts.append(Text(page.show(checked.question), "italic"))
+    if checked.facts:
+        parts.append(page.section("what the run sent", facts(checked.facts, page)))
+    parts.append(page.section(f"{title} share of the load", facts(shares, page)))
     for severity in (Severity.OFFENDS, Severity.CONSIDER):
         if found := of_severity(findings, severity):
             parts.append(page.section(_TITLES[severity], *_found(found, page)))
-    if followed := of_severity(findings, Severity.FINE):
-        rows = [(finding.practice.name, page.show(finding.look.why)) for finding in followed]
-        parts.append(page.section(_TITLES[Severity.FINE], grid(rows)))
+    for severity in (Severity.FINE, Severity.UNTOLD):
+        if found := of_severity(findings, severity):
+            rows = [(finding.practice.name, page.show(finding.look.why)) for finding in found]
+            parts.append(page.section(_TITLES[severity], grid(rows)))
     return page.render(*parts, Text(), Text(_count(findings), "bold"))
 
 
-def check_json(
-    name: str, question: str, prediction: Prediction, findings: Sequence[Finding]
-) -> str:
-    content = {
-        "profile": name,
-        "question": question,
+def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
+    """The findings as JSON."""
+    shares = checked.seen.shares
+    content: dict[str, Any] = {
+        "run_id" if checked.measured else "profile": checked.name,
+        "question": checked.question,
         "practices": len(findings),
         "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
-        "prediction": {
-            **dataclasses.asdict(prediction),
-            "partition_reaches_its_target_at_entities_per_s": _reached(prediction),
+        "measured" if checked.measured else "prediction": {
+            **dataclasses.asdict(shares),
+            "partition_reaches_its_target_at_entities_per_s": _reached(shares),
         },
         "findings": [_finding(finding) for finding in findings],
     }
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _prediction(prediction: Prediction, page: Page) -> list[tuple[str, str]]:
+def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    """What a run sent, in a few lines."""
+    total = sum(part.count for part in record.operations) or 1
+    often = sorted(record.operations, key=lambda part: -part.count)
+    named = [f"{part.kind} {percent(part.count / total)}" for part in often[:_MOST_NAMED]]
+    if len(often) > _MOST_NAMED:
+        named.append(f"{len(often) - _MOST_NAMED} more")
+    counts, behaviour = record.counts, record.behaviour
+    rows = [
+        ("operations", f"{counts.operations:,}: {', '.join(named)}"),
+        ("requests", f"{counts.attempts:,}, {sum(record.throttled.values()):,} of them throttled"),
+        ("entities", f"{counts.entities:,}, best second {number(_best(record))} entities/s"),
+    ]
+    if behaviour is not None and behaviour.clients:
+        clients = counted(behaviour.clients, "client")
+        if behaviour.clients > 1:
+            clients += f"; {percent(behaviour.busiest_client)} of the operations from one of them"
+        rows.append(("clients", clients))
+    return tuple(rows)
+
+
+def _best(record: RunRecord) -> float:
+    return record.account.entities_per_s.best_1s
+
+
+def _shares(prediction: Prediction, page: Page) -> list[tuple[str, str]]:
     rows = []
     if prediction.hottest:
         name = partition_name(prediction.hottest, page.ascii_only)
@@ -108,7 +161,8 @@ def _found(findings: Sequence[Finding], page: Page) -> list[RenderableType]:
         sign = page.glyphs.no if look.severity is Severity.OFFENDS else "?"
         heading = Text(f"{sign} {practice.name}", style=f"bold {_COLOURS[look.severity]}")
         heading.append(f"  {practice.title}", style="default")
-        heading.append(f"  [{page.show(look.setting)}]", style="dim")
+        if look.setting:
+            heading.append(f"  [{page.show(look.setting)}]", style="dim")
         lines = [
             Text(page.show(look.why)),
             Text(f"Change: {look.change}"),
@@ -127,7 +181,9 @@ def _cited(source: Source) -> str:
 
 def _count(findings: Sequence[Finding]) -> str:
     counts = [
-        f"{len(of_severity(findings, severity))} {word}" for severity, word in _TITLES.items()
+        f"{len(found)} {word}"
+        for severity, word in _TITLES.items()
+        if (found := of_severity(findings, severity)) or severity is not Severity.UNTOLD
     ]
     return f"{counted(len(findings), 'applicable practice')}: {', '.join(counts)}"
 

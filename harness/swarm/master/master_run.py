@@ -159,7 +159,7 @@ class MasterRun:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
         self.prediction = PredictionPart.model_validate(observed.prediction, from_attributes=True)
-        self.checked = opening_line(self.plan.profile_name, findings_of(observed))
+        self.checked = opening_line(self.plan.profile_name, findings_of(observed.seen()))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
         self.ledger.merge(report.delta)

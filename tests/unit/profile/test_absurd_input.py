@@ -141,7 +141,7 @@ def used(seeds: range, most_used: int) -> tuple[int, int]:
             continue
         planned += 1
         try:
-            findings_of(observe(profile, SAMPLE))
+            findings_of(observe(profile, SAMPLE).seen())
             plan = plan_of(profile, EndpointKind.STORAGE, SAMPLE)
             plan_text("odd", profile.question, plan, Page(width=90, colour=False, ascii_only=False))
         except SetupError:

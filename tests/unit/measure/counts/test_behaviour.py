@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,53 +19,10 @@ from harness.measure.counts.behaviour import (
 from harness.measure.counts.key_sample import SIZE
 from harness.measure.record.behaviour import BehaviourPart, QueriesPart
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
-from harness.model.outcome import Attempt, Fault, Outcome, Result
+from harness.model.outcome import Result
+from tests.support.behaviour import attempt, counted, insert, query, result, write
 
-START_S = 1_700_000_000.0
 Change = dict[str, Any]
-
-
-def attempt(at_s: float, status: int = 204, *, code: str = "", took_s: float = 0.01) -> Attempt:
-    return Attempt(
-        status=status,
-        sent_s=START_S + at_s,
-        latency_s=took_s,
-        error_code=code,
-        fault=None if status else Fault.RESET,
-    )
-
-
-def result(operation: Operation, *attempts: Attempt, at_s: float = 0.0, **more: Any) -> Result:
-    made = attempts or (attempt(at_s),)
-    last = made[-1]
-    fine = 200 <= last.status < 300
-    more.setdefault("outcome", Outcome.SUCCESS if fine else Outcome.THROTTLED)
-    return Result(
-        operation=operation,
-        sent_s=made[0].sent_s,
-        done_s=last.sent_s + last.latency_s,
-        attempts=made,
-        **more,
-    )
-
-
-def write(kind: Kind, partition_key: str, row_key: str = "r", **more: Any) -> Operation:
-    return Operation(kind=kind, partition_key=partition_key, row_key=row_key, **more)
-
-
-def insert(partition_key: str, row_key: str = "r", **more: Any) -> Operation:
-    return write(Kind.INSERT, partition_key, row_key, **more)
-
-
-def query(partition_key: str = "p", **more: Any) -> Operation:
-    return Operation(kind=Kind.QUERY, partition_key=partition_key, **more)
-
-
-def counted(results: Iterable[Result], client: str = "") -> BehaviourPart:
-    behaviour = Behaviour()
-    for one in results:
-        behaviour.add(one, client)
-    return behaviour.part()
 
 
 def test_single_writes_of_one_second_to_one_partition_could_be_a_transaction() -> None:
@@ -219,6 +176,19 @@ def test_what_queries_ask_for(operation: Operation, answer: Change, expected: Ch
     assert part.count == 1
     assert part.name == operation.label
     assert {name: getattr(part, name) for name in expected} == expected
+
+
+def test_full_pages_are_counted() -> None:
+    """A query, or a page of one, that returned as much as an answer may hold."""
+    answers = ({"entities_returned": 1000}, {"entities_returned": 999})
+    part = counted(result(query(), attempt(0.0, 200), **answer) for answer in answers)
+    assert part.queries[0].full == 1
+
+
+def test_a_transaction_whose_parts_are_unknown_touches_rows() -> None:
+    """Nothing is claimed about rows that the source of the results does not name."""
+    (table,) = counted([result(write(Kind.TRANSACTION, "p", ""))]).tables
+    assert (table.inserted, table.writing, table.touched) == (0, 0, 1)
 
 
 def test_only_answered_queries_count() -> None:
