@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,11 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from harness.endpoint.azurite import AzuriteProcess
-from tests.support.web_pages import Pages
+from tests.support.web_pages import UPDATE, Pages
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-UPDATE = "UPDATE_SCREENSHOTS"
 
 
 @pytest.fixture(scope="package")
@@ -49,7 +47,7 @@ def host(azurite: AzuriteProcess) -> str:
 @pytest.fixture(scope="module")
 def picture(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], None]:
     """Takes a picture of a page; with UPDATE_SCREENSHOTS=1 the one that the README shows."""
-    folder = IMAGES if os.environ.get(UPDATE) == "1" else tmp_path_factory.mktemp("pictures")
+    folder = IMAGES if UPDATE else tmp_path_factory.mktemp("pictures")
 
     def take(page: Page, name: str, *, whole: bool = False) -> None:
         page.screenshot(path=folder / f"{name}.png", full_page=whole, animations="disabled")

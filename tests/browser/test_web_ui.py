@@ -14,7 +14,7 @@ from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
-from tests.support.web_pages import WIDTH, LocustUi, Pages, drawn, says
+from tests.support.web_pages import COURSE_S, WIDTH, LocustUi, Pages, drawn, says
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
@@ -120,7 +120,8 @@ def _while_it_runs(
         tick = live.locator("#chart-heat .xtick text").first
         told.inks.append(tick.evaluate("element => element.style.fill"))
     # A course that is worth a picture.
-    wait_until(lambda: len(ui.data()["charts"]["chart-rate"]["data"][0]["x"]) > 12, "a course")
+    enough = COURSE_S - 3
+    wait_until(lambda: len(ui.data()["charts"]["chart-rate"]["data"][0]["x"]) > enough, "a course")
     light.reload()
     drawn(light, "chart-heat")
     told.reloaded = light.inner_text("#state")

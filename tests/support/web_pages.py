@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.parse
 import urllib.request
 from typing import Any, Literal
@@ -13,6 +14,10 @@ from tests.support.locust_process import PATIENCE_S
 
 PATIENCE_MS = PATIENCE_S * 1000
 WIDTH, HEIGHT = 1200, 800
+UPDATE = os.environ.get("UPDATE_SCREENSHOTS") == "1"
+"""Whether the pictures of the README are made again."""
+COURSE_S = 15 if UPDATE else 9
+"""So long are runs whose course is looked at; longer where it is to be a picture."""
 
 
 class Pages:
