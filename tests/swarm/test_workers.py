@@ -163,9 +163,20 @@ def test_requests_are_counted_to_the_last(name: str, runs: dict[str, Counted]) -
     assert len(proxy.seen) == record.counts.billable_transactions
 
 
-@pytest.mark.serial
 def test_the_cap_is_one_for_all(runs: dict[str, Counted]) -> None:
-    """The cap holds for all workers together, however many they are."""
+    """The cap holds for all workers together, however many they are: two caps would be 160."""
+    for name in MODES:
+        record = runs[name].record
+        # A stall at an edge of the window moves at most a second's worth over the edge.
+        assert record.counts.entities < 80 * 1.05 * (record.measured_s + 1)
+        assert record.account.entities_per_s.mean > 20
+
+
+# In a short window a mean is exact only where no stall is caught up in it.
+@pytest.mark.long
+@pytest.mark.serial
+def test_the_cap_is_exact(runs: dict[str, Counted]) -> None:
+    """On a machine that has time the mean of the window is no more than the cap."""
     for name in MODES:
         assert 20 < runs[name].record.account.entities_per_s.mean < 80 * 1.05
 
