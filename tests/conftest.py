@@ -58,16 +58,27 @@ def pytest_make_collect_report(
 
 
 SLOWEST = (
-    "tests/swarm/test_bad_input.py",
-    "tests/swarm/test_compose.py",
-    "tests/swarm/test_open_load.py",
-    "tests/swarm/test_endings.py",
+    "tests/browser/test_heat_maps.py",
+    "tests/browser/test_web_ui.py",
+    "tests/swarm/test_startup.py",
     "tests/swarm/test_dashboards.py",
     "tests/swarm/test_faults.py",
-    "tests/swarm/test_startup.py",
+    "tests/swarm/test_endings.py",
+    "tests/swarm/web/test_web_ui.py",
+    "tests/swarm/test_verdicts.py",
+    "tests/swarm/test_gateway.py",
+    "tests/swarm/test_compose.py",
+    "tests/swarm/test_redaction.py",
+    "tests/swarm/test_bad_input.py",
     "tests/swarm/test_housekeeping.py",
-    "tests/swarm/test_headless.py",
-    "tests/unit/report/web/test_document.py",
+    "tests/browser/test_strange_keys.py",
+    "tests/browser/test_report_html.py",
+    "tests/contract/sessions/test_scans.py",
+    "tests/contract/test_wheel.py",
+    "tests/contract/azurite/test_installation.py",
+    "tests/contract/azurite/test_process.py",
+    "tests/contract/gateway/test_process.py",
+    "tests/contract/gateway/test_http.py",
 )
 """Files that take longest, which are begun first where several processes share the tests."""
 
