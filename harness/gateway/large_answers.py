@@ -1,4 +1,4 @@
-"""Answers too large to be held: they are counted while their pieces pass."""
+"""Answers too large to be held: they are counted, and their links changed, piece by piece."""
 
 from __future__ import annotations
 
@@ -88,3 +88,57 @@ class CountedRest:
     @property
     def _found(self) -> Mapping[str | None, int]:
         return {} if self._scan is None else self._scan.found
+
+
+class ReplacedRest:
+    """The pieces of a large body in which every match of a pattern is replaced.
+
+    Args:
+        rest: The endpoint's pieces.
+        pattern: Is replaced.
+        replacement: Returns what replaces a match.
+        longest: No match has more bytes.
+    """
+
+    def __init__(
+        self,
+        rest: BodyRest,
+        pattern: re.Pattern[bytes],
+        replacement: Callable[[re.Match[bytes]], bytes],
+        longest: int,
+    ) -> None:
+        self._rest = rest
+        self._pattern = pattern
+        self._replacement = replacement
+        self._longest = longest
+        self._tail = b""
+        self._ended = False
+
+    def replace(self, piece: bytes) -> bytes:
+        """Return the next bytes of the changed body; the end of a piece comes with the next one."""
+        text, done, changed = self._tail + piece, 0, []
+        for match in self._pattern.finditer(text):
+            changed += [text[done : match.start()], self._replacement(match)]
+            done = match.end()
+        # The rest of the text may hold the beginning of a match.
+        end = max(done, len(text) - self._longest)
+        self._tail = text[end:]
+        return b"".join([*changed, text[done:end]])
+
+    async def next_piece(self) -> bytes:
+        """Return the next piece; empty at the end.
+
+        Raises:
+            UpstreamBroken: the endpoint broke off.
+        """
+        while not self._ended:
+            piece = await self._rest.next_piece()
+            self._ended = not piece
+            if changed := self.replace(piece):
+                return changed
+        tail, self._tail = self._tail, b""
+        return tail
+
+    def close(self) -> None:
+        """Give up the pieces that are left."""
+        self._rest.close()

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 import ipaddress
 import re
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
+from harness.gateway.large_answers import ReplacedRest
+from harness.gateway.reading import NOT_GZIP, unpacked
 from harness.model.hosts import host_of
 
 _METHODS = rb"(?:GET|POST|PUT|PATCH|MERGE|DELETE)"
+# The largest part of a link that stands before the host.
+_LONGEST_BEFORE_LINK = 1100
 # A part of an answer with a length of its own would have to change with its links.
 _PART_LENGTH = re.compile(rb"^Content-Length:", re.MULTILINE | re.IGNORECASE)
 
@@ -52,29 +57,67 @@ class Route:
         return _part_url(self.outside).sub(lambda found: found[1] + self.inside, body)
 
     def answer(self, answer: GatewayAnswer) -> GatewayAnswer:
-        """Return the answer with links to the gateway. The rest of a large body keeps its own."""
+        """Return the answer with links to the gateway.
+
+        A body stays as it is if it has a checksum or a content coding other than gzip. So does one
+        with more bytes than the gateway holds if it is packed, or the answer to a batch.
+        """
         if self.outside == self.inside:
             return answer
         fields = [
             (name, self.outside + value[len(self.inside) :] if self._leads_inside(value) else value)
             for name, value in Headers.of(answer.headers).fields
         ]
-        headers, body = Headers(fields), answer.body
-        if answer.length is None and "Content-Encoding" not in headers:
-            body = self._answer_body(headers.get("Content-Type", ""), body)
-        return answer._replace(headers=headers, body=body)
+        answer = answer._replace(headers=Headers(fields))
+        links = self._links(answer)
+        if links is None or "Content-MD5" in answer.headers:
+            return answer
+        coding = answer.headers.get("Content-Encoding", "")
+        if answer.rest is not None:
+            in_parts = links is _batch_link(self.inside)
+            return answer if coding or in_parts else self._large(answer, links)
+        if not coding:
+            return answer._replace(body=self._led_outside(links, answer.body))
+        return self._packed(answer, links) if coding == "gzip" else answer
 
     def _leads_inside(self, value: bytes) -> bool:
         return value == self.inside or value.startswith(self.inside + b"/")
 
-    def _answer_body(self, content_type: str, body: bytes) -> bytes:
+    def _links(self, answer: GatewayAnswer) -> re.Pattern[bytes] | None:
+        """Return the pattern of the links in a body; None for a body without links."""
+        content_type = answer.headers.get("Content-Type", "")
         if content_type.startswith("multipart/mixed"):
-            if _PART_LENGTH.search(body) is not None:
-                return body
-            body = _part_link(self.inside).sub(lambda found: found[1] + self.outside, body)
-        elif not content_type.startswith("application/json"):
+            return _batch_link(self.inside)
+        if content_type.startswith("application/json"):
+            return _json_link(self.inside)
+        if content_type.startswith(("application/atom+xml", "application/xml")):
+            return _xml_link(self.inside)
+        return None
+
+    def _led_outside(self, links: re.Pattern[bytes], body: bytes) -> bytes:
+        if links is _batch_link(self.inside) and _PART_LENGTH.search(body) is not None:
             return body
-        return _json_link(self.inside).sub(lambda found: found[1] + self.outside, body)
+        return links.sub(self._outside_link, body)
+
+    def _outside_link(self, found: re.Match[bytes]) -> bytes:
+        return found[0][: -len(self.inside)] + self.outside
+
+    def _large(self, answer: GatewayAnswer, links: re.Pattern[bytes]) -> GatewayAnswer:
+        assert answer.rest is not None
+        longest = len(self.inside) + _LONGEST_BEFORE_LINK
+        rest = ReplacedRest(answer.rest, links, self._outside_link, longest)
+        length = answer.length if len(self.inside) == len(self.outside) else None
+        return answer._replace(body=rest.replace(answer.body), rest=rest, length=length)
+
+    def _packed(self, answer: GatewayAnswer, links: re.Pattern[bytes]) -> GatewayAnswer:
+        try:
+            plain = unpacked(answer.body)
+        except (*NOT_GZIP, ValueError):
+            return answer
+        changed = self._led_outside(links, plain)
+        if changed == plain:
+            return answer
+        return answer._replace(body=gzip.compress(changed, compresslevel=1, mtime=0))
 
 
 @functools.lru_cache(maxsize=256)
@@ -118,15 +161,27 @@ def _part_url(outside: bytes) -> re.Pattern[bytes]:
 
 
 @functools.lru_cache(maxsize=256)
-def _part_link(inside: bytes) -> re.Pattern[bytes]:
-    """The links in the headers of an answer's parts; no line of a JSON text begins so."""
+def _batch_link(inside: bytes) -> re.Pattern[bytes]:
+    """The links in the headers of an answer's parts, and in their JSON.
+
+    No line of a JSON text begins like a header.
+    """
     names = rb"(?:Location|Content-Location|DataServiceId)"
-    return re.compile(
-        rb"^(%b:[ \t]*)%b(?=/)" % (names, re.escape(inside)), re.MULTILINE | re.IGNORECASE
-    )
+    head = rb"(?:^%b:[ \t]*%b(?=/))" % (names, re.escape(inside))
+    return re.compile(head + b"|" + _json_link(inside).pattern, re.MULTILINE | re.IGNORECASE)
 
 
 @functools.lru_cache(maxsize=256)
 def _json_link(inside: bytes) -> re.Pattern[bytes]:
     """The links of OData's own properties; inside a JSON text a quote would be escaped."""
-    return re.compile(rb'("odata\.[A-Za-z]+"[ ]?:[ ]?")%b(?=[/"])' % re.escape(inside))
+    return re.compile(rb'"odata\.[A-Za-z]{1,40}"[ ]?:[ ]?"%b(?=[/"])' % re.escape(inside))
+
+
+@functools.lru_cache(maxsize=256)
+def _xml_link(inside: bytes) -> re.Pattern[bytes]:
+    """The base of a document, and the id of an entry.
+
+    Inside a text ``<`` would be escaped; elements of an entity's properties have a prefix.
+    """
+    base = rb"<[A-Za-z][^<>]{0,1000}[ \r\n\t]xml:base=[\"']"
+    return re.compile(rb"(?:%b|<id>)%b(?=[/\"'<])" % (base, re.escape(inside)))

@@ -23,7 +23,8 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
-_NOT_GZIP = (OSError, EOFError, zlib.error)
+NOT_GZIP = (OSError, EOFError, zlib.error)
+"""Errors of a body that is not gzip."""
 _NOT_A_PAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
 _ERROR_CODE = re.compile(rb'"odata\.error"\s*:\s*\{\s*"code"\s*:\s*"(\w+)"')
@@ -100,22 +101,22 @@ def entities_in(headers: Mapping[str, str], body: bytes) -> Sequence[tuple[str |
     """
     try:
         if headers.get("Content-Encoding", "") == "gzip":
-            body = _decompressed(body)
+            body = unpacked(body)
         if not body.lstrip().startswith(b"{"):
             # The only part of a batch.
             body = body[body.index(b"{") : body.rindex(b"}") + 1]
         document = json.loads(body)
         return [(row.get("PartitionKey"), row.get("RowKey")) for row in document["value"]]
-    except (*_NOT_GZIP, *_NOT_A_PAGE):
+    except (*NOT_GZIP, *_NOT_A_PAGE):
         return []
 
 
-def _decompressed(body: bytes) -> bytes:
+def unpacked(body: bytes) -> bytes:
     """Undo gzip.
 
     Raises:
-        ValueError: the body is larger than a page can be.
-        OSError, EOFError, zlib.error: the body is not gzip, or incomplete.
+        ValueError: the body is larger than `MAX_PAGE_BYTES`.
+        OSError, EOFError, zlib.error: the body is not gzip, or incomplete; see `NOT_GZIP`.
     """
     with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
         plain = file.read(MAX_PAGE_BYTES + 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import http.client
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
 from harness.gateway.links import route_of
 from harness.gateway.process import GatewayProcess
+from harness.gateway.upstream import MAX_HELD_BYTES
 from tests.support.sdk import named_key
 
 AZURE = "acme.table.core.windows.net"
@@ -83,6 +86,42 @@ def test_a_transaction_holds_the_urls_of_its_recipient(
     assert f"Location: {outside}/account/t(a)".encode() in answer
     assert f'"odata.id":"{outside}/account/t(a)","Text":"{inside}/"'.encode() in answer
     assert service.requests[0].count(service.endpoint.host.encode()) == 2
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_page_of_any_size_leads_to_the_gateway(
+    gateway_to: Callable[..., GatewayProcess],
+    service: Any,
+    connect: Callable[..., Any],
+    packed: bool,
+) -> None:
+    """Links of a large page are replaced while it passes, and those of a packed one; texts stay."""
+    inside, outside = f"http://{service.endpoint.host}", "http://gateway.example"
+    count = 10 if packed else 200_000
+    row = '{"odata.id":"%s/account/table(%06d)","PartitionKey":"p","Text":"%s/"}'
+    rows = ",".join(row % (inside, number, inside) for number in range(count))
+    body = plain = f'{{"value":[{rows}]}}'.encode()
+    assert packed or len(body) > MAX_HELD_BYTES
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json;odata=fullmetadata\r\n"
+    if packed:
+        body = gzip.compress(plain)
+        head += b"Content-Encoding: gzip\r\n"
+    service.script = [
+        service.answer(404, "TableNotFound"),
+        head + b"Content-Length: %d\r\n\r\n" % len(body) + body,
+    ]
+    gateway = gateway_to(upstream=inside)
+    connection = connect(gateway)
+    connection.sendall(b"GET /account/table() HTTP/1.1\r\nHost: gateway.example\r\n\r\n")
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    received = response.read()
+    response.close()
+    if packed:
+        received = gzip.decompress(received)
+    whole = plain.replace(b'"odata.id":"%b' % inside.encode(), b'"odata.id":"%b' % outside.encode())
+    assert received == whole
+    assert json.loads(gateway.truth())["counts"][0]["returned"] == count
 
 
 @pytest.mark.parametrize(
