@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
-from harness.gateway.cors import CorsAnswers
+from harness.gateway.cors import CorsAnswers, is_preflight, permission
 from harness.gateway.defects import refusal_of
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
@@ -222,14 +222,7 @@ class Proxy:
         request, asked = received.request, received.asked
         upstream = self._upstream
         if upstream is None:
-            return answers.unstored(
-                request.method,
-                request.target,
-                asked,
-                request.headers,
-                _unpacked(request),
-                self._now(),
-            )
+            return self._cors.allow(request.headers, self._unstored(received))
         route = route_of(
             scheme=request.scheme,
             host=request.host,
@@ -249,6 +242,15 @@ class Proxy:
                 # The page ends where the next server begins, with the continuation of the endpoint.
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return route.answer(answer)
+
+    def _unstored(self, received: Received) -> GatewayAnswer:
+        """Return the answer of a gateway without an endpoint."""
+        request = received.request
+        method, headers = request.method, request.headers
+        if is_preflight(method, headers):
+            return permission(headers)
+        body, now = _unpacked(request), self._now()
+        return answers.unstored(method, request.target, received.asked, headers, body, now)
 
     async def _look(
         self, look: TableLook, ask: Callable[..., Awaitable[GatewayAnswer]], headers: Headers

@@ -351,6 +351,41 @@ def test_an_answer_of_the_gateway_allows_what_the_endpoint_allowed(
     ]
 
 
+def test_a_page_may_use_a_gateway_without_an_endpoint(
+    gateway_to: Callable[..., GatewayProcess], connect: Callable[..., socket.socket]
+) -> None:
+    """A preflight request is allowed, and the page reads answers and refusals, but no own page."""
+    limits = "[partition]\nentities_per_s = 0.1\nburst_s = 10.0\n"
+    connection = connect(gateway_to(limits, "none"))
+    answers = Answers(connection)
+    preflight: dict[str, Any] = {
+        "Origin": "http://page",
+        "Access-Control-Request-Method": "PUT",
+        "Access-Control-Request-Headers": "x-ms-version,accept",
+    }
+    connection.sendall(request("OPTIONS", **preflight))
+    status, headers, _ = answers.next()
+    allowed = {
+        name.removeprefix("access-control-allow-"): text
+        for name, text in headers.items()
+        if name.startswith("access-control-allow-")
+    }
+    assert (status, allowed) == (
+        200,
+        {"origin": "http://page", "methods": "PUT", "headers": "x-ms-version,accept"},
+    )
+    read = []
+    for _ in range(2):
+        connection.sendall(request("PUT", body=b"{}", Origin="http://page"))
+        status, headers, _ = answers.next()
+        read.append((status, headers.get("access-control-allow-origin")))
+    assert read == [(204, "http://page"), (503, "http://page")]
+    for target, origin in ((TARGET, None), ("/-/truth", "http://page")):
+        said: dict[str, Any] = {} if origin is None else {"Origin": origin}
+        connection.sendall(request("GET", target, Host="127.0.0.1", **said))
+        assert "access-control-allow-origin" not in answers.next()[1]
+
+
 def test_a_large_answer_is_passed_on_while_it_comes(
     through: Callable[..., GatewayProcess],
     service: Any,
