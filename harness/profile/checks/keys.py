@@ -165,8 +165,10 @@ def hot_partition(seen: Seen) -> Look | None:
 def hot_range(seen: Seen) -> Look | None:
     shares = seen.shares
     count = shares.range_count
+    if shares.hottest_range is None and seen.recorded and shares.hottest:
+        return untold("Keys are redacted, or not every partition has a row in the record.")
     if shares.hottest_range is None or count < _FEWEST_RANGES:
-        return untold(_REDACTED) if seen.tables is None else None
+        return None
     share, about = shares.hottest_range_share, "" if seen.recorded else "about "
     if share < 0.5 or share < 1.5 * shares.hottest_share:
         return fine(f"The hottest of {count} ranges of keys takes {about}{share:.0%} of the load.")

@@ -28,8 +28,12 @@ _BURST_S = 1.0
 """So many users in less than so many seconds are a burst."""
 _BURST_PER_S = 1_000.0
 """Half of the target of a partition."""
+_BURST_TIMES = 4.0
 _NEAR_TARGET = 0.8
-_BACK_OFF = "Use the exponential back-off of the SDK, or wait 2, 4, 10 and 30 s."
+_BACK_OFF = (
+    "Back off exponentially from the first retry on, such as 2, 4, 10 and 30 s. Some SDKs send the "
+    "first retry at once."
+)
 _MANY_AT_ONCE = 0.1
 """Share of the retries."""
 
@@ -104,7 +108,9 @@ def _waited(waits: WaitsPart, throttled: int) -> Look | None:
     retries = counted(waits.count, "retry", "retries")
     median = f"Half of {retries} waited {waits.median_s or 0:g} s or less"
     if at_once >= _MANY_AT_ONCE * count:
-        judge = offends if at_once >= 0.5 * count else consider
+        # An SDK that waits only from the second retry on does back off.
+        growing = waits.followed and waits.longer >= 0.5 * waits.followed
+        judge = consider if growing or at_once < 0.5 * count else offends
         after = "after a throttled request " if throttling else ""
         return judge(
             f"{at_once:,} of {counted(count, 'retry', 'retries')} {after}waited less than "
@@ -165,7 +171,7 @@ def _jumped(seen: Seen) -> Look:
         return untold("The record has no rate for each second.")
     before, after = seen.jump
     why = f"The steepest rise was from {before:,.0f} to {after:,.0f} entities/s within a second"
-    if after - before < _BURST_PER_S:
+    if after - before < _BURST_PER_S or after < _BURST_TIMES * before:
         return fine(f"{why}.")
     change = "Start slowly, so that the service can balance the load."
     return consider(f"{why}: the service may throttle until it has balanced it.", change=change)

@@ -214,7 +214,9 @@ def blobs(seen: Seen) -> Look | None:
     ranges = [
         query
         for query in seen.queries
-        if query.many and any(query.of_table(name) for name in batched)
+        if query.many
+        and not (seen.recorded and query.filtered)
+        and any(query.of_table(name) for name in batched)
     ]
     if not ranges:
         return None

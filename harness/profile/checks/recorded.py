@@ -85,13 +85,14 @@ def seen_in(record: RunRecord) -> Seen:
 def measured_shares(record: RunRecord) -> Prediction:
     """Shares of the entities of the whole run, in the form of a prediction.
 
-    Ranges of neighbouring keys are those of the partitions that the record counts separately. A
-    redacted record has none, because aliases have another order.
+    There are no ranges of neighbouring keys where not every partition has a row, and none in a
+    redacted record, because aliases have another order.
     """
     parts = {part.key: part.entities for part in _single(record)}
     entities = record.counts.entities or 1
     hottest = max(parts, key=lambda key: parts[key], default="")
-    ranges = KeyRanges.over(() if record.redacted else parts)
+    whole = not record.redacted and record.partitions_folded is None
+    ranges = KeyRanges.over(parts if whole else ())
     weights: dict[int, int] = {}
     for key, count in parts.items():
         if (number := ranges.of(key)) is not None:
@@ -110,6 +111,8 @@ def measured_shares(record: RunRecord) -> Prediction:
 
 def _profile_of(record: RunRecord) -> Profile | None:
     """The settings; None of an application, and of a record whose settings have changed since."""
+    if record.watched is not None:
+        return None
     settings = {name: record.profile.get(name) for name in Profile.model_fields}
     known = {name: value for name, value in settings.items() if value is not None}
     try:

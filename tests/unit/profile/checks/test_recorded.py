@@ -165,7 +165,8 @@ CASES: list[tuple[str, Severity, list[Result], str]] = [
         "1 write after a read named the ETag",
     ),
     ("upsert", FINE, [result(write(Kind.UPDATE_MERGE, "p"))], "(ETag *)"),
-    ("back-off", OFFENDS, retries(0.01, 0.02, 1.0), "2 of 3 retries after a throttled request"),
+    ("back-off", OFFENDS, retries(0.03, 0.02, 0.01), "3 of 3 retries after a throttled request"),
+    ("back-off", CONSIDER, retries(0.0, 0.05, 1.0), "2 of 3 retries after a throttled request"),
     ("back-off", CONSIDER, retries(0.01, *[1.0] * 4), "1 of 5 retries"),
     ("back-off", CONSIDER, retries(*[1.0] * 5), "Only 0 of 4 further waits"),
     ("back-off", FINE, retries(0.5, 1.0, 2.0, 4.0), "3 of 3 further waits were longer"),
@@ -201,6 +202,24 @@ def test_what_an_application_did_is_held_against_a_practice(
     assert said in look.why
     assert bool(look.change) == (severity in (OFFENDS, CONSIDER))
     assert not look.setting
+
+
+@pytest.mark.parametrize(
+    ("rates", "severity"),
+    [([0, 400, 900, 1500], FINE), ([0, 2000, 2000], CONSIDER), ([0, 900, 1800, 3500], FINE)],
+)
+def test_a_burst_is_a_steep_rise(rates: list[float], severity: Severity) -> None:
+    """From little to more than half of a partition's target within a second."""
+    points = [kept().series[0].model_copy(update={"entities": rate}) for rate in rates]
+    look = look_of("ramp", watched(inserts(["p"]), series=tuple(points)))
+    assert look is not None
+    assert look.severity is severity
+
+
+def test_a_search_by_a_property_reads_no_batch() -> None:
+    """A filter picks rows out of many batches, which blobs would not help."""
+    search = scans(query(filter="Level eq 1"), entities=20)
+    assert look_of("blobs", watched([result(BATCH), *search])) is None
 
 
 @pytest.mark.parametrize("name", ["data-series", "blobs", "guid-row-key", "guid-partition-key"])
@@ -332,6 +351,14 @@ def test_a_hot_range_is_found_in_every_record() -> None:
     assert look.severity is CONSIDER
     assert "'p30' to 'p32'" in look.why
     assert "83%" in look.why
+
+
+def test_ranges_need_every_partition() -> None:
+    """Where the other partitions are counted together, no range has a known share."""
+    folded = with_partitions(kept(), [f"p{n:02d}" for n in range(60)], folded=True)
+    look = look_of("hot-range", folded)
+    assert look is not None
+    assert look.severity is UNTOLD
 
 
 def test_a_redacted_record_names_no_key() -> None:
