@@ -1,9 +1,9 @@
 """Run tests in several pytest processes at once: `python -m tests.parallel -j 4 -- tests/swarm`.
 
-One pytest collects the tests and forks; each fork runs the files that no other fork has claimed.
-So collecting and importing, which takes seconds, happens once. pytest-xdist cannot run
-`tests/swarm`: Locust patches the locks that its workers wait with. What follows `--` goes to
-pytest.
+One pytest collects the tests and forks; each fork runs the files, and the tests marked `apart`,
+that no other fork has claimed. So collecting and importing, which takes seconds, happens once.
+pytest-xdist cannot run `tests/swarm`: Locust patches the locks that its workers wait with. What
+follows `--` goes to pytest.
 
 A test that fails beside others runs once more, alone, and the last lines name it: most tests are
 about real processes and real seconds, and a machine that had no time for them proves nothing. The
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ CLAIMS = "TEST_CLAIMS"
 """Names the folder in which the forks of one pytest claim files. Without it nothing forks."""
 JOBS = "TEST_JOBS"
 """How many processes the pytest forks."""
+APART = "apart"
+"""Marks tests that may run in another process than the rest of their file."""
 FAILED = "failed.txt"
 """File beside the claims with the ids of the tests that failed, one a line."""
 MOST_REPEATED = 5
@@ -108,11 +111,13 @@ def _joined(forks: dict[int, Path]) -> int:
 
 
 def _run_claimed(session: pytest.Session, folder: Path) -> None:
-    """Run the files of a session that are claimed, one after the other, as pytest would."""
+    """Run what is claimed of a session, one file after the other, as pytest would."""
     session.config.pluginmanager.register(_Failures(folder))
-    by_file = itertools.groupby(session.items, key=lambda item: item.path)
-    for file, items in [(file, list(items)) for file, items in by_file]:
-        if not _claim(folder, file):
+    claimed: dict[str, list[pytest.Item]] = {}
+    for item in session.items:
+        claimed.setdefault(_claimed_as(item), []).append(item)
+    for name, items in claimed.items():
+        if not _claim(folder, name):
             continue
         for item, following in itertools.zip_longest(items, items[1:]):
             # After the last test of a file everything but the session's fixtures is torn down.
@@ -124,11 +129,16 @@ def _run_claimed(session: pytest.Session, folder: Path) -> None:
                 raise session.Interrupted(session.shouldstop)
 
 
-def _claim(folder: Path, file: Path) -> bool:
-    """Whether this process is the first to ask for the file."""
-    name = "-".join(file.relative_to(ROOT).parts)
+def _claimed_as(item: pytest.Item) -> str:
+    """What a process claims to run the test: its file, or the test itself if it is `apart`."""
+    file = str(item.path.relative_to(ROOT))
+    return item.nodeid if item.get_closest_marker(APART) else file
+
+
+def _claim(folder: Path, name: str) -> bool:
+    """Whether this process is the first to ask for a file or a test."""
     try:
-        (folder / name).touch(exist_ok=False)
+        (folder / urllib.parse.quote(name, safe="")).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True

@@ -29,6 +29,20 @@ def test_failing_once():
     file.touch()
     assert ran
 """
+_APART = """\
+from pathlib import Path
+import pytest
+
+def note(name):
+    with Path(__file__).with_suffix(".ran").open("a") as file:
+        file.write(f"{name} ")
+
+def test_first(): note("first")
+@pytest.mark.apart
+@pytest.mark.parametrize("one", ["a/b", "c"])
+def test_apart(one): note(one)
+def test_last(): note("last")
+"""
 _ALWAYS = "def test_failing(): assert False\n"
 
 
@@ -66,3 +80,11 @@ def test_a_test_that_fails_alone_too_fails_the_whole(tmp_path: Path, again: str)
     ran = _share(tmp_path, once=_ONCE, again=again)
     assert ran.returncode != 0, ran.stdout
     assert "passed alone" not in ran.stdout
+
+
+def test_every_test_of_a_file_runs_once_with_some_of_them_apart(tmp_path: Path) -> None:
+    """A test in the middle of its file may be claimed by another process, and none is left out."""
+    ran = _share(tmp_path, apart=_APART, other="def test_good(): pass\n")
+    assert ran.returncode == 0, ran.stdout
+    noted = (tmp_path / "tests" / "test_apart.ran").read_text().split()
+    assert sorted(noted) == ["a/b", "c", "first", "last"]

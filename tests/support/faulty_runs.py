@@ -30,8 +30,8 @@ SHORT = (
     *("--set", "session.read_timeout_s=2"),
 )
 """Little load for a little time, and hardly a wait before a retry."""
-AT_ONCE = 3
-"""So many processes at the same time: each leaves its core idle most of the time."""
+AT_ONCE = 5
+"""So many processes at the same time: each waits most of the time."""
 REMOTE = "127.1"
 """Leads to this machine, and is no address of it as far as its text says."""
 _A_RUN_S = 30.0

@@ -249,6 +249,7 @@ def fuzz(session: Any, script: Script, seconds: float) -> None:
     assert script.number > 10 * seconds
 
 
+@pytest.mark.apart
 @pytest.mark.parametrize("seconds", [3.0, pytest.param(120.0, marks=pytest.mark.long, id="long")])
 def test_every_answer_has_an_outcome(
     service: Any, ours: str, open_to: Callable[..., Any], seconds: float
