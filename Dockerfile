@@ -16,7 +16,7 @@ ENV PATH=/harness/.venv/bin:$PATH \
 COPY requirements.txt ./
 RUN python -m venv .venv && .venv/bin/pip install -r requirements.txt
 
-COPY LICENSE README.md pyproject.toml setup.py locustfile.py ./
+COPY LICENSE README.md pyproject.toml setup.py locustfile.py locust_plugins.py ./
 COPY harness harness
 COPY limits limits
 COPY profiles profiles

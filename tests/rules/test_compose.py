@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -280,6 +281,9 @@ def test_the_image_holds_what_a_run_needs() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert sorted(copied) == sorted(line[1:] for line in lines if line.startswith("!"))
     assert {"harness", "profiles", "limits", "locustfile.py"} <= set(copied)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    modules = project["tool"]["setuptools"]["py-modules"]
+    assert {f"{module}.py" for module in modules} <= set(copied)
 
 
 def test_the_image_is_made_as_the_readme_says() -> None:
