@@ -198,7 +198,7 @@ def _odd(keys: list[str], *, foreign: bool) -> str | None:
 
 def _queries(record: RunRecord) -> tuple[QuerySeen, ...]:
     if record.behaviour is not None:
-        return tuple(_counted_queries(part) for part in record.behaviour.queries)
+        return tuple(_counted_queries(part) for part in record.behaviour.queries if part.count)
     over = {
         label
         for part in record.partitions
@@ -221,7 +221,7 @@ def _counted_queries(part: QueriesPart) -> QuerySeen:
         label=part.name,
         table=part.table,
         count=part.count,
-        many=part.count - part.single,
+        many=max(0, part.count - part.single),
         walked=part.entities,
         returned=part.entities_returned,
         density=part.exact_returned / part.exact_entities if known else None,

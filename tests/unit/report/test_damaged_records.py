@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.measure.record.behaviour import BehaviourPart
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,
@@ -21,15 +22,21 @@ from harness.measure.record.findings import (
     ThrottlingPart,
 )
 from harness.measure.record.record import EstimatePart, RecordError, RunRecord
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.profile.checks.checklist import findings_of
+from harness.profile.checks.recorded import seen_in
+from harness.profile.profile_loader import resolve
 from harness.report.compare.comparison import Subject, compare, parse_regression
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.export.data_files import partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.document import embedded, update
 from harness.report.web.partitions_tab import rows_of
+from tests.support.behaviour import attempt, counted, insert, query, result, write
 from tests.support.records import GOLDEN, kept, with_courses, with_heat, with_partitions
 
 REGRESSIONS = tuple(map(parse_regression, ("entities_per_s < 95%", "p99(service) > first + 1ms")))
@@ -40,6 +47,20 @@ ODD: tuple[Any, ...] = (
     "2025-10-09T08:53:20", "503 ServerBusy", [], [[]], [None], [1], {}, {"": ""}, {"a": 1},
 )  # fmt: skip
 NAMES = ("", "x", "503", "503 ", "500 OperationTimedOut", "²", "partition", "defect", "k" * 5000)
+
+
+def behaviour() -> BehaviourPart:
+    """How an application used tables, with something of everything."""
+    busy = [attempt(wait_s, 503, code="ServerBusy") for wait_s in (0.0, 0.5)]
+    return counted(
+        [
+            *(result(insert(f"t{n}", f"r{n}"), at_s=n / 9) for n in range(40)),
+            *(result(query(WHOLE_TABLE), attempt(n, 200), entities=9) for n in range(3)),
+            result(query(filter="A eq 1"), attempt(0.0, 200), entities_returned=1000),
+            result(write(Kind.UPDATE_MERGE, "p"), *busy, attempt(2.0)),
+        ],
+        "a client",
+    )
 
 
 def whole() -> dict[str, Any]:
@@ -100,6 +121,7 @@ def whole() -> dict[str, Any]:
                 hottest_range_share=0.7,
                 over_partitions_share=0.1,
             ),
+            "behaviour": behaviour(),
             "machine": MachinePart(cpus=2, platform="Linux", python="3.11", packages={"a": "1"}),
         }
     ).model_dump(mode="json")
@@ -150,6 +172,14 @@ def damaged(content: dict[str, Any], chance: random.Random) -> bytes:
     return text.encode()
 
 
+def checks(record: RunRecord) -> tuple[str, str]:
+    """The practices held against the run, as text and as JSON."""
+    checked = Checked(name=record.run_id, question="", seen=seen_in(record), facts=facts_of(record))
+    findings = findings_of(checked.seen)
+    page = Page(width=100, colour=False, ascii_only=False)
+    return check_text(checked, findings, page), check_json(checked, findings)
+
+
 def make_everything(record: RunRecord, other: RunRecord) -> None:
     """Every output that is a function of a record, and of two side by side."""
     # As in `document`, which has some megabytes of scripts beside them.
@@ -161,6 +191,7 @@ def make_everything(record: RunRecord, other: RunRecord) -> None:
         junit(record),
         partitions_csv(record),
         summary(record, width=100, colour=False),
+        *checks(record),
         json.dumps(rows_of(record, live=False), allow_nan=False),
         record.to_json(),
     ):
@@ -184,10 +215,13 @@ def records() -> list[dict[str, Any]]:
     staged = everything | {"profile": {**everything["profile"], "search": None}}
     load = {**everything["profile"]["load"], "operations_per_s": 50.0}
     rated = staged | {"profile": {**staged["profile"], "stage": [], "load": load}}
+    settings = resolve("single-partition").profile.model_dump(mode="json")
+    now = everything | {"profile": {"name": "now", **settings}}
     return [
         everything,
         staged,
         rated,
+        json.loads(json.dumps(now)),
         *(json.loads((GOLDEN / name).read_bytes()) for name in names),
     ]
 
