@@ -1,0 +1,75 @@
+"""What the books of a watched application cost the gateway, in CPU and in time.
+
+A metering process of `harness watch` and a gateway that only counts its own page stand before the
+same server, which answers 204, and get the same PUTs of 1 KB over 20 connections, by turns.
+Requests are held against the CPU time of the process in the middle; the median of the ratios is
+shown. For the added time the same PUTs go out at 500 requests/s, through the metering process and
+directly.
+"""
+
+from __future__ import annotations
+
+import queue
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.gateway import CONNECTIONS, PER_S, TURNS, median_ms, per_cpu_second
+from benchmarks.parts.serving import CannotMeasure, serving
+from harness.gateway.limits import limits_path
+from harness.gateway.process import start_gateway
+from harness.watch.metering import MeteringSettings
+from harness.watch.metering_process import MeteringProcess, Reports, first_report
+
+WANTED_SHARE = 0.85
+WANTED_PER_S = 4000
+WANTED_MS = 0.5
+
+
+def main() -> int:
+    """Measure by turns, and print both comparisons."""
+    costs: list[tuple[float, float]] = []
+    times: list[tuple[float, float]] = []
+    limits = limits_path("none")
+    reports: Reports = queue.SimpleQueue()
+    try:
+        with serving("answering_server.py") as (server, _), tempfile.TemporaryDirectory() as folder:
+            upstream = f"http://127.0.0.1:{server}"
+            settings = MeteringSettings(
+                name="gateway-1", upstream=upstream, listen="127.0.0.1:0", limits=str(limits)
+            )
+            with (
+                start_gateway(upstream=upstream, limits=limits) as gateway,
+                MeteringProcess(settings, reports, Path(folder) / "log") as metering,
+            ):
+                port = int(gateway.url.rpartition(":")[2])
+                metered = int(first_report(metering, reports).url.rpartition(":")[2])
+                for _ in range(TURNS):
+                    costs.append(
+                        (per_cpu_second(metered, metering.pid), per_cpu_second(port, gateway.pid))
+                    )
+                    times.append((median_ms(metered), median_ms(server)))
+    except CannotMeasure as error:
+        print(f"not measured: {error}", file=sys.stderr)
+        return 1
+    shares = [ours / bare for ours, bare in costs]
+    ours, bare = (statistics.median(column) for column in zip(*costs, strict=True))
+    added = [through - direct for through, direct in times]
+    print(
+        f"requests per second of CPU time, {CONNECTIONS} connections, PUTs of 1 KB, {TURNS} turns\n"
+        f"  metering process     {ours:8,.0f}   (wanted: {WANTED_PER_S:,} or more)\n"
+        f"  gateway              {bare:8,.0f}\n"
+        f"  ratio                {statistics.median(shares):8.2f}   "
+        f"(from {min(shares):.2f} to {max(shares):.2f}; wanted: {WANTED_SHARE:g} or more)\n"
+        f"median answer at {PER_S:g} requests/s\n"
+        f"  added                {statistics.median(added):8.2f} ms "
+        f"(from {min(added):.2f} to {max(added):.2f}; wanted: {WANTED_MS:g} ms at most)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
