@@ -29,7 +29,7 @@ from harness.model.operation import over_partitions
 from harness.model.target import EndpointKind
 from harness.profile.checks.prediction import KeyRanges, Prediction
 from harness.report.application import application_cost, application_setup
-from harness.report.columns import best_over, scanning
+from harness.report.columns import best_over
 from harness.report.names import partition_name, shortened
 from harness.workload.load.search import Limit
 
@@ -291,10 +291,9 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
             f"{counted(record.entity.stored_bytes, 'byte')}."
         )
     if record.endpoint.kind == EndpointKind.GATEWAY:
-        queries = ". It counts the entities that queries return, not those that they scan"
         notes.append(
             "The gateway throttles by its own limits, which may differ from these targets"
-            f"{_enforced_words(record.enforced)}{queries if scanning(record) else ''}."
+            f"{_enforced_words(record.enforced)}."
         )
     return notes
 

@@ -145,7 +145,9 @@ def _generator(record: RunRecord) -> Figure | None:
         return None
     return _figure(
         record,
-        "Generator: CPU of the busiest worker",
+        "Generator: CPU of the busiest worker"
+        if record.watched is None
+        else "Application: CPU of the busiest thread",
         [_line(_middles(record), values, "CPU", _TEAL, "% of a core")],
         "% of one core",
         yaxis={"range": [0, 105]},

@@ -331,8 +331,11 @@ def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
         [f"{percent(failed / ended if ended else 0.0)} of {ended:,}"],
         tone="bad" if failed else "",
     )
+    unscheduled = "not measured in a closed loop"
+    if record.watched is not None:
+        unscheduled = "the application's schedule is unknown"
     yield _latency("p99 service", record.service_ms, "not measured")
-    yield _latency("p99 response", record.response_ms, "not measured in a closed loop")
+    yield _latency("p99 response", record.response_ms, unscheduled)
     if (offered := _offered(record)) is not None:
         achieved = account.entities_per_s.mean
         held = achieved / offered if offered else 1.0
