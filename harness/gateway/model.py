@@ -132,16 +132,14 @@ class Model:
 
     def decide(self, asked: Asked, now_s: float) -> Decision:
         """Decide about a request that arrives now. A passing request takes its entities."""
+        if not self._faults.any:
+            return _PASS if asked.kind is None else self._refusal_of(asked, now_s, 0.0) or _PASS
         stalled_s = self._faults.stalled_for_s(now_s - self._started_s)
-        if asked.kind is None:
-            return _PASS if not stalled_s else Decision(delay_s=stalled_s)
-        fault = self._faults.draw(writes=asked.writes)
-        refused = self._refusal_of(asked, now_s, stalled_s)
-        if refused is not None:
-            return refused
-        if fault is None and not stalled_s:
-            return _PASS
-        return Decision(delay_s=stalled_s, fault=fault)
+        fault, refused = None, None
+        if asked.kind is not None:
+            fault = self._faults.draw(writes=asked.writes)
+            refused = self._refusal_of(asked, now_s, stalled_s)
+        return refused or Decision(delay_s=stalled_s, fault=fault)
 
     def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
         """End a request that the endpoint answered, and return its entity count.
@@ -177,7 +175,7 @@ class Model:
             place = self._ranges.find(asked.table, self._position(asked, key))
             if key is not None:
                 self._partitions.give_back(asked.table, key, entities, now_s)
-            self._servers.give_back(place.server, entities, now_s)
+            self._servers[place.server].give_back(entities, now_s)
             self._account.give_back(entities, now_s)
 
     def lost(self, asked: Asked) -> None:
@@ -252,7 +250,7 @@ class Model:
             if key is not None and not self._partitions.allows(table, key, entities, now_s):
                 self._moving.refused(place, self._ranges, table, position, now_s)
                 return self._refuse("partition", stalled_s)
-            if not self._servers.allows(place.server, entities, now_s):
+            if not self._servers[place.server].allows(entities, now_s):
                 self._moving.refused(place, self._ranges, table, position, now_s)
                 return self._refuse("server", stalled_s)
         if not self._account.allows(asked.entities, now_s):
@@ -278,7 +276,7 @@ class Model:
     def _take(self, table: str, key: str | None, place: Range, entities: int, now_s: float) -> None:
         if key is not None:
             self._partitions.take(table, key, entities, now_s)
-        self._servers.take(place.server, entities, now_s)
+        self._servers[place.server].take(entities, now_s)
         self._account.take(entities, now_s)
         self._ranges.served(place, entities, now_s)
         self._ramping.served(place, self._ranges, entities, now_s)

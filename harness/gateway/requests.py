@@ -141,7 +141,7 @@ def _resource(path: str) -> str:
     The account is the first segment, or in the name of the host; then there is only one segment. No
     key contains a slash, and a path may end with one.
     """
-    segments = [segment for segment in path.split("/") if segment]
+    segments = list(filter(None, path.split("/")))
     if not segments:
         return ""
     segment = segments[1] if len(segments) > 1 else segments[0]
@@ -174,17 +174,10 @@ def _read_entity(method: str, match: re.Match[str], headers: Mapping[str, str]) 
     if kind is None:
         return NOTHING
     partition_key, row_key = keys
-    reads = kind is _POINT_QUERY
     spelled = match[1]
-    return Asked(
-        kind=kind,
-        table=spelled.lower(),
-        spelled=spelled,
-        partition_key=partition_key,
-        entities=1,
-        row_key=row_key,
-        rows=() if reads else (RowWrite(partition_key, row_key, kind is not _DELETE),),
-    )
+    rows = () if kind is _POINT_QUERY else (RowWrite(partition_key, row_key, kind is not _DELETE),)
+    # By position, which takes half the time.
+    return Asked(kind, spelled.lower(), spelled, partition_key, 1, None, None, row_key, rows)
 
 
 def _kind_of(method: str, *, conditional: bool) -> Kind | None:

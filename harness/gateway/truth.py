@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasketches import frequent_strings_sketch
 
@@ -38,8 +38,8 @@ UNANSWERED = "unanswered"
 """In place of the endpoint's status if it got the request and sent no complete response."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+# A tuple, because its hash is needed for each request.
+class Fate(NamedTuple):
     """The result of a request.
 
     Attributes:
@@ -70,11 +70,11 @@ class _Sums:
         self.returned = 0
         self.estimated = 0
 
-    def add(self, requests: int, count: Count | _Sums) -> None:
-        self.requests += requests
-        self.entities += count.entities
-        self.returned += count.returned
-        self.estimated += count.estimated
+    def add(self, other: _Sums) -> None:
+        self.requests += other.requests
+        self.entities += other.entities
+        self.returned += other.returned
+        self.estimated += other.estimated
 
 
 _Partition = tuple[str, str | None]
@@ -101,8 +101,12 @@ class _Row:
         sums = self.counts.get(fate)
         if sums is None:
             sums = self.counts[fate] = _Sums()
-        sums.add(1, count)
-        self.weight += 1 + count.entities
+        entities = count.entities
+        sums.requests += 1
+        sums.entities += entities
+        sums.returned += count.returned
+        sums.estimated += count.estimated
+        self.weight += 1 + entities
 
 
 class Truth:
@@ -201,7 +205,7 @@ class Truth:
             folded = self._other.counts.get(fate)
             if folded is None:
                 folded = self._other.counts[fate] = _Sums()
-            folded.add(sums.requests, sums)
+            folded.add(sums)
 
     def _told(self) -> Iterator[dict[str, Any]]:
         by_name = sorted(self._rows.items(), key=lambda item: (item[0][0], item[0][1] or ""))
@@ -212,7 +216,7 @@ class Truth:
                 yield {
                     "table": name,
                     "partition": key,
-                    **dataclasses.asdict(fate),
+                    **fate._asdict(),
                     "requests": sums.requests,
                     "entities": sums.entities,
                     "returned": sums.returned,

@@ -16,24 +16,24 @@ class Bucket:
         now_s: The time now; the bucket starts full.
     """
 
-    __slots__ = ("_capacity", "_level", "_per_s", "_then_s")
+    __slots__ = ("_capacity", "_level", "_per_s", "used_s")
 
     def __init__(self, per_s: float, burst_s: float, now_s: float) -> None:
         self._per_s = per_s
         self._capacity = per_s * burst_s
         self._level = self._capacity
-        self._then_s = now_s
+        self.used_s = now_s
+        """Time of the last use."""
 
     def allows(self, entities: int, now_s: float) -> bool:
         """Whether ``entities`` may pass now."""
-        if now_s > self._then_s:
+        if now_s > self.used_s:
             self._fill(now_s)
-        level = self._level
-        return level >= entities or level >= self._capacity
+        return self._level >= entities or self._level >= self._capacity
 
     def take(self, entities: int, now_s: float) -> None:
         """Take ``entities``, whatever the level is."""
-        if now_s > self._then_s:
+        if now_s > self.used_s:
             self._fill(now_s)
         self._level -= entities
 
@@ -44,11 +44,10 @@ class Bucket:
 
     def full(self, now_s: float) -> bool:
         """Whether the bucket is as full as a new one."""
-        self._fill(now_s)
-        return self._level >= self._capacity
+        return self._level + (now_s - self.used_s) * self._per_s >= self._capacity
 
     def _fill(self, now_s: float) -> None:
-        if now_s > self._then_s:
-            filled = self._level + (now_s - self._then_s) * self._per_s
+        if now_s > self.used_s:
+            filled = self._level + (now_s - self.used_s) * self._per_s
             self._level = filled if filled < self._capacity else self._capacity
-            self._then_s = now_s
+            self.used_s = now_s

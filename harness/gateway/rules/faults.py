@@ -32,12 +32,14 @@ class FaultRule:
     def __init__(self, faults: Faults) -> None:
         self._rng = random.Random(f"{faults.seed}/faults")
         self._until = tuple(zip(itertools.accumulate(faults.shares()), InjectedFault, strict=True))
-        self._any = self._until[-1][0] > 0
+        self._drawn = self._until[-1][0] > 0
         self._stalls = faults.stalls
+        self.any = self._drawn or bool(faults.stalls)
+        """Whether there are any faults or stalls."""
 
     def draw(self, *, writes: bool) -> InjectedFault | None:
         """Draw the fault of the next request; None for no fault."""
-        if not self._any:
+        if not self._drawn:
             return None
         chance = self._rng.random()
         fault = next((fault for until, fault in self._until if chance < until), None)

@@ -6,13 +6,12 @@ partitions". Every PartitionKey of a table is a partition.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from harness.gateway.limits import Rate
 from harness.gateway.rules.bucket import Bucket
 
-_FORGET_AT_ONCE = 4
 _MOST_PARTITIONS = 50_000
+_MOST_KEPT = 45_000
+_CHECKED_AT = 1000
 
 
 class PartitionRule:
@@ -25,7 +24,8 @@ class PartitionRule:
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
-        self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+        self._checked_at = _CHECKED_AT
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -38,14 +38,12 @@ class PartitionRule:
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Take ``entities`` from the bucket of the partition."""
         partition = (table, key)
-        buckets = self._buckets
-        bucket = buckets.get(partition)
+        bucket = self._buckets.get(partition)
         if bucket is None:
+            if len(self._buckets) >= self._checked_at:
+                self._forget(now_s)
             bucket = Bucket(self._rate.entities_per_s, self._rate.burst_s, now_s)
-            buckets[partition] = bucket
-            self._forget(now_s)
-        else:
-            buckets.move_to_end(partition)
+            self._buckets[partition] = bucket
         bucket.take(entities, now_s)
 
     def give_back(self, table: str, key: str, entities: int, now_s: float) -> None:
@@ -55,12 +53,10 @@ class PartitionRule:
             bucket.give_back(entities, now_s)
 
     def _forget(self, now_s: float) -> None:
-        """For each new partition check some old ones, so that the number stays bounded."""
-        buckets = self._buckets
-        for _ in range(_FORGET_AT_ONCE):
-            oldest = next(iter(buckets))
-            if len(buckets) <= _MOST_PARTITIONS and not buckets[oldest].full(now_s):
-                return
-            if len(buckets) == 1:
-                return
-            del buckets[oldest]
+        """Drop full buckets; the next search follows when there are twice as many as now."""
+        kept = {key: bucket for key, bucket in self._buckets.items() if not bucket.full(now_s)}
+        if len(kept) > _MOST_KEPT:
+            latest = sorted(kept, key=lambda key: kept[key].used_s)[-_MOST_KEPT:]
+            kept = {key: kept[key] for key in latest}
+        self._buckets = kept
+        self._checked_at = min(_MOST_PARTITIONS, max(_CHECKED_AT, 2 * len(kept)))

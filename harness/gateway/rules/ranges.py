@@ -37,7 +37,10 @@ class Faded:
 
     def add(self, amount: float, now_s: float) -> None:
         """Add to the amount."""
-        self._amount = self.at(now_s) + amount
+        then_s = self._then_s
+        if now_s > then_s:
+            self._amount *= math.exp2((then_s - now_s) / self._half_life_s)
+        self._amount += amount
         self._then_s = now_s
 
     def at(self, now_s: float) -> float:
@@ -95,6 +98,7 @@ class Ranges:
     def __init__(self, keys_per_range: int | None, servers: int) -> None:
         self._keys_per_range = keys_per_range
         self._homes = [_Home() for _ in range(servers)]
+        self._opened: set[str] = set()
         self._bounds: list[Bound] = []
         self._ranges: list[Range] = []
         # The ranges of tables without a range of their own. They are not listed.
@@ -108,21 +112,24 @@ class Ranges:
 
     def find(self, table: str, key: str) -> Range:
         """Return the range of a partition; a shared one if the table has no range."""
-        at = bisect.bisect_right(self._bounds, (table, key)) - 1
-        if at >= 0 and self._bounds[at][0] == table:
-            return self._ranges[at]
+        if table in self._opened:
+            return self._ranges[bisect.bisect_right(self._bounds, (table, key)) - 1]
         return self._shared[zlib.crc32(table.encode()) % len(self._shared)]
 
     def open_table(self, table: str, now_s: float) -> None:
         """Give a table that exists a range of its own, unless there are too many ranges."""
-        bound = (table, "")
-        at = bisect.bisect_left(self._bounds, bound)
-        if (at < len(self._bounds) and self._bounds[at] == bound) or len(self) >= MOST_RANGES:
+        if table in self._opened or len(self) >= MOST_RANGES:
             return
-        self._insert(at, Range(first=bound, server=self.emptiest(now_s)))
+        bound = (table, "")
+        self._opened.add(table)
+        self._insert(
+            bisect.bisect_left(self._bounds, bound),
+            Range(first=bound, server=self.emptiest(now_s)),
+        )
 
     def drop_table(self, table: str) -> None:
         """Remove the ranges of a table."""
+        self._opened.discard(table)
         begin = bisect.bisect_left(self._bounds, (table, ""))
         end = bisect.bisect_left(self._bounds, (table + "\0", ""))
         for place in self._ranges[begin:end]:
@@ -131,13 +138,13 @@ class Ranges:
 
     def write(self, table: str, key: str, now_s: float) -> None:
         """Note a written partition; split its range if it has too many keys."""
+        if table not in self._opened or len(self._ranges) >= MOST_RANGES:
+            return
         bound = (table, key)
         place = self.find(table, key)
-        if place.first[0] != table:
-            return
         keys = place.keys
         at = bisect.bisect_left(keys, bound)
-        if (at < len(keys) and keys[at] == bound) or len(self) >= MOST_RANGES:
+        if at < len(keys) and keys[at] == bound:
             return
         keys.insert(at, bound)
         place.grown = bound

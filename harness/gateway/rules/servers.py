@@ -18,14 +18,6 @@ class ServerRule:
             Bucket(servers.entities_per_s, servers.burst_s, now_s) for _ in range(servers.count)
         ]
 
-    def allows(self, server: int, entities: int, now_s: float) -> bool:
-        """Whether the server may serve ``entities`` now."""
-        return self._buckets[server].allows(entities, now_s)
-
-    def take(self, server: int, entities: int, now_s: float) -> None:
-        """Take ``entities`` from the bucket of the server."""
-        self._buckets[server].take(entities, now_s)
-
-    def give_back(self, server: int, entities: int, now_s: float) -> None:
-        """Give back ``entities`` to the bucket of the server."""
-        self._buckets[server].give_back(entities, now_s)
+    def __getitem__(self, server: int) -> Bucket:
+        """The bucket of a server."""
+        return self._buckets[server]
