@@ -231,17 +231,18 @@ class ClientConnection(asyncio.Protocol):
         target, host = _target_and_host(self._url.decode("latin-1"), headers)
         body = self._body
         self._waiting.append(
+            # By position, which takes a quarter of the time.
             Request(
-                method=method,
-                target=target,
-                host=host,
-                scheme=self._scheme,
-                headers=headers,
-                body=(body[0] if len(body) == 1 else b"".join(body)) if defect is None else b"",
-                keep_alive=self._keep_alive and self._reading,
-                version=self._parser.get_http_version(),
-                client=self,
-                defect=defect,
+                method,
+                target,
+                host,
+                self._scheme,
+                headers,
+                (body[0] if len(body) == 1 else b"".join(body)) if defect is None else b"",
+                self._keep_alive and self._reading,
+                self._parser.get_http_version(),
+                self,
+                defect,
             )
         )
         self._deadline_s = math.inf

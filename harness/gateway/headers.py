@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
         self.fields = fields
-        by_name = {name.lower(): value for name, value in fields}
+        by_name = {field[0].lower(): field for field in fields}
         self._by_name = by_name if len(by_name) == len(fields) else _joined(fields)
 
     @classmethod
@@ -58,22 +59,20 @@ class Headers(Mapping[str, str]):
         """
         by_name = self._by_name
         if b"connection" in by_name:
-            unwanted = _with_named(unwanted, by_name[b"connection"])
+            unwanted = _with_named(unwanted, by_name[b"connection"][1])
         if len(by_name) == len(self.fields):
-            # No field is repeated: the names in lower case are there, in the same order.
-            fields = zip(self.fields, by_name, strict=True)
-            return [
-                name + b": " + value for (name, value), lowered in fields if lowered not in unwanted
-            ]
-        return [name + b": " + value for name, value in self.fields if name.lower() not in unwanted]
+            # No field is repeated. Without a loop in Python this takes half the time.
+            wanted = itertools.filterfalse(unwanted.__contains__, by_name)
+            return [*map(b": ".join, map(by_name.__getitem__, wanted))]
+        return [b": ".join(field) for field in self.fields if field[0].lower() not in unwanted]
 
     def get(self, name: str, default: Any = None) -> Any:
         # That of Mapping raises and catches an error for each field that is not there.
-        value = self._by_name.get(_lowered(name))
-        return default if value is None else value.decode(_CODING)
+        field = self._by_name.get(_lowered(name))
+        return default if field is None else field[1].decode(_CODING)
 
     def __getitem__(self, name: str) -> str:
-        return self._by_name[_lowered(name)].decode(_CODING)
+        return self._by_name[_lowered(name)][1].decode(_CODING)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and _lowered(name) in self._by_name
@@ -85,12 +84,12 @@ class Headers(Mapping[str, str]):
         return len(self._by_name)
 
 
-def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Return values by name in lower case; the values of a repeated field are joined."""
-    by_name: dict[bytes, bytes] = {}
+def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, tuple[bytes, bytes]]:
+    """Return fields by name in lower case; the values of a repeated field are joined."""
+    by_name: dict[bytes, tuple[bytes, bytes]] = {}
     for name, value in fields:
-        name = name.lower()
-        by_name[name] = by_name[name] + b", " + value if name in by_name else value
+        known = by_name.get(name.lower())
+        by_name[name.lower()] = (name, value if known is None else known[1] + b", " + value)
     return by_name
 
 

@@ -121,7 +121,7 @@ class Route:
 
 
 @functools.lru_cache(maxsize=256)
-def route_of(*, scheme: str, host: str, upstream_scheme: str, upstream_host: str) -> Route:
+def route_of(scheme: str, host: str, upstream_scheme: str, upstream_host: str) -> Route:
     """Return the route of a request.
 
     Args:

@@ -35,7 +35,7 @@ class Client(Protocol):
         """True if the client can receive nothing."""
 
 
-@dataclasses.dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True)
 class Request:
     """One request with its complete body.
 

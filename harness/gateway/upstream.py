@@ -188,7 +188,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._rest = None
-        self._begin_message()
+        self._ends_with_connection = False
         answer = self._answer = self._loop.create_future()
         self._deadline_s = self._loop.time() + self._answered_within_s
         self._transport.write(request)
@@ -255,7 +255,10 @@ class UpstreamConnection(asyncio.Protocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        self._begin_message()
+        self._status = 0
+        self._reason = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._ends_with_connection = False
 
     def on_status(self, reason: bytes) -> None:
         self._reason += reason
@@ -303,12 +306,6 @@ class UpstreamConnection(asyncio.Protocol):
 
     # Answers.
 
-    def _begin_message(self) -> None:
-        self._status = 0
-        self._reason = b""
-        self._fields: list[tuple[bytes, bytes]] = []
-        self._ends_with_connection = False
-
     def _finish(self) -> None:
         """The answer is complete."""
         self._complete = True
@@ -344,12 +341,12 @@ class UpstreamConnection(asyncio.Protocol):
         held = self._held
         self._answer.set_result(
             GatewayAnswer(
-                status=self._status,
-                headers=self._headers,
-                body=held[0] if len(held) == 1 else b"".join(held),
-                reason=self._reason,
-                rest=rest,
-                length=length,
+                self._status,
+                self._headers,
+                held[0] if len(held) == 1 else b"".join(held),
+                self._reason,
+                rest,
+                length,
             )
         )
         self._held = []

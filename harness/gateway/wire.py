@@ -43,8 +43,7 @@ def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Frami
     """Return the head of a response, and the framing of its body."""
     status = answer.status
     headers = Headers.of(answer.headers)
-    lines = [b"HTTP/1.1 %d %b" % (status, answer.reason or _PHRASES.get(status, b""))]
-    lines += headers.passed_on()
+    lines = [_status_line(status, answer.reason), *headers.passed_on()]
     if "Date" not in headers:
         lines.append(b"Date: " + _date(int(time.time())))
     framing = _LENGTH
@@ -83,12 +82,17 @@ def request_head(
         headers: Headers of the client's request.
         length: Length of the body; None for no Content-Length.
     """
-    lines = [f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")]
-    lines += headers.passed_on(NOT_SENT_ON)
+    first = f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")
+    lines = [first, *headers.passed_on(NOT_SENT_ON)]
     if length is not None:
         lines.append(b"Content-Length: %d" % length)
     lines.append(b"\r\n")
     return b"\r\n".join(lines)
+
+
+@functools.lru_cache(maxsize=256)
+def _status_line(status: int, reason: bytes) -> bytes:
+    return b"HTTP/1.1 %d %b" % (status, reason or _PHRASES.get(status, b""))
 
 
 @functools.lru_cache(maxsize=1)
