@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 
 from harness.endpoint.protocol.responses import read_error, retry_after_s
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.key_ranges import WHOLE, after
+from harness.gateway.key_ranges import WHOLE, IndexRanges, after, key_ranges
 from harness.gateway.messages import Request
 from harness.gateway.proxy import Received
 from harness.gateway.requests import Asked
@@ -372,24 +372,26 @@ def _query(asked: Asked, target: str) -> Operation:
     parameters = parse_qs(target.partition("?")[2])
     text = parameters.get("$filter", [""])[0]
     select = parameters.get("$select", [""])[0]
-    key = asked.partition_key
+    key, keys = asked.partition_key, asked.keys
+    if "NextPartitionKey" in parameters:
+        # A further page is named as its query, not by the keys that are left.
+        keys = key_ranges(text)
     return new_operation(
         kind=_QUERY,
         partition_key=WHOLE_TABLE if key is None else key,
         table=asked.spelled,
-        key_range=_key_range(asked),
+        key_range=_key_range(key, keys),
         filter=text if names_properties(text) else None,
         select=tuple(select.split(",")) if select else (),
         top=asked.top,
     )
 
 
-def _key_range(asked: Asked) -> KeyRange:
-    keys = asked.keys
+def _key_range(partition_key: str | None, keys: IndexRanges | None) -> KeyRange:
     if keys is None or keys == WHOLE or not keys.ranges:
         return ALL_KEYS
     (first, first_row), end = keys.ranges[0].first, keys.ranges[-1].end
-    if asked.partition_key is None:
+    if partition_key is None:
         return new_key_range(partition_from=first, partition_before=None if end is None else end[0])
     whole = end is None or end == (after(first), "")
     return new_key_range(
