@@ -1,0 +1,187 @@
+"""Every end of a watch leaves a record that names it, no process, and no traceback."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.watch.conftest import ROOT
+
+pytestmark = pytest.mark.azurite
+
+PROGRAM = str(ROOT / "tests" / "support" / "watched" / "endings.py")
+
+
+def application(thing: str) -> tuple[str, ...]:
+    """The command of an application."""
+    return "--", sys.executable, PROGRAM, thing
+
+
+def conserved(record: dict[str, Any]) -> bool:
+    """Whether the counts of the record add up."""
+    counts = record["counts"]
+    return (
+        not record["invariants"]
+        and counts["due"] == counts["sent"] == counts["operations"]
+        and counts["in_flight"] == counts["attempts_in_flight"] == 0
+        and sum(record["attempts_by_status"].values()) == counts["attempts"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("thing", "condition", "code"),
+    [
+        ("work", "", 0),
+        ("fail", "", 3),
+        ("work", "throttled_ratio < 1%", 3),
+        ("fail", "failed_ratio < 1%", 3),
+    ],
+)
+def test_the_end_of_the_command(
+    watch: Callable[..., Any], thing: str, condition: str, code: int
+) -> None:
+    """The exit code is the command's own; with a condition, a watch of a second is too short."""
+    conditions = ("--condition", condition) if condition else ()
+    watching = watch(*conditions, *application(thing))
+    assert watching.end() == code, watching.stderr
+    record = watching.record
+    assert record["ended_by"] == "the end of the command"
+    assert record["watched"]["ended"] == ("exit code 3" if thing == "fail" else "exit code 0")
+    assert record["watched"]["requests"] == 21
+    assert record["partitions"][0]["attempts_by_status"] == {"204": 20}
+    assert conserved(record)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("limit", "code"), [("100", 0), ("1", 1)])
+def test_a_failed_condition_is_1(watch: Callable[..., Any], limit: str, code: int) -> None:
+    """After five seconds conditions decide. Bounds: six seconds of load, about 15 s."""
+    condition = f"entities_per_s(partition) < {limit}"
+    watching = watch("--duration", "8s", "--condition", condition, *application("write"))
+    assert watching.end() == code, watching.stderr
+    assert watching.record["conditions"][0]["passed"] is not bool(code)
+
+
+def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
+    """After kill -9 of the application the record has all of its answers, and the code is 137."""
+    watching = watch(*application("write"))
+    watching.said("ready")
+    watching.child("endings.py").send_signal(signal.SIGKILL)
+    assert watching.end() == 137
+    record = watching.record
+    assert record["ended_by"] == "the end of the command"
+    assert record["watched"]["ended"] == "SIGKILL"
+    assert record["counts"]["operations"] >= 4
+    assert conserved(record)
+
+
+@pytest.mark.parametrize("part", ["azurite", "harness.watch.metering"])
+def test_kill_of_a_part(watch: Callable[..., Any], part: str) -> None:
+    """After kill -9 of Azurite or of the gateway, the record says so and is incomplete."""
+    watching = watch(*application("persist"))
+    watching.said("ready")
+    watching.child(part).send_signal(signal.SIGKILL)
+    assert watching.end() == 3
+    record = watching.record
+    ends = {"azurite": "the end of the embedded Azurite"}
+    assert record["ended_by"] == ends.get(part, "the loss of a gateway process")
+    assert record["watched"]["ended"] in ("SIGTERM", "exit code 0")
+    assert record["complete"] is False
+    assert record["counts"]["due"] == record["counts"]["sent"]
+
+
+@pytest.mark.parametrize("thing", ["idle", "write"])
+@pytest.mark.parametrize(
+    ("number", "ended_by"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+def test_a_signal(
+    watch: Callable[..., Any], thing: str, number: signal.Signals, ended_by: str
+) -> None:
+    """A signal before the first request, or in the middle, ends the application, then the watch."""
+    watching = watch(*application(thing))
+    watching.said("ready")
+    watching.process.send_signal(number)
+    assert watching.end() == 0, watching.stderr
+    record = watching.record
+    assert record["ended_by"] == ended_by
+    ended = {signal.SIGINT: "exit code 0", signal.SIGTERM: "SIGTERM"}
+    assert record["watched"]["ended"] == ended[number]
+    assert (record["counts"]["operations"] > 0) is (thing == "write")
+    assert conserved(record)
+
+
+def test_a_signal_without_a_command(watch: Callable[..., Any]) -> None:
+    """Without a command the watch goes on until Ctrl-C."""
+    watching = watch()
+    watching.wait_for(lambda: "Ctrl-C ends the watch." in watching.stderr)
+    watching.process.send_signal(signal.SIGINT)
+    assert watching.end() == 0, watching.stderr
+    record = watching.record
+    assert (record["ended_by"], record["watched"]["command"]) == ("Ctrl-C", "")
+
+
+def test_a_second_ctrl_c_kills(watch: Callable[..., Any]) -> None:
+    """An application that ignores Ctrl-C is killed by the second one."""
+    watching = watch(*application("ignore"))
+    watching.said("ready")
+    watching.process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert watching.process.poll() is None
+    began_s = time.monotonic()
+    watching.process.send_signal(signal.SIGINT)
+    assert watching.end() == 0, watching.stderr
+    assert time.monotonic() - began_s < 9.0
+    record = watching.record
+    assert (record["ended_by"], record["watched"]["ended"]) == ("Ctrl-C", "SIGKILL")
+    assert conserved(record)
+
+
+@pytest.mark.parametrize("thing", ["write", "idle"])
+def test_the_duration(watch: Callable[..., Any], thing: str) -> None:
+    """The watch ends in time, and ends the command."""
+    watching = watch("--duration", "2s", *application(thing))
+    assert watching.end() == 0, watching.stderr
+    record = watching.record
+    assert (record["ended_by"], record["watched"]["ended"]) == ("--duration", "SIGTERM")
+    assert conserved(record)
+
+
+def test_the_budget(watch: Callable[..., Any]) -> None:
+    """Requests over the budget get 403, and are not passed on."""
+    watching = watch("--billable-transactions", "10", *application("forgive"))
+    assert watching.end() == 0, watching.stderr
+    record = watching.record
+    watched = record["watched"]
+    assert record["ended_by"] == "budget of billable transactions"
+    assert watched["passed"] == 10 == record["counts"]["billable_transactions"]
+    assert watched["over_budget"] == watched["requests"] - 10 > 0
+    # The first request creates the table.
+    assert record["attempts_by_status"] == {"204": 9}
+    assert conserved(record)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--", "/no/such/program"), "/no/such/program cannot be started"),
+        (("--", str(ROOT)), "cannot be started"),
+        (("--listen", "nowhere", "--", "true"), "--listen"),
+        (("--limits", "nothing", "--", "true"), "limits"),
+        (("--condition", "nonsense", "--", "true"), "--condition"),
+        (("--upstream", "https://x.table.core.windows.net", "--", "true"), "--remote-ok"),
+        (("--page-port", "1", "--listen", "192.0.2.1:0", "--", "true"), "192.0.2.1"),
+    ],
+)
+def test_what_cannot_be_started(
+    watch: Callable[..., Any], arguments: tuple[str, ...], reason: str
+) -> None:
+    """Bad input and a command that cannot be started are one sentence and 2."""
+    watching = watch(*arguments)
+    assert watching.end() == 2
+    assert reason in watching.stderr
+    assert not list(watching.out.glob("*/run.json"))
