@@ -175,9 +175,7 @@ class Watch:
         record, path, code = watch.Watch(options, os.environ, write_line).run()
         page = Page.of_terminal(sys.stderr, _MOST_WIDTH)
         write_line("")
-        write_line(
-            summary(record, width=page.width, colour=page.colour, ascii_only=page.ascii_only)
-        )
+        write_line(summary(record, page))
         write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
         if record.watched is not None and record.watched.ended:
             write_line(f"Command: {record.watched.ended}")

@@ -93,6 +93,12 @@ def over_partitions(partition: str) -> bool:
     return partition == WHOLE_TABLE or partition.endswith("/" + WHOLE_TABLE)
 
 
+def table_and_key(partition: str) -> tuple[str, str]:
+    """Ending of the table's name and PartitionKey of a name from `Operation.partition`."""
+    table, _, key = partition.rpartition("/")
+    return table, key
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
     """The keys that a query scans within its partition or table; by default all of them.

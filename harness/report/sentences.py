@@ -18,6 +18,7 @@ from harness.measure.record.findings import (
     AuditPart,
     ConditionPart,
     GapPart,
+    PredictionPart,
     SearchPart,
 )
 from harness.measure.record.record import PartitionPart, RunRecord
@@ -27,7 +28,7 @@ from harness.measure.verdict.quantities import Unit
 from harness.measure.verdict.verdict import indicative
 from harness.model.operation import over_partitions
 from harness.model.target import EndpointKind
-from harness.profile.checks.prediction import KeyRanges, Prediction
+from harness.profile.checks.prediction import KeyRanges
 from harness.report.application import application_cost, application_setup
 from harness.report.columns import best_over
 from harness.report.names import partition_name, shortened
@@ -331,11 +332,10 @@ class Predicted:
 
 def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
     """The shares predicted from mix and keys, and the measured shares of the same keys."""
-    part = record.prediction
-    return () if part is None else beside(Prediction(**part.model_dump()), record)
+    return () if record.prediction is None else beside(record.prediction, record)
 
 
-def beside(prediction: Prediction, record: RunRecord) -> tuple[Predicted, ...]:
+def beside(prediction: PredictionPart, record: RunRecord) -> tuple[Predicted, ...]:
     """A prediction beside the measured window of a run.
 
     The share of a range is known only where the record counts all partitions separately.
@@ -358,7 +358,7 @@ def beside(prediction: Prediction, record: RunRecord) -> tuple[Predicted, ...]:
     return tuple(shares)
 
 
-def range_words(prediction: Prediction, place: int) -> str:
+def range_words(prediction: PredictionPart, place: int) -> str:
     """The first and the last key of a range of a prediction."""
     first, last = prediction.ranges[place]
     return first if first == last else f"{first} to {last}"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.measure.record.record import SCHEMA_VERSION, RecordError, RunRecord
+from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 
 HERE = Path(__file__).parent
@@ -31,13 +32,13 @@ def check(name: str, text: str) -> None:
 def test_summary_of_the_kept_record(width: int) -> None:
     """The report of a kept record is the same text, year after year."""
     record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
-    check(f"summary-{width}.txt", summary(record, width=width, colour=False) + "\n")
+    check(f"summary-{width}.txt", summary(record, Page(width=width)) + "\n")
 
 
 def test_summary_in_ascii() -> None:
     """Where nothing but ASCII can be shown the report says the same."""
     record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
-    check("summary-ascii.txt", summary(record, width=80, colour=False, ascii_only=True) + "\n")
+    check("summary-ascii.txt", summary(record, Page(width=80, ascii_only=True)) + "\n")
 
 
 def holds(read: Any, kept: Any) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.report.export.markdown import markdown
+from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 
 HERE = Path(__file__).parent
@@ -42,12 +43,12 @@ def test_the_record_has_all_that_is_to_be_shown() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_summary_of_the_kept_search(width: int) -> None:
     """The report of a kept search is the same text, year after year."""
-    check(f"search-{width}.txt", summary(RECORD, width=width, colour=False) + "\n")
+    check(f"search-{width}.txt", summary(RECORD, Page(width=width)) + "\n")
 
 
 def test_summary_of_the_kept_search_in_ascii() -> None:
     """Where nothing but ASCII can be shown the report says the same."""
-    text = summary(RECORD, width=80, colour=False, ascii_only=True)
+    text = summary(RECORD, Page(width=80, ascii_only=True))
     assert text.isascii()
     check("search-ascii.txt", text + "\n")
 

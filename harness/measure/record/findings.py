@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import pydantic
 
+from harness.model.operation import table_and_key
+
 
 def rounded(value: float) -> float:
     """``value`` with the precision of a record: three decimal digits."""
@@ -158,9 +160,14 @@ class AuditPart(RecordPart):
 
 
 class PredictionPart(RecordPart):
-    """Where the load was expected, from the mix and the keys alone; shares from 0 to 1.
+    """Predicted shares of the entities that operations count for, from 0 to 1.
 
-    The fields are those of `harness.profile.checks.prediction.Prediction`.
+    Attributes:
+        hottest: Name of the partition with the largest share; empty if every operation is a
+            query over several partitions.
+        ranges: First and last loaded partition of each range.
+        hottest_range: Number of the range with the largest share; None if there is none.
+        over_partitions_share: Share of queries over several partitions.
     """
 
     hottest: str
@@ -175,6 +182,18 @@ class PredictionPart(RecordPart):
         if self.hottest_range is not None and not 0 <= self.hottest_range < len(self.ranges):
             raise ValueError("hottest_range is not the number of a range")
         return self
+
+    @property
+    def range_count(self) -> int:
+        """Number of ranges of the table with the hottest range; 0 if there is none."""
+        if self.hottest_range is None:
+            return 0
+        table, _ = table_and_key(self.ranges[self.hottest_range][0])
+        return sum(table_and_key(first)[0] == table for first, _ in self.ranges)
+
+    def account_rate_at(self, partition_per_s: float) -> float:
+        """Entities per second of the whole account when the hottest partition has this rate."""
+        return partition_per_s / self.hottest_share if self.hottest_share else float("inf")
 
 
 class ConditionPart(RecordPart):

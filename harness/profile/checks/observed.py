@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.measure.counts.behaviour import BATCH, PAGE_ENTITIES
+from harness.measure.record.findings import PredictionPart
 from harness.model.entity import characters
 from harness.model.key_shapes import (
     FEWEST_CREATED,
@@ -20,12 +21,12 @@ from harness.model.key_shapes import (
     needs_escaping,
     unpadded,
 )
-from harness.model.operation import Kind, Operation, over_partitions
+from harness.model.operation import Kind, Operation, over_partitions, table_and_key
 from harness.model.target import EndpointKind
 from harness.profile.build.pace import capped_rate, counts_operations, staged
 from harness.profile.build.scenarios import dry_run, try_out
 from harness.profile.build.workload import source_of
-from harness.profile.checks.prediction import SAMPLE, LoadShares, Prediction, table_and_key, thinned
+from harness.profile.checks.prediction import SAMPLE, LoadShares, thinned
 from harness.profile.checks.seen import QuerySeen, Seen, TableSeen, WritesSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
@@ -267,7 +268,7 @@ class Observed:
     """
 
     profile: Profile
-    prediction: Prediction
+    prediction: PredictionPart
     sent: tuple[Sent, ...]
     keys: Mapping[str, TableKeys]
     writes: WriteOrder

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import bisect
 import collections
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Self, TypeVar
 
-from harness.model.operation import Operation, over_partitions
+from harness.measure.record.findings import PredictionPart
+from harness.model.operation import Operation, over_partitions, table_and_key
 
 RANGES = 20
 """Number of ranges of each table, with equal numbers of partitions."""
@@ -26,40 +26,8 @@ _BLOCK = 50
 _T = TypeVar("_T")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """Shares of the entities that operations count for, from 0 to 1.
-
-    Attributes:
-        hottest: Name of the partition with the largest share; empty if every operation is a
-            query over several partitions.
-        ranges: First and last loaded partition of each range.
-        hottest_range: Number of the range with the largest share; None if there is none.
-        over_partitions_share: Share of queries over several partitions.
-    """
-
-    hottest: str
-    hottest_share: float
-    ranges: tuple[tuple[str, str], ...]
-    hottest_range: int | None
-    hottest_range_share: float
-    over_partitions_share: float
-
-    @property
-    def range_count(self) -> int:
-        """Number of ranges of the table with the hottest range; 0 if there is none."""
-        if self.hottest_range is None:
-            return 0
-        table, _ = table_and_key(self.ranges[self.hottest_range][0])
-        return sum(table_and_key(first)[0] == table for first, _ in self.ranges)
-
-    def account_rate_at(self, partition_per_s: float) -> float:
-        """Entities per second of the whole account when the hottest partition has this rate."""
-        return partition_per_s / self.hottest_share if self.hottest_share else float("inf")
-
-
 class KeyRanges:
-    """Ranges of key order, table by table, with the bounds of `Prediction.ranges`.
+    """Ranges of key order, table by table, with the bounds of `PredictionPart.ranges`.
 
     Keys outside of all ranges of a table belong to its first or last range: a table grows at its
     ends.
@@ -115,10 +83,10 @@ class LoadShares:
         if number is not None:
             self._ranges[half][number] += entities
 
-    def prediction(self) -> Prediction:
+    def prediction(self) -> PredictionPart:
         partition = _largest(self._partitions, self._all)
         key_range = _largest(self._ranges, self._all)
-        return Prediction(
+        return PredictionPart(
             hottest="" if partition is None else partition[0],
             hottest_share=0.0 if partition is None else partition[1],
             ranges=self.ranges.bounds,
@@ -126,12 +94,6 @@ class LoadShares:
             hottest_range_share=0.0 if key_range is None else key_range[1],
             over_partitions_share=self._scans / (sum(self._all) or 1),
         )
-
-
-def table_and_key(partition: str) -> tuple[str, str]:
-    """Ending of the table's name and PartitionKey of a partition's name."""
-    table, _, key = partition.rpartition("/")
-    return table, key
 
 
 def thinned(names: Iterable[str], most: int = _MOST_PARTITIONS) -> tuple[list[str], int]:

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 import pydantic
 
 from harness.measure.record.behaviour import QueriesPart, TableBehaviourPart
+from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import OperationPart, PartitionPart, RunRecord
 from harness.model.entity import characters
 from harness.model.key_shapes import are_dates, are_guids, needs_escaping, unpadded
-from harness.model.operation import FOLDED, Kind, over_partitions
+from harness.model.operation import FOLDED, Kind, over_partitions, table_and_key
 from harness.profile.checks.observed import requested_rate
-from harness.profile.checks.prediction import KeyRanges, Prediction, table_and_key
+from harness.profile.checks.prediction import KeyRanges
 from harness.profile.checks.seen import QuerySeen, Seen, TableSeen, WritesSeen
 from harness.profile.settings.schema import Profile
 
@@ -82,7 +83,7 @@ def seen_in(record: RunRecord) -> Seen:
     )
 
 
-def measured_shares(record: RunRecord) -> Prediction:
+def measured_shares(record: RunRecord) -> PredictionPart:
     """Shares of the entities of the whole run, in the form of a prediction.
 
     There are no ranges of neighbouring keys where not every partition has a row, and none in a
@@ -99,7 +100,7 @@ def measured_shares(record: RunRecord) -> Prediction:
             weights[number] = weights.get(number, 0) + count
     heaviest = max(weights, key=lambda number: weights[number], default=None)
     over = sum(part.entities for part in record.partitions if over_partitions(part.key))
-    return Prediction(
+    return PredictionPart(
         hottest=hottest,
         hottest_share=parts.get(hottest, 0) / entities,
         ranges=ranges.bounds,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.record.behaviour import WaitsPart
-from harness.profile.checks.prediction import Prediction
+from harness.measure.record.findings import PredictionPart
 from harness.profile.settings.schema import Profile
 
 MISSING = "is in records of harness watch only."
@@ -155,7 +155,7 @@ class Seen:
 
     recorded: bool
     profile: Profile | None
-    shares: Prediction
+    shares: PredictionPart
     operations: int
     reads: int
     labels: frozenset[str]

@@ -12,11 +12,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness.measure.figures import counted, number, percent
+from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
 from harness.model.target import PUBLISHED
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity, Source
-from harness.profile.checks.prediction import Prediction
 from harness.profile.checks.seen import Seen
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import range_words
@@ -85,7 +85,7 @@ def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
         "practices": len(findings),
         "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
         "measured" if checked.measured else "prediction": {
-            **dataclasses.asdict(shares),
+            **shares.model_dump(),
             "partition_reaches_its_target_at_entities_per_s": _reached(shares),
         },
         "findings": [_finding(finding) for finding in findings],
@@ -118,7 +118,7 @@ def _best(record: RunRecord) -> float:
     return record.account.entities_per_s.best_1s
 
 
-def _shares(prediction: Prediction, page: Page) -> list[tuple[str, str]]:
+def _shares(prediction: PredictionPart, page: Page) -> list[tuple[str, str]]:
     rows = []
     if prediction.hottest:
         name = partition_name(prediction.hottest, page.ascii_only)
@@ -134,7 +134,7 @@ def _shares(prediction: Prediction, page: Page) -> list[tuple[str, str]]:
     return [*rows, ("first limit", _first_limit(prediction))]
 
 
-def _first_limit(prediction: Prediction) -> str:
+def _first_limit(prediction: PredictionPart) -> str:
     reached = _reached(prediction)
     account = number(PUBLISHED.account)
     if reached is None or reached >= PUBLISHED.account:
@@ -148,7 +148,7 @@ def _first_limit(prediction: Prediction) -> str:
     )
 
 
-def _reached(prediction: Prediction) -> float | None:
+def _reached(prediction: PredictionPart) -> float | None:
     if not prediction.hottest_share:
         return None
     return prediction.account_rate_at(PUBLISHED.partition)

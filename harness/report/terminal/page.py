@@ -94,8 +94,8 @@ class Page:
     """A page ``width`` columns wide, with or without colours and characters beyond ASCII."""
 
     width: int
-    colour: bool
-    ascii_only: bool
+    colour: bool = False
+    ascii_only: bool = False
 
     @classmethod
     def of_terminal(cls, stream: TextIO, most_width: int) -> Self:

@@ -50,9 +50,8 @@ _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 _VERDICT_COLOURS = {"within_target": "green", "throttled": "red"}
 
 
-def summary(record: RunRecord, *, width: int, colour: bool, ascii_only: bool = False) -> str:
+def summary(record: RunRecord, page: Page) -> str:
     """The report of ``record``, made for a terminal of 80 columns or more."""
-    page = Page(width=width, colour=colour, ascii_only=ascii_only)
     alarm = _alarm(record, page)
     return page.render(
         _head(record, page),

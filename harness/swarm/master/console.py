@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -34,6 +32,7 @@ from harness.report.terminal.live import (
     step_begins,
     step_taken,
 )
+from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.rehearsal import Rehearsal
@@ -43,6 +42,7 @@ from harness.workload.load.search import Step, TakenStep
 LIVE_EVERY_S = 5.0
 CTRL_C_ENDS = "Ctrl-C ends the wait"
 _PLAIN_EVERY_S = 5.0
+_MOST_WIDTH = 140
 
 
 class Console:
@@ -58,16 +58,8 @@ class Console:
         self._last_progress_s = 0.0
 
     @property
-    def width(self) -> int:
-        return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140)
-
-    @property
-    def colour(self) -> bool:
-        return self._out.isatty() and "NO_COLOR" not in os.environ
-
-    @property
-    def ascii_only(self) -> bool:
-        return (self._out.encoding or "").lower().replace("-", "") != "utf8"
+    def page(self) -> Page:
+        return Page.of_terminal(self._out, _MOST_WIDTH)
 
     def say(self, text: str) -> None:
         if self._rewriting:
@@ -92,7 +84,7 @@ class Console:
 
     def progress(self, done: int, total: int, elapsed_s: float, silent_s: float) -> None:
         """Show the progress of loading; the arguments are those of `progress_line`."""
-        line = progress_line(done, total, elapsed_s, silent_s, ascii_only=self.ascii_only)
+        line = progress_line(done, total, elapsed_s, silent_s, ascii_only=self.page.ascii_only)
         if self._out.isatty():
             self._rewrite(line)
         elif (
@@ -221,7 +213,7 @@ class ConsoleMessages:
         )
         live = self._live(snapshot, now_s, users, workers)
         self._earlier = snapshot
-        self.console.say(live_line(live, ascii_only=self.console.ascii_only))
+        self.console.say(live_line(live, ascii_only=self.console.page.ascii_only))
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
         run, earlier, hottest = self._run, self._earlier, snapshot.hottest
@@ -306,10 +298,7 @@ class ConsoleMessages:
 
     def take_record(self, record: RunRecord, path: Path) -> None:
         """Keep the summary of the run for `result`; ``path`` is the file of its record."""
-        console = self.console
-        text = summary(
-            record, width=console.width, colour=console.colour, ascii_only=console.ascii_only
-        )
+        text = summary(record, self.console.page)
         if self._rehearsal is not None:
             text += f"\n\n{self._rehearsal.text(record)}"
         folder = path.parent

@@ -20,7 +20,6 @@ from harness.profile.build.pace import capped_rate, counts_operations, schedule_
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.observed import Observed
-from harness.profile.checks.prediction import Prediction
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
@@ -158,7 +157,7 @@ class MasterRun:
         if self.aliases is not None:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
-        self.prediction = PredictionPart.model_validate(observed.prediction, from_attributes=True)
+        self.prediction = observed.prediction
         self.checked = opening_line(self.plan.profile_name, findings_of(observed.seen()))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
@@ -259,9 +258,6 @@ class MasterRun:
             self.generator.note_offered(second, self.offered_per_s)
 
 
-def _aliased(prediction: Prediction, aliases: Aliases) -> Prediction:
-    return dataclasses.replace(
-        prediction,
-        hottest=aliases(prediction.hottest),
-        ranges=tuple((aliases(first), aliases(last)) for first, last in prediction.ranges),
-    )
+def _aliased(prediction: PredictionPart, aliases: Aliases) -> PredictionPart:
+    ranges = tuple((aliases(first), aliases(last)) for first, last in prediction.ranges)
+    return prediction.model_copy(update={"hottest": aliases(prediction.hottest), "ranges": ranges})

@@ -36,6 +36,7 @@ from harness.measure.verdict.verdict import judge
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunState
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Outcome, Result
+from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import GROUPS, EntityFactory
@@ -285,7 +286,7 @@ def test_record_metrics_and_text_say_the_same_of_a_scan(
     assert (
         counts.entities, counts.entities_returned, counts.entities_estimated,
     ) == scanned_as  # fmt: skip
-    text = summary(record, width=140, colour=False)
+    text = summary(record, Page(width=140))
     header, line = text[text.index("entities scanned") :].splitlines()[:2]
     assert header.split("  ")[0] == "entities scanned"
     assert " ".join(line.split()) == f"full_table_scan {expected}"

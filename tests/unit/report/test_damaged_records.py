@@ -190,7 +190,7 @@ def make_everything(record: RunRecord, other: RunRecord) -> None:
         markdown(record),
         junit(record),
         partitions_csv(record),
-        summary(record, width=100, colour=False),
+        summary(record, Page(width=100)),
         *checks(record),
         json.dumps(rows_of(record, live=False), allow_nan=False),
         record.to_json(),

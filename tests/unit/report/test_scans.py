@@ -13,6 +13,7 @@ from harness.model.operation import WHOLE_TABLE
 from harness.report.columns import best_over
 from harness.report.export.markdown import markdown
 from harness.report.names import partition_name
+from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.parts import parts
 
@@ -22,7 +23,7 @@ RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
 
 def text(**parts: Any) -> str:
     """The report of the kept record with other parts."""
-    return summary(RECORD.model_copy(update=parts), width=140, colour=False)
+    return summary(RECORD.model_copy(update=parts), Page(width=140))
 
 
 def line_with(report: str, part: str) -> str:
@@ -119,7 +120,7 @@ def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: st
     """A window shorter than ten seconds has no best ten; every output says what it has."""
     record = RECORD.model_copy(update={"measured_s": measured_s})
     assert best_over(record) == best
-    terminal = summary(record, width=140, colour=False)
+    terminal = summary(record, Page(width=140))
     shown = parts(record, live=False)
     for output in (terminal, markdown(record), shown["account"], shown["figures"]):
         assert best in output

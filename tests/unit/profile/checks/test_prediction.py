@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import PartitionPart, RunRecord
+from harness.model.operation import table_and_key
 from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import (
     RANGES,
     KeyRanges,
-    Prediction,
-    table_and_key,
     thinned,
 )
 from harness.profile.profile_loader import parse
@@ -25,7 +25,9 @@ from harness.report.sentences import beside
 KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
 
 
-def predicted(*, rows: int = 100, mix: dict[str, float] | None = None, **keys: Any) -> Prediction:
+def predicted(
+    *, rows: int = 100, mix: dict[str, float] | None = None, **keys: Any
+) -> PredictionPart:
     """What is predicted of these keys; the seed is fixed, so that chance has no part."""
     content = {
         "question": "Why?",
@@ -182,7 +184,7 @@ def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
     )
 
 
-PREDICTION = Prediction(
+PREDICTION = PredictionPart(
     hottest="b",
     hottest_share=0.4,
     ranges=(("a", "b"), ("c", "d")),

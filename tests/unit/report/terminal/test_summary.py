@@ -29,7 +29,7 @@ from harness.model.operation import WHOLE_TABLE
 from harness.report.export.markdown import markdown
 from harness.report.names import partition_name, printable, shortened
 from harness.report.sentences import scheduled_words
-from harness.report.terminal.page import FULL, PLAIN, bar, chart, chart_columns
+from harness.report.terminal.page import FULL, PLAIN, Page, bar, chart, chart_columns
 from harness.report.terminal.summary import summary
 
 KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
@@ -46,7 +46,7 @@ def changed(**parts: Any) -> RunRecord:
 
 
 def text(record: RunRecord, width: int = 100) -> str:
-    return summary(record, width=width, colour=False)
+    return summary(record, Page(width=width))
 
 
 def spread(*keys: str, **parts: Any) -> RunRecord:
@@ -279,7 +279,7 @@ def test_nothing_measured_is_shown_as_such() -> None:
 
 def test_colour_changes_nothing_but_colour() -> None:
     """Without its colours the coloured report is the plain one."""
-    coloured = summary(RECORD, width=80, colour=True)
+    coloured = summary(RECORD, Page(width=80, colour=True))
     assert "\x1b[" in coloured
     assert "\x1b" not in text(RECORD, 80)
     bare = "\n".join(line.rstrip() for line in ANSI.sub("", coloured).splitlines())
@@ -643,7 +643,7 @@ def test_whatever_the_keys_are_no_line_is_too_wide(
             "pointers": (PointersPart(table=sentence, to="", rows=1, dangling=1, unnamed=1),),
         }
     )
-    report = summary(record, width=width, colour=False, ascii_only=ascii_only)
+    report = summary(record, Page(width=width, ascii_only=ascii_only))
     assert all(cell_len(line) <= width for line in report.splitlines())
     assert report.isascii() or not ascii_only
     assert report.replace("\n", "").isprintable()
