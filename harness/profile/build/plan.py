@@ -39,7 +39,7 @@ _TABLE_REQUESTS = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class PlannedPhase:
     """A part of a run; ``seconds`` is None if its length is unknown."""
 
     name: str
@@ -93,7 +93,7 @@ class Plan:
     loaded_entities: int
     loading_requests: int
     loading_bytes: float
-    phases: tuple[Phase, ...]
+    phases: tuple[PlannedPhase, ...]
     kinds: tuple[PlannedKind, ...]
     operations: float | None
     seconds: float
@@ -159,11 +159,11 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
         loading_bytes=seen.loaded_entities * (entity_bytes + _PART_BYTES)
         + requests * (_REQUEST_BYTES + _TRANSACTION_BYTES),
         phases=(
-            Phase(name="load the tables", seconds=loading_s),
-            Phase(name="pause after loading", seconds=profile.loading.settle_s),
-            Phase(name="start the users", seconds=load.ramp_s),
-            Phase(name="settle", seconds=settle_s),
-            Phase(name="measure", seconds=window, at_most=profile.search is not None),
+            PlannedPhase(name="load the tables", seconds=loading_s),
+            PlannedPhase(name="pause after loading", seconds=profile.loading.settle_s),
+            PlannedPhase(name="start the users", seconds=load.ramp_s),
+            PlannedPhase(name="settle", seconds=settle_s),
+            PlannedPhase(name="measure", seconds=window, at_most=profile.search is not None),
         ),
         kinds=tuple(_planned(sent, seen.operations, entity_bytes) for sent in seen.sent),
         operations=units,

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness.measure.figures import counted, data_size, duration, number, percent
-from harness.profile.build.plan import Cost, Phase, Plan
+from harness.profile.build.plan import Cost, Plan, PlannedPhase
 from harness.report.terminal.page import Page, facts, table_of
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
@@ -57,7 +57,7 @@ def _time(plan: Plan) -> list[tuple[str, str]]:
     return [*((phase.name, _length(phase)) for phase in plan.phases), ("total", total)]
 
 
-def _length(phase: Phase) -> str:
+def _length(phase: PlannedPhase) -> str:
     if phase.seconds is None:
         return "as fast as possible"
     return f"{duration(math.ceil(phase.seconds))}{' at most' if phase.at_most else ''}"

@@ -31,8 +31,6 @@ _MIN_LIGHT_OPERATIONS = 20
 
 
 class Phase(enum.IntEnum):
-    """The phase of a run."""
-
     PREPARED = 0
     LOADING = 1
     RAMPING = 2
@@ -88,7 +86,6 @@ class Loaded:
     account_throttled: bool = False
 
     def on_attempt(self, operation: Operation, attempt: Attempt) -> None:
-        """Count an attempt when its response is there."""
         self.attempts += 1
         self.account_throttled |= attempt.scope is Scope.ACCOUNT
 
@@ -106,14 +103,14 @@ class MasterRun:
 
     Attributes:
         clock: UTC seconds, steady during the run.
-        aliases: Replace the PartitionKeys in every output; None shows the keys.
+        aliases: Replace the PartitionKeys in every output.
         started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
-        enforced: Limits of the embedded gateway; None without one.
+        enforced: Limits of the embedded gateway.
         origin_s: When the schedule began, UTC seconds; None before. With stages that is the start
             of the measured window.
         window: Start and end of the measured window, UTC seconds; None while it is not open.
-        search: The result of the search if the run ended now; None without a search.
+        search: The result of the search if the run ended now.
         search_so_far: The same, worded for a run that goes on.
         offered_per_s: The rate that the load asks for in this second, in entities/s.
         checked: One line about the practices that the profile violates.
@@ -153,7 +150,6 @@ class MasterRun:
         self.budget = Budget(self.plan.profile.limits.billable_transactions)
 
     def take_observed(self, observed: Observed) -> None:
-        """Keep the prediction and the findings of the checks of the profile."""
         if self.aliases is not None:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
@@ -169,7 +165,6 @@ class MasterRun:
 
     @property
     def stops_on_account_throttling(self) -> bool:
-        """True if the first throttling of the whole account ends the run."""
         return self.endpoint.remote and self.plan.profile.limits.stop_on_account_throttling
 
     @property
@@ -225,7 +220,6 @@ class MasterRun:
         )
 
     def redacted(self, snapshot: Snapshot) -> Snapshot:
-        """``snapshot`` with aliases for keys if there are aliases."""
         return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
 
     def mean_offered_per_s(self, start_s: float, end_s: float) -> float | None:

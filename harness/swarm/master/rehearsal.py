@@ -44,14 +44,7 @@ class _Counted:
 
 
 class Rehearsal:
-    """One run through the embedded gateway.
-
-    Args:
-        gateway: The gateway.
-        table: Name of the stressed table.
-        suffixes: Suffixes of the names of all tables.
-        name: Returns the name of a partition in the record.
-    """
+    """One run through the embedded gateway; ``name`` returns a partition's name in the record."""
 
     def __init__(
         self,
@@ -69,12 +62,10 @@ class Rehearsal:
         self._problem = ""
 
     def begin(self, now_s: float) -> None:
-        """The load begins at ``now_s``, UTC."""
         self._before = self._read()
         self._began_s = now_s
 
     def end(self) -> None:
-        """The load is over."""
         self._after = self._read()
         self._moves = [move for move in self._after.moves if move["until_s"] > self._began_s]
 
@@ -98,7 +89,7 @@ class Rehearsal:
         )
 
     def text(self, record: RunRecord) -> str:
-        """Return the text below the summary of the run: both counts by partition and status."""
+        """Both counts by partition and status, for below the summary of the run."""
         described = record.endpoint.described
         if self._problem:
             return f"{described}: the counts of the gateway cannot be read: {self._problem}"
@@ -159,7 +150,6 @@ class Rehearsal:
 
 
 def _folded(counts: Counts, kept: Container[str]) -> Counts:
-    """Return the counts with every other partition in `FOLDED`."""
     folded = Counts()
     for (key, status), count in counts.items():
         folded[key if key in kept else FOLDED, status] += count
@@ -167,7 +157,6 @@ def _folded(counts: Counts, kept: Container[str]) -> Counts:
 
 
 def recorded_counts(record: RunRecord) -> Counts:
-    """Return the attempts of a record by partition and status."""
     found = Counts()
     parts: list[tuple[str, Mapping[str, int]]] = [
         (part.key, part.attempts_by_status) for part in record.partitions

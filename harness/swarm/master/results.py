@@ -15,11 +15,7 @@ from harness.measure.record.record import (
     LoadingPart,
     RunRecord,
 )
-from harness.measure.record.record_builder import (
-    broken_invariants,
-    judged_fields,
-    measured_fields,
-)
+from harness.measure.record.record_builder import broken_invariants, judged_fields, measured_fields
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import exit_code, judge
@@ -42,10 +38,7 @@ def record_of(
 ) -> RunRecord:
     """Judge ``run`` by its counts at ``now_s``, UTC, the end of the load or now.
 
-    Args:
-        pointers: What was found in index tables.
-        over: True if the run has ended: only then missing last reports count, and conservation
-            is checked.
+    Only when it is ``over`` missing last reports count, and conservation is checked.
     """
     plan, profile, total = run.plan, run.plan.profile, run.total
     # Reports come every second: the last second of a run in progress would show a drop.
@@ -154,8 +147,7 @@ def record_of(
             billable_transactions=run.billable_transactions,
         ),
         generator=generator.recorded(
-            connections=evidence.connections,
-            connections_in_use=evidence.connections_in_use,
+            connections=evidence.connections, connections_in_use=evidence.connections_in_use
         ),
         pointers=pointers,
         search=search,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from harness.report.terminal.live import (
     Live,
@@ -102,7 +103,7 @@ def test_live_line_is_one_line_whatever_the_key_is(key: str, ascii_only: bool) -
     line = live_line(dataclasses.replace(OPEN, hottest=key), ascii_only=ascii_only)
     assert line.isprintable()
     assert line.isascii() or not ascii_only
-    assert len(line) < 160
+    assert cell_len(line) < 160
 
 
 def taken(failed: Limit | None, *, confirming: bool = False, p99_ms: float | None = 12.5) -> str:
