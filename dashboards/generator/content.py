@@ -60,7 +60,7 @@ def _run() -> list[Panel]:
         words(
             title="Verdict",
             description="The result of the run, and what limited the rate. The annotation at the "
-            "end of the run has the whole sentence.",
+            "end of the run has the full sentence.",
             queries={"{{verdict}} {{limited_by}}": q.VERDICT},
             instant=False,
             unit="none",
@@ -152,9 +152,9 @@ def _rates() -> list[Panel]:
         ),
         lines(
             title="Offered and achieved",
-            description="The requested rate and the rate served. If achieved stays below "
-            "offered, look at throttling first, then at the generator. A closed-loop load "
-            "without a limit has no offered rate.",
+            description="The rate that the load asks for, and the rate that the endpoint "
+            "serves. If achieved stays below offered, look at throttling first, then at the "
+            "generator. A closed-loop load without a limit has no offered rate.",
             queries={"offered": q.OFFERED, "achieved": q.ENTITIES},
             unit=_ENTITIES_PER_S,
             width=8,
@@ -169,7 +169,7 @@ def _rates() -> list[Panel]:
         ),
         lines(
             title="Backlog",
-            description="Operations that are due and not sent, and operations that are sent and "
+            description="Operations that are due but not sent, and operations that are sent but "
             "not answered. A growing backlog means that the load is behind its schedule. A "
             "closed-loop load has no backlog.",
             queries={"waiting": q.WAITING, "in flight": q.IN_FLIGHT},
@@ -216,7 +216,7 @@ def _throttled(answer: ThrottlingAnswer) -> Panel:
     meaning = _MEANINGS.get(answer.status, "a limit was exceeded")
     return lines(
         title=f"{answer.status} per partition",
-        description=f"{answer.label}: {meaning}. Every HTTP request counts, also if a retry "
+        description=f"{answer.label}: {meaning}. Every HTTP request counts, even if a retry "
         "succeeded. The scope is the limit that was exceeded: that of the partition or of the "
         "account.",
         queries={"{{partition}} ({{scope}})": q.throttled(answer.status)},
@@ -321,8 +321,8 @@ def _generator() -> list[Panel]:
         ),
         lines(
             title="Billable transactions",
-            description="Requests that the account is charged for, with loading, retries, "
-            "further pages and cleaning. A transaction of 100 is billed once.",
+            description="Requests that are billed to the account, including loading, retries, "
+            "further pages and clean-up. A transaction of 100 entities is billed once.",
             queries={"billable": q.BILLED},
             unit="suffix: transactions/s",
             width=8,
