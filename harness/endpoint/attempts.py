@@ -15,8 +15,8 @@ from harness.endpoint.http.exchange import (
     RequestFault,
     ResponseFault,
 )
+from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
 from harness.endpoint.protocol.multipart import refused_part
-from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
     Attempt,

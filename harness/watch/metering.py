@@ -25,7 +25,6 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from harness.gateway.limits import load_limits
 from harness.gateway.loop import run
 from harness.gateway.server import serve
-from harness.gateway.tls import given_certificate
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
@@ -151,14 +150,19 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         reporting.append(asyncio.create_task(report_forever()))
 
     threading.Thread(target=wait_for_end, daemon=True).start()
-    certificate = settings.certificate
+    tls = None
+    if certificate := settings.certificate:
+        # Only a gateway with TLS needs the library.
+        from harness.gateway.tls import given_certificate
+
+        tls = given_certificate(Path(certificate), None)
     await serve(
         upstream=settings.upstream,
         listen=settings.listen,
         limits=load_limits(Path(settings.limits)),
         ready=ready,
         stop=stop,
-        tls=given_certificate(Path(certificate), None) if certificate else None,
+        tls=tls,
         meter=observer,
         looks=settings.looks,
         shared=settings.shared,

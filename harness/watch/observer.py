@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qs
 
-from harness.endpoint.protocol.responses import read_error, retry_after_s
+from harness.endpoint.protocol.errors import read_error, retry_after_s
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.key_ranges import WHOLE, IndexRanges, after, key_ranges
 from harness.gateway.messages import Request

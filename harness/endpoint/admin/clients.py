@@ -23,7 +23,7 @@ from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import UNREADABLE, Exchange, monotonic_utc
 from harness.endpoint.http.pool import LimitedPool
-from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
+from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget

@@ -25,8 +25,8 @@ from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import UNREADABLE
 from harness.endpoint.http.tls import CA_VARIABLES, trust_context
+from harness.endpoint.protocol.errors import read_error
 from harness.endpoint.protocol.odata import JSON_PLAIN, VERSION
-from harness.endpoint.protocol.responses import read_error
 from harness.model.errors import SetupError
 
 _MAX_BODY_BYTES = 256 * 1024
