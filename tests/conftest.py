@@ -73,6 +73,10 @@ SLOWEST = (
     "tests/swarm/test_housekeeping.py",
     "tests/browser/test_strange_keys.py",
     "tests/browser/test_report_html.py",
+    # Of the tests without Locust the first three are long.
+    "tests/unit/profile/test_absurd_input.py",
+    "tests/contract/sessions/test_fuzz_answers.py",
+    "tests/unit/gateway/test_model.py",
     "tests/contract/sessions/test_scans.py",
     "tests/contract/test_wheel.py",
     "tests/contract/azurite/test_installation.py",
