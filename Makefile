@@ -100,7 +100,9 @@ test-deps: ## Install the system packages of some tests (apt: prometheus, chromi
 	fi
 
 coverage: dev azurite ## Show how much of harness/ the tests without Locust run
-	$(BIN)/coverage run -m pytest -q $(UNPATCHED)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m tests.parallel -j $(JOBS) -- $(UNPATCHED) -m "not long"
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 lint: dev ## Run ruff and mypy
