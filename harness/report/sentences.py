@@ -291,7 +291,9 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
             "Indicative only: targets hold for 1 KiB entities, and entities of this run have "
             f"{counted(record.entity.stored_bytes, 'byte')}."
         )
-    if record.endpoint.kind == EndpointKind.GATEWAY:
+    if record.enforced is not None and not record.enforced.limits:
+        notes.append("The gateway counted the requests, and limited none.")
+    elif record.endpoint.kind == EndpointKind.GATEWAY:
         notes.append(
             "The gateway throttles by its own limits, which may differ from these targets"
             f"{_enforced_words(record.enforced)}."

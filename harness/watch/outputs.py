@@ -6,7 +6,6 @@ import json
 import ssl
 import time
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from harness import __version__
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.pages import TRUTH_PATH
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.counts.redaction import Aliases
-from harness.measure.record.enforced import EnforcedPart, MovePart
-from harness.measure.record.findings import rounded
+from harness.measure.record.enforced import EnforcedPart, moves_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.model.target import EndpointKind, targets_for
@@ -146,21 +143,17 @@ class EnforcedLimits:
         moves = self._moves()
         if moves is None and run.enforced is not None:
             return
-        limits = self._limits
+        limits, aliases = self._limits, run.aliases
+
+        def name_of(table: str, key: str) -> str:
+            name = f"{table}/{key}"
+            return name if aliases is None else aliases(name)
+
         run.enforced = EnforcedPart(
             partition_per_s=limits.partition.entities_per_s,
             account_per_s=limits.account.entities_per_s,
             server_per_s=limits.servers.entities_per_s,
-            moves=tuple(
-                MovePart(
-                    start_s=rounded(move["at_s"] - run.started_s),
-                    offline_s=rounded(move["until_s"] - move["at_s"]),
-                    key=_moved_key(move, run.aliases),
-                    from_server=move["from_server"],
-                    to_server=move["to_server"],
-                )
-                for move in moves or ()
-            ),
+            moves=moves_of(moves or (), run.started_s, name_of),
         )
 
     def _moves(self) -> list[dict[str, Any]] | None:
@@ -176,8 +169,3 @@ class EnforcedLimits:
         except (OSError, ValueError, KeyError):
             return None
         return found
-
-
-def _moved_key(move: Mapping[str, Any], aliases: Aliases | None) -> str:
-    key = f"{move['table']}/{move['partition_key']}"
-    return key if aliases is None else aliases(key)

@@ -39,3 +39,11 @@ def test_a_moved_partition_has_the_name_of_its_counts(name: type[str], keys: lis
     moves = rehearsal.enforced().moves
     assert [move.key for move in moves] == keys
     assert {(move.start_s, move.offline_s) for move in moves} == {(3.0, 2.0)}
+
+
+def test_moves_are_seen_while_the_run_goes_on() -> None:
+    """A page that follows the run shows a move before the load ends."""
+    rehearsal = Rehearsal(cast(GatewayProcess, Page()), "Run", [""], str)
+    assert rehearsal.enforced().moves == ()
+    rehearsal.follow()
+    assert len(rehearsal.enforced().moves) == 2

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any
 
 import pydantic
 
-from harness.measure.record.findings import RecordPart
+from harness.measure.record.findings import RecordPart, rounded
 
 _Rate = Annotated[float, pydantic.Field(gt=0)]
+
+
+UNLIMITED_PER_S = 1e9
+"""A limit that no endpoint reaches: the gateway counts, and refuses nothing."""
 
 
 class MovePart(RecordPart):
@@ -33,3 +38,32 @@ class EnforcedPart(RecordPart):
     account_per_s: _Rate
     server_per_s: _Rate
     moves: tuple[MovePart, ...] = ()
+
+    @property
+    def limits(self) -> bool:
+        """Whether anything is limited."""
+        every = (self.partition_per_s, self.account_per_s, self.server_per_s)
+        return min(every) < UNLIMITED_PER_S
+
+
+def moves_of(
+    moves: Iterable[Mapping[str, Any]], began_s: float, name_of: Callable[[str, str], str]
+) -> tuple[MovePart, ...]:
+    """The moves on the page of a gateway.
+
+    Args:
+        moves: As on the page, times in UTC seconds.
+        began_s: Start of the load, UTC seconds.
+        name_of: The name in the record of a partition, by its table and PartitionKey.
+    """
+    return tuple(
+        MovePart(
+            start_s=rounded(move["at_s"] - began_s),
+            offline_s=rounded(move["until_s"] - move["at_s"]),
+            key=name_of(move["table"], move["partition_key"]),
+            from_server=move["from_server"],
+            to_server=move["to_server"],
+        )
+        for move in moves
+        if move["until_s"] > began_s
+    )

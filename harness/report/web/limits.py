@@ -27,7 +27,7 @@ def limits_of(record: RunRecord) -> list[ShownLimit]:
     alone = len(single) == 1 and record.partitions_folded is None
     targets = {"partition": single[0].target if alone else None, "account": record.account.target}
     enforced: dict[str, float | None] = dict.fromkeys(targets)
-    if (part := record.enforced) is not None:
+    if (part := record.enforced) is not None and part.limits:
         enforced["partition"] = part.partition_per_s if alone else None
         enforced["account"] = part.account_per_s
     found = []

@@ -200,6 +200,9 @@ class ConsoleMessages:
         if now_s < self._next_live_s:
             return
         self._next_live_s += LIVE_EVERY_S
+        if self._rehearsal is not None:
+            self._rehearsal.follow()
+            self._run.enforced = self._rehearsal.enforced()
         run, now = self._run, int(now_s)
         # Reports come every second, so the counts of the last second are incomplete.
         snapshot = run.redacted(

@@ -7,16 +7,15 @@ count loading, so the gateway's counts are read when the load begins and when it
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
-import datetime as dt
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from harness.gateway.process import GatewayProcess
 from harness.measure.figures import counted
-from harness.measure.record.enforced import EnforcedPart, MovePart
-from harness.measure.record.findings import rounded
+from harness.measure.record.enforced import EnforcedPart, moves_of
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.operation import FOLDED, WHOLE_TABLE
@@ -67,7 +66,12 @@ class Rehearsal:
 
     def end(self) -> None:
         self._after = self._read()
-        self._moves = [move for move in self._after.moves if move["until_s"] > self._began_s]
+        self._moves = self._after.moves
+
+    def follow(self) -> None:
+        """Read the moves so far; the earlier ones stay if the gateway does not answer."""
+        with contextlib.suppress(SetupError):
+            self._moves = json.loads(self._gateway.truth())["moves"]
 
     def enforced(self) -> EnforcedPart:
         """The limits that the run is held to, and the moves up to its end."""
@@ -76,16 +80,7 @@ class Rehearsal:
             partition_per_s=limits.partition.entities_per_s,
             account_per_s=limits.account.entities_per_s,
             server_per_s=limits.servers.entities_per_s,
-            moves=tuple(
-                MovePart(
-                    start_s=rounded(move["at_s"] - self._began_s),
-                    offline_s=rounded(move["until_s"] - move["at_s"]),
-                    key=move["partition_key"],
-                    from_server=move["from_server"],
-                    to_server=move["to_server"],
-                )
-                for move in self._moves
-            ),
+            moves=moves_of(self._moves, self._began_s, self._named),
         )
 
     def text(self, record: RunRecord) -> str:
@@ -100,11 +95,8 @@ class Rehearsal:
         counted_there = _folded(self._after.counts, kept) - _folded(self._before.counts, kept)
         rows = sorted(counted_there.keys() | recorded.keys())
         wrong = sum(abs(counted_there[row] - recorded[row]) for row in rows)
-        limits = self._gateway.limits
         lines = [
             f"{described}: counts of the gateway and of the record",
-            f"  held to {limits.partition.entities_per_s:,.0f} entities/s a partition, "
-            f"{limits.account.entities_per_s:,.0f} the account",
             f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}",
         ]
         lines += [
@@ -120,7 +112,6 @@ class Rehearsal:
         counts = record.counts
         if counts.operations:
             lines.append(f"  {counts.attempts / counts.operations:.3f} attempts an operation")
-        lines += [f"  {_move_text(move)}" for move in self._moves]
         return "\n".join(lines)
 
     def _read(self) -> _Counted:
@@ -142,11 +133,11 @@ class Rehearsal:
                 counts[key, status] += row["requests"]
                 if row["exact"]:
                     exact.add(key)
-        moves = page["moves"]
-        for move in moves:
-            key, suffix = move["partition_key"], self._tables.get(move["table"])
-            move["partition_key"] = self._name(f"{suffix}/{key}" if suffix else key)
-        return _Counted(counts=counts, exact=frozenset(exact), moves=moves)
+        return _Counted(counts=counts, exact=frozenset(exact), moves=page["moves"])
+
+    def _named(self, table: str, key: str) -> str:
+        suffix = self._tables.get(table)
+        return self._name(f"{suffix}/{key}" if suffix else key)
 
 
 def _folded(counts: Counts, kept: Container[str]) -> Counts:
@@ -168,12 +159,3 @@ def recorded_counts(record: RunRecord) -> Counts:
             status = name.partition(" ")[0]
             found[key, status if status.isdigit() else NO_ANSWER] += count
     return found
-
-
-def _move_text(move: Mapping[str, Any]) -> str:
-    at = dt.datetime.fromtimestamp(move["at_s"], tz=dt.UTC)
-    gone_s = move["until_s"] - move["at_s"]
-    return (
-        f"partition {move['partition_key']!r} was moved from server {move['from_server']} to "
-        f"{move['to_server']} at {at:%H:%M:%S} UTC and was unavailable for {gone_s:g} s"
-    )

@@ -288,3 +288,10 @@ def test_a_gateway_without_moves_marks_none() -> None:
     assert made["chart-heat"] == charts(record)["chart-heat"]
     assert made["chart-throttling"] == charts(record)["chart-throttling"]
     assert "annotations" not in made["chart-rate"]["layout"]
+
+
+def test_a_gateway_that_limits_nothing_has_no_line() -> None:
+    """Its settings name a limit that no endpoint reaches."""
+    unlimited = EnforcedPart(partition_per_s=1e9, account_per_s=1e9, server_per_s=1e9)
+    plain = RECORD.model_copy(update={"enforced": None})
+    assert lines(RECORD.model_copy(update={"enforced": unlimited})) == lines(plain)
