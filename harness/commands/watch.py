@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import datetime as dt
 import math
 import os
@@ -58,6 +59,7 @@ class Watch:
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.usage = "harness watch [options] [-- COMMAND ...]"
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.description = inspect.getdoc(self)
         parser.epilog = _EXAMPLES
         parser.add_argument("command", nargs="*", metavar="COMMAND", help="program and arguments")
         group = parser.add_argument_group("endpoint")
@@ -177,6 +179,7 @@ class Watch:
         write_line("")
         write_line(summary(record, page))
         write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
+        write_line(f"Practices: harness check --record {path.parent}")
         if record.watched is not None and record.watched.ended:
             write_line(f"Command: {record.watched.ended}")
         write_line(f"Exit code: {code}")
