@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import datetime as dt
+import inspect
 import math
 import os
 import secrets
