@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,13 +59,20 @@ def test_the_end_of_the_command(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("limit", "code"), [("100", 0), ("1", 1)])
-def test_a_failed_condition_is_1(watch: Callable[..., Any], limit: str, code: int) -> None:
-    """After five seconds conditions decide. Bounds: six seconds of load, about 15 s."""
-    condition = f"entities_per_s(partition) < {limit}"
-    watching = watch("--duration", "8s", "--condition", condition, *application("write"))
+@pytest.mark.parametrize(("limit", "code"), [("100%", 0), ("1%", 1)])
+def test_a_failed_condition_is_1(
+    watch: Callable[..., Any], tmp_path: Path, limit: str, code: int
+) -> None:
+    """After five seconds conditions decide. Bounds: eight seconds of throttled load, about 15 s."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[partition]\nentities_per_s = 5.0\n", encoding="utf-8")
+    condition = ("--condition", f"throttled_ratio < {limit}")
+    watching = watch(
+        "--duration", "8s", "--limits", str(limits), *condition, *application("persist")
+    )
     assert watching.end() == code, watching.stderr
     assert watching.record["conditions"][0]["passed"] is not bool(code)
+    assert watching.record["throttled_ratio"] > 0.1
 
 
 def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
