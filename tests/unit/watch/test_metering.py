@@ -1,0 +1,74 @@
+"""The reports of metering processes come over the pipe as they were."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from harness.measure.counts.ledger import Ledger
+from harness.watch.metering import MeteringReport, MeteringSettings
+from harness.watch.observer import Observer
+from tests.unit.watch.test_observer import busy, end, query, upsert
+
+
+def report_of(observer: Observer, *, final: bool) -> MeteringReport:
+    """What was counted since the last report."""
+    delta, tally, behaviour = observer.drain(ended=final)
+    return MeteringReport(
+        url="http://127.0.0.1:1",
+        delta=delta,
+        tally=tally,
+        behaviour=behaviour,
+        final=final,
+        in_flight=observer.in_flight,
+        attempts_in_flight=observer.attempts_in_flight,
+    )
+
+
+def test_reports_are_read_as_they_were_written() -> None:
+    """Two reports in one stream, merged, have the counts of the process."""
+    sender, whole = Observer("gateway-1"), Observer("gateway-1")
+    pipe, receiver = io.BytesIO(), Ledger("watch")
+    for final in (False, True):
+        for observer in (sender, whole):
+            for number in range(30):
+                key, at_s = f"ü{number % 7}", float(number)
+                busy(observer, upsert(f"{number}", key=key, id="a"), at_s=at_s)
+                end(observer, upsert(f"{number}", key=key, id="a"), "204", at_s=at_s + 0.5)
+            end(observer, query(), "200", at_s=31.0)
+            busy(observer, upsert("late", id="b"), at_s=32.0)
+        report_of(sender, final=final).write(pipe)
+    pipe.seek(0)
+    first, last = MeteringReport.read(pipe), MeteringReport.read(pipe)
+    assert first is not None
+    assert last is not None
+    assert MeteringReport.read(pipe) is None
+    assert (first.final, last.final) == (False, True)
+    assert (first.in_flight, first.attempts_in_flight) == (1, 1)
+    for report in (first, last):
+        assert report.url == "http://127.0.0.1:1"
+        assert report.tally.succeeded_after == {2: 30}
+        receiver.merge(report.delta)
+    merged, expected = receiver.snapshot(start=0, end=0), whole.ledger.snapshot(start=0, end=0)
+    assert merged.counts == expected.counts
+    assert merged.outcomes == expected.outcomes
+    assert [part.attempts_by_status for part in merged.partitions] == [
+        part.attempts_by_status for part in expected.partitions
+    ]
+
+
+def test_a_broken_stream_is_its_end() -> None:
+    """A process that was killed in the middle of a report has sent no report."""
+    pipe = io.BytesIO()
+    report_of(Observer("gateway-1"), final=False).write(pipe)
+    content = pipe.getvalue()
+    for length in (0, 2, 4, len(content) - 1):
+        assert MeteringReport.read(io.BytesIO(content[:length])) is None
+
+
+def test_settings_are_read_as_they_were_written() -> None:
+    """The settings of a process pass its command line."""
+    settings = MeteringSettings(
+        name="gateway-1", upstream="http://127.0.0.1:1", listen="[::1]:0", limits="/a b/ü.toml"
+    )
+    assert MeteringSettings(**json.loads(settings.to_json())) == settings

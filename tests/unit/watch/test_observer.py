@@ -1,0 +1,406 @@
+"""Requests become attempts, attempts operations, and nothing is lost between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.headers import Headers
+from harness.gateway.messages import Request
+from harness.gateway.proxy import Received
+from harness.gateway.requests import read_request
+from harness.gateway.rules.counting import Count
+from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate
+from harness.measure.counts.snapshot import Snapshot
+from harness.model.operation import FOLDED
+from harness.model.outcome import Scope
+from harness.watch import observer as observer_module
+from harness.watch.observer import (
+    JOINED_WITHIN_S,
+    MOST_CLIENTS,
+    MOST_PENDING,
+    Observer,
+    WatchTally,
+    names_properties,
+    operation_of,
+)
+
+START_S = 1_700_000_000.0
+
+
+class Here:
+    """A client that can receive."""
+
+    gone = False
+
+
+def request(
+    method: str, target: str, *, body: bytes = b"", id: str = "", **headers: str
+) -> Received:
+    """A parsed request."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    if id:
+        fields["X-MS-Client-Request-ID"] = id
+    found = Headers.of(fields)
+    made = Request(method, target, "127.0.0.1:1", "http", found, body, True, "1.1", Here())
+    return Received(made, read_request(method, target, found, body), START_S)
+
+
+def upsert(row: str = "r", *, key: str = "p", id: str = "", **headers: str) -> Received:
+    """An upsert."""
+    keys = f"PartitionKey='{key}',RowKey='{row}'"
+    return request("PUT", f"/account/orders({quote(keys)})", body=b"{}", id=id, **headers)
+
+
+def query(**parameters: str) -> Received:
+    """A query."""
+    text = "&".join(f"{quote(name)}={quote(value)}" for name, value in parameters.items())
+    return request("GET", f"/account/orders()?{text.replace('__', '')}")
+
+
+def end(
+    observer: Observer,
+    received: Received,
+    sent: str,
+    *,
+    at_s: float = 0.0,
+    code: str = "",
+    upstream: str | None = None,
+    count: bool = True,
+) -> None:
+    """Let a request end ``at_s`` after the start, and be counted at once or in a batch."""
+    received = received._replace(arrived_s=START_S + at_s)
+    answer = None
+    if sent.isdigit():
+        headers = {"x-ms-error-code": code} if code else {}
+        answer = GatewayAnswer(status=int(sent), headers=headers)
+    refused = sent == "503"
+    fate = Fate(
+        result="refused" if refused else "passed",
+        sent=sent,
+        scope=Scope.PARTITION if refused else Scope.NONE,
+        upstream=upstream if upstream is not None else "" if refused else sent,
+    )
+    succeeded = sent.isdigit() and int(sent) < 300
+    observer.ended(received, fate, Count(entities=1 if succeeded else 0), answer, START_S + at_s)
+    if count:
+        observer.expire(0.0)
+
+
+def busy(observer: Observer, received: Received, *, at_s: float = 0.0) -> None:
+    """Refuse a request."""
+    end(observer, received, "503", at_s=at_s, code="ServerBusy")
+
+
+def counted(observer: Observer) -> Snapshot:
+    """The counts so far."""
+    observer.expire(0.0)
+    return observer.ledger.snapshot(start=0, end=0)
+
+
+def outcomes(observer: Observer) -> dict[str, int]:
+    """Operations by outcome."""
+    return {str(outcome): count for outcome, count in counted(observer).outcomes.items()}
+
+
+def test_attempts_with_one_id_are_one_operation() -> None:
+    """Two refusals and a success with the same id are one operation of three attempts."""
+    observer = Observer("gateway-1")
+    for at_s in (0.0, 1.0):
+        busy(observer, upsert(id="a"), at_s=at_s)
+        assert (observer.in_flight, observer.attempts_in_flight) == (1, int(at_s) + 1)
+    end(observer, upsert(id="a"), "204", at_s=3.0)
+    assert (observer.in_flight, observer.attempts_in_flight) == (0, 0)
+    assert outcomes(observer) == {"success": 1}
+    counts = counted(observer).counts
+    assert (counts.due, counts.sent, counts.operations, counts.attempts) == (1, 1, 1, 3)
+    assert counts.entities == 1
+    assert observer.tally.succeeded_after == {3: 1}
+    assert observer.tally.unjoined == 0
+    (partition,) = counted(observer).partitions
+    assert partition.throttled == 2
+
+
+def test_bytes_of_all_attempts_count() -> None:
+    """The bodies of an operation are those of each attempt."""
+    observer = Observer("gateway-1")
+    busy(observer, upsert(id="a"))
+    end(observer, upsert(id="a"), "204", at_s=1.0)
+    assert counted(observer).counts.bytes_sent == 4
+
+
+@pytest.mark.parametrize(("after_s", "ends"), [(129.0, False), (131.0, True)])
+def test_an_operation_is_given_up_after_130_s(after_s: float, ends: bool) -> None:
+    """An operation that is not sent again ends with the outcome of its last attempt."""
+    assert JOINED_WITHIN_S == 130.0
+    observer = Observer("gateway-1")
+    busy(observer, upsert(id="a"))
+    observer.expire(START_S + after_s)
+    assert observer.in_flight == int(not ends)
+    assert outcomes(observer) == ({"throttled": 1} if ends else {})
+    # A later request with the id is another operation.
+    end(observer, upsert(id="a"), "204", at_s=after_s)
+    assert counted(observer).counts.operations == 1 + int(ends)
+    assert counted(observer).counts.attempts == 2
+
+
+def test_giving_up_goes_by_the_last_attempt() -> None:
+    """An operation that was sent again a moment ago waits, though it began first."""
+    observer = Observer("gateway-1")
+    busy(observer, upsert("1", id="a"))
+    busy(observer, upsert("2", id="b"), at_s=10.0)
+    busy(observer, upsert("1", id="a"), at_s=100.0)
+    observer.expire(START_S + 145.0)
+    assert observer.in_flight == 1
+    assert counted(observer).counts.operations == 1
+    end(observer, upsert("1", id="a"), "204", at_s=146.0)
+    assert outcomes(observer) == {"throttled": 1, "success": 1}
+
+
+@pytest.mark.parametrize(
+    ("sent", "upstream", "name", "outcome"),
+    [
+        (GONE, "204", "read_timeout", "timeout"),
+        (RESET, UNANSWERED, "connection_reset", "connection"),
+        (RESET, "", "connection_reset", "connection"),
+        (HALF, "204", "bad_answer", "unexpected"),
+    ],
+)
+def test_an_answer_that_did_not_arrive(sent: str, upstream: str, name: str, outcome: str) -> None:
+    """A lost answer is a fault, and its operation may be sent again."""
+    observer = Observer("gateway-1")
+    end(observer, upsert(id="a"), sent, upstream=upstream)
+    assert observer.in_flight == 1
+    (status,) = counted(observer).partitions[0].attempts_by_status
+    assert status == name
+    assert observer.tally.passed == int(bool(upstream))
+    observer.finish()
+    assert outcomes(observer) == {outcome: 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "outcome"),
+    [("POST", "409", "ambiguous"), ("POST", "201", "success")],
+)
+def test_a_retry_after_a_lost_answer(method: str, status: str, outcome: str) -> None:
+    """A conflict of a repeated insert may be its own effect."""
+    observer = Observer("gateway-1")
+    body = b'{"PartitionKey":"p","RowKey":"r"}'
+    again = request(method, "/account/orders", body=body, id="a")
+    end(observer, again, RESET, upstream=UNANSWERED)
+    end(observer, again, status, at_s=1.0, code="EntityAlreadyExists")
+    assert outcomes(observer) == {outcome: 1}
+
+
+def test_without_an_id_every_request_is_an_operation() -> None:
+    """Requests without an id are not joined; their failures are counted as such."""
+    observer = Observer("gateway-1")
+    for at_s in (0.0, 1.0):
+        busy(observer, upsert(), at_s=at_s)
+    end(observer, upsert(), "204", at_s=2.0)
+    assert observer.in_flight == 0
+    assert outcomes(observer) == {"throttled": 2, "success": 1}
+    assert observer.tally.unjoined == 2
+    assert observer.tally.succeeded_after == {}
+
+
+def test_one_id_for_several_targets_is_several_operations() -> None:
+    """An application that uses one id for everything has the operations that it has."""
+    observer = Observer("gateway-1")
+    for row in "123":
+        busy(observer, upsert(row, id="same"))
+    assert observer.in_flight == 3
+    for row in "123":
+        end(observer, upsert(row, id="same"), "204", at_s=1.0)
+    assert observer.tally.succeeded_after == {2: 3}
+
+
+def test_an_answer_that_no_retry_changes_ends_the_operation() -> None:
+    """A conflict is final; the same id a second time is another operation."""
+    observer = Observer("gateway-1")
+    for at_s in (0.0, 1.0):
+        end(observer, upsert(id="a"), "412", at_s=at_s, code="UpdateConditionNotSatisfied")
+    assert outcomes(observer) == {"precondition": 2}
+
+
+def test_pending_operations_are_bounded() -> None:
+    """Above the bound the operation that was not sent for the longest time is given up."""
+    observer = Observer("gateway-1")
+    for number in range(MOST_PENDING + 50):
+        busy(observer, upsert(f"{number}", id="a"))
+    assert observer.in_flight == MOST_PENDING
+    assert outcomes(observer) == {"throttled": 50}
+    end(observer, upsert("0", id="a"), "204", at_s=1.0)
+    assert counted(observer).counts.sent == MOST_PENDING + 51
+
+
+def test_the_budget() -> None:
+    """So many requests are taken; others are refused and are no operations."""
+    observer = Observer("gateway-1", 2)
+    assert [bool(observer.take()) for _ in range(4)] == [False, False, True, True]
+    refused = Fate(result="refused", rule="budget", sent="403")
+    observer.ended(upsert(), refused, Count(), None, START_S)
+    observer.expire(0.0)
+    assert (observer.tally.requests, observer.tally.over_budget) == (1, 1)
+    assert counted(observer).counts.due == 0
+    assert not Observer("gateway-1").take()
+
+
+def test_clients_are_bounded() -> None:
+    """User agents beyond the first ones are counted together, and long ones are cut."""
+    observer = Observer("gateway-1")
+    for number in range(MOST_CLIENTS + 5):
+        end(observer, upsert(User_Agent=f"app/{number} {'x' * 500}"), "204")
+    clients = observer.tally.clients
+    assert len(clients) == MOST_CLIENTS + 1
+    assert clients[FOLDED] == 5
+    assert max(len(name) for name in clients) == 120
+    other = WatchTally()
+    other.merge(observer.tally)
+    other.merge(observer.tally)
+    assert sum(other.clients.values()) == 2 * (MOST_CLIENTS + 5)
+
+
+def test_others_are_no_operations() -> None:
+    """The creation of a table is a request, not an operation."""
+    observer = Observer("gateway-1")
+    end(observer, request("POST", "/account/Tables", body=b'{"TableName":"orders"}'), "201")
+    assert (observer.tally.requests, observer.tally.others, observer.tally.passed) == (1, 1, 1)
+    assert counted(observer).counts.due == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "label", "partition"),
+    [
+        ({}, "full_table_scan", "orders//"),
+        ({"$filter": "N gt 3"}, "full_table_scan", "orders//"),
+        ({"$filter": "PartitionKey eq 'p'"}, "partition_scan", "orders/p"),
+        ({"$filter": "PartitionKey eq 'p' and N gt 3"}, "partition_scan", "orders/p"),
+        ({"$filter": "PartitionKey eq 'p' and RowKey ge 'a'"}, "row_range_scan", "orders/p"),
+        ({"$filter": "PartitionKey eq 'p' and RowKey lt 'a'"}, "row_range_scan", "orders/p"),
+        ({"$filter": "PartitionKey eq 'p' and RowKey eq 'a'"}, "row_range_scan", "orders/p"),
+        ({"$filter": "PartitionKey ge 'p'"}, "partition_range_scan", "orders//"),
+        ({"$filter": "PartitionKey ge 'p' and PartitionKey lt 'q'"}, "partition_range_scan", None),
+    ],
+)
+@pytest.mark.parametrize("continued", [False, True])
+def test_labels_of_queries(
+    parameters: dict[str, str], label: str, partition: str | None, continued: bool
+) -> None:
+    """A query is named by its filter, on every page of it."""
+    if continued:
+        more = {"NextPartitionKey": "1!4!cA--", "NextRowKey": "1!4!YQ--"}
+        parameters = {**parameters, **more}
+    received = query(**parameters)
+    operation = operation_of(received.asked, received.request)
+    assert operation.label == label
+    assert operation.partition == (partition or "orders//")
+    assert (operation.filter is not None) is ("N gt" in parameters.get("$filter", ""))
+
+
+def test_what_a_query_asks_for() -> None:
+    """$top and $select are those of the request."""
+    received = query(**{"$top": "5", "$select": "A,B"})
+    operation = operation_of(received.asked, received.request)
+    assert (operation.top, operation.select) == (5, ("A", "B"))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", False),
+        ("PartitionKey eq 'N' and (RowKey ge 'x' or not (RowKey eq 'it''s Price'))", False),
+        ("PartitionKey eq 'p' and Price gt 5", True),
+        ("Price gt 5", True),
+        ("RowKey eq 'open", True),
+    ],
+)
+def test_names_properties(text: str, names: bool) -> None:
+    """Whether a filter compares properties, not what is in its texts."""
+    assert names_properties(text) is names
+
+
+def test_the_condition_of_a_write() -> None:
+    """An ETag makes a write conditional; a star is any."""
+    for etag, kept in (("*", None), ('W/"1"', 'W/"1"')):
+        received = upsert(If_Match=etag)
+        operation = operation_of(received.asked, received.request)
+        assert (operation.label, operation.etag) == ("update_replace", kept)
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """One request and its result, a while after the one before."""
+
+    row: str
+    id: str
+    sent: str
+    wait_s: float
+    expires: bool
+    counts: bool
+
+
+EXCHANGES = st.lists(
+    st.builds(
+        Exchange,
+        row=st.sampled_from("123"),
+        id=st.sampled_from(("", "a", "b")),
+        sent=st.sampled_from(("204", "404", "409", "412", "500", "503", "504", GONE, RESET, HALF)),
+        wait_s=st.sampled_from((0.0, 1.0, 60.0, 140.0)),
+        expires=st.booleans(),
+        counts=st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+@given(EXCHANGES, st.booleans())
+def test_conservation(exchanges: list[Exchange], finishes: bool) -> None:
+    """Any exchanges: due = sent = outcomes + in flight, and each is one attempt."""
+    observer, at_s, statuses = Observer("gateway-1"), 0.0, Counter[str]()
+    for exchange in exchanges:
+        at_s += exchange.wait_s
+        if exchange.expires:
+            observer.expire(START_S + at_s)
+        code = "ServerBusy" if exchange.sent == "503" else ""
+        received = upsert(exchange.row, id=exchange.id)
+        end(observer, received, exchange.sent, at_s=at_s, code=code, count=exchange.counts)
+        statuses[exchange.sent] += 1
+    if finishes:
+        observer.finish()
+        assert (observer.in_flight, observer.attempts_in_flight) == (0, 0)
+    found = counted(observer)
+    counts, ended = found.counts, sum(found.outcomes.values())
+    assert counts.due == counts.sent == ended + observer.in_flight
+    assert counts.operations == ended
+    assert counts.attempts == len(exchanges) == observer.tally.requests
+    by_status: dict[str, int] = {}
+    for partition in found.partitions:
+        by_status = dict(partition.attempts_by_status)
+    assert sum(by_status.values()) == len(exchanges)
+    assert by_status.get("204", 0) == statuses["204"]
+    assert sum(n for name, n in by_status.items() if name.startswith("503")) == statuses["503"]
+    assert counts.entities == statuses["204"]
+
+
+def test_the_observer_has_no_clock() -> None:
+    """Time is an argument."""
+    assert not {"time", "datetime", "random"} & vars(observer_module).keys()
+
+
+def test_a_drain_has_what_came_since_the_last_one() -> None:
+    """The counts of two drains add up; operations between them are not lost."""
+    observer = Observer("gateway-1")
+    busy(observer, upsert(id="a"))
+    first: Any = observer.drain()
+    end(observer, upsert(id="a"), "204", at_s=1.0)
+    second: Any = observer.drain(ended=True)
+    assert (first[1].requests, second[1].requests) == (1, 1)
+    assert (first[1].succeeded_after, second[1].succeeded_after) == ({}, {2: 1})
