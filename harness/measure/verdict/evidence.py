@@ -234,6 +234,11 @@ class Evidence:
             return "a worker's last report is missing"
         if self.cut_short_by:
             return f"the run was cut short by {self.cut_short_by}"
+        if self.watched is not None and not self.watched.requests:
+            return (
+                "no request reached the gateway. The application has to take its connection string "
+                "from AZURE_STORAGE_CONNECTION_STRING, or its address from AZURE_TABLES_ENDPOINT"
+            )
         if self.length_s < SHORTEST_S:
             return f"the measured window of {self.length_s} s is shorter than {SHORTEST_S} s"
         service = self.snapshot.service_ms
