@@ -64,13 +64,17 @@ class LivePage:
             def log_message(self, format: str, *args: Any) -> None:
                 """Log nothing: the terminal is the application's."""
 
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """Say nothing: a browser that closes its page breaks connections off."""
+
         try:
-            self._server = http.server.ThreadingHTTPServer((host, port), Handler)
+            self._server = Server((host, port), Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SetupError(
                 f"the live page cannot listen on {host}:{port} ({reason}); choose another port "
-                "with --page-port, or 0 for none"
+                "with --page-port, or -1 for none"
             ) from error
         self._server.daemon_threads = True
         self.url = f"http://{host}:{self._server.server_port}/"
