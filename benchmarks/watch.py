@@ -22,7 +22,7 @@ from benchmarks.parts.serving import CannotMeasure, serving
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.watch.metering import MeteringSettings
-from harness.watch.metering_process import MeteringProcess, Reports, first_report
+from harness.watch.metering_process import MeteringProcess, Reports
 
 WANTED_SHARE = 0.85
 WANTED_PER_S = 4000
@@ -46,7 +46,7 @@ def main() -> int:
                 MeteringProcess(settings, reports, Path(folder) / "log") as metering,
             ):
                 port = int(gateway.url.rpartition(":")[2])
-                metered = int(first_report(metering, reports).url.rpartition(":")[2])
+                metered = int(metering.first_report().url.rpartition(":")[2])
                 for _ in range(TURNS):
                     costs.append(
                         (per_cpu_second(metered, metering.pid), per_cpu_second(port, gateway.pid))

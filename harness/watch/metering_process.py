@@ -6,7 +6,6 @@ import os
 import queue
 import sys
 import threading
-import time
 from pathlib import Path
 
 from harness.model.children import ChildProcess
@@ -22,7 +21,7 @@ Reports = queue.SimpleQueue[tuple[str, MeteringReport | None]]
 
 
 class MeteringProcess(ChildProcess):
-    """One metering process; a thread puts its reports into ``reports``.
+    """One metering process; a thread puts its reports after the first into ``reports``.
 
     ``log`` is the file for its errors.
     """
@@ -30,6 +29,7 @@ class MeteringProcess(ChildProcess):
     def __init__(self, settings: MeteringSettings, reports: Reports, log: Path) -> None:
         self.settings = settings
         self._reports = reports
+        self._first: queue.SimpleQueue[MeteringReport | None] = queue.SimpleQueue()
         self._log = log
         receiving, sending = os.pipe()
         with os.fdopen(sending, "wb") as stdout, log.open("wb") as stderr:
@@ -45,6 +45,7 @@ class MeteringProcess(ChildProcess):
 
     def _read(self) -> None:
         with self._frames:
+            self._first.put(MeteringReport.read(self._frames))
             while (report := MeteringReport.read(self._frames)) is not None:
                 self._reports.put((self.settings.name, report))
         self._reports.put((self.settings.name, None))
@@ -54,25 +55,23 @@ class MeteringProcess(ChildProcess):
         """The end of its errors."""
         return self._log.read_bytes()[-_MOST_OUTPUT_BYTES:].decode("utf-8", "replace").strip()
 
+    def first_report(self) -> MeteringReport:
+        """Wait until the process listens.
+
+        Raises:
+            SetupError: it cannot listen, or its settings are invalid.
+        """
+        try:
+            report = self._first.get(timeout=_READY_WITHIN_S)
+        except queue.Empty:
+            report = None
+        if report is None:
+            self.stop()
+            raise SetupError(
+                self.last_words or f"the gateway did not start within {_READY_WITHIN_S:g} s"
+            )
+        return report
+
     def stop(self) -> None:
         super().stop()
         self._reader.join()
-
-
-def first_report(process: MeteringProcess, reports: Reports) -> MeteringReport:
-    """Wait until a process listens.
-
-    Raises:
-        SetupError: it cannot listen, or its settings are invalid.
-    """
-    deadline = time.monotonic() + _READY_WITHIN_S
-    try:
-        _, report = reports.get(timeout=max(0.0, deadline - time.monotonic()))
-    except queue.Empty:
-        report = None
-    if report is None:
-        process.stop()
-        raise SetupError(
-            process.last_words or f"the gateway did not start within {_READY_WITHIN_S:g} s"
-        )
-    return report

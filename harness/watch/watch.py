@@ -31,7 +31,7 @@ from harness.metrics.server import push, start_server
 from harness.report.export.run_folder import write_run
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.metering import MeteringSettings
-from harness.watch.metering_process import MeteringProcess, Reports, first_report
+from harness.watch.metering_process import MeteringProcess, Reports
 from harness.watch.outputs import EnforcedLimits, LiveLine, exposed, shown
 from harness.watch.page import LivePage
 from harness.watch.variables import Addresses, addresses, environment
@@ -193,7 +193,7 @@ class Watch:
             log = folder / f"{settings.name}.log"
             process = MeteringProcess(settings, self._reports, log)
             stack.callback(process.stop)
-            report = first_report(process, self._reports)
+            report = process.first_report()
             self._gateway_url = report.url
             # The other processes share the port that the first one was given.
             port = int(report.url.rpartition(":")[2])
