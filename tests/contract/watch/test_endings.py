@@ -58,6 +58,18 @@ def test_the_end_of_the_command(
     assert conserved(record)
 
 
+@pytest.mark.parametrize("options", [("--processes", "3"), ("--tls",)])
+def test_gateways_of_other_kinds(watch: Callable[..., Any], options: tuple[str, ...]) -> None:
+    """Processes that share a port, or listen with TLS, count the same."""
+    watching = watch(*options, *application("work"))
+    assert watching.end() == 0, watching.stderr
+    record = watching.record
+    assert record["watched"]["requests"] == 21
+    assert record["workers"] == (3 if "--processes" in options else 1)
+    assert record["complete"]
+    assert conserved(record)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("limit", "code"), [("100%", 0), ("1%", 1)])
 def test_a_failed_condition_is_1(

@@ -234,7 +234,8 @@ def test_pending_operations_are_bounded() -> None:
     """Above the bound the operation that was not sent for the longest time is given up."""
     observer = Observer("gateway-1")
     for number in range(MOST_PENDING + 50):
-        busy(observer, upsert(f"{number}", id="a"))
+        end(observer, upsert(f"{number}", id="a"), "503", code="ServerBusy", count=False)
+    observer.expire(0.0)
     assert observer.in_flight == MOST_PENDING
     assert outcomes(observer) == {"throttled": 50}
     end(observer, upsert("0", id="a"), "204", at_s=1.0)
