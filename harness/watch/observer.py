@@ -227,7 +227,7 @@ class Observer:
             operation, attempts = pending.operation, [*pending.attempts, attempt]
             sent += pending.bytes_sent
             received_bytes += pending.bytes_received
-        if (attempt.status == 0 or attempt.status >= 400) and is_retryable(attempt):
+        if (attempt.status == 0 or attempt.status >= 400) and _may_be_repeated(attempt):
             key = key or _identity(received)
             if key[0]:
                 self.ledger.add_attempt(operation, attempt)
@@ -299,6 +299,11 @@ def _identity(received: Received) -> tuple[str, str, str]:
     """
     request = received.request
     return request.headers.get("x-ms-client-request-id", ""), request.method, request.target
+
+
+def _may_be_repeated(attempt: Attempt) -> bool:
+    """Whether SDKs send a request again after this attempt: those of Azure do after 502 too."""
+    return attempt.status == 502 or is_retryable(attempt)
 
 
 def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s: float) -> Attempt:

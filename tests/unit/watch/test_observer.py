@@ -185,6 +185,17 @@ def test_an_answer_that_did_not_arrive(sent: str, upstream: str, name: str, outc
     assert outcomes(observer) == {outcome: 1}
 
 
+@pytest.mark.parametrize("status", ["408", "429", "500", "502", "503", "504"])
+def test_statuses_after_which_sdks_send_again(status: str) -> None:
+    """Four attempts that all fail are one operation."""
+    observer = Observer("gateway-1")
+    for at_s in range(4):
+        end(observer, upsert(id="a"), status, at_s=float(at_s))
+    observer.finish()
+    counts = counted(observer).counts
+    assert (counts.operations, counts.attempts, counts.attempts_ended) == (1, 4, 4)
+
+
 @pytest.mark.parametrize(
     ("method", "status", "outcome"),
     [("POST", "409", "ambiguous"), ("POST", "201", "success")],
