@@ -166,7 +166,7 @@ class ClientConnection(asyncio.Protocol):
         self._keep_alive = self._parser.should_keep_alive()
         if self._offers_upgrade():
             return
-        if "Expect" in headers and headers["Expect"].lower() == "100-continue":
+        if b"expect" in headers.by_name and headers["Expect"].lower() == "100-continue":
             if int(headers.get("Content-Length", "0")) > MAX_BODY_BYTES:
                 self._refuse_rest(Defect.BODY_TOO_LARGE)
             elif self._waiting or self._handling:

@@ -35,14 +35,17 @@ class Headers(Mapping[str, str]):
 
     Args:
         fields: Names and values as they were on the wire.
+
+    Attributes:
+        by_name: Fields by name in bytes and lower case, which is the fastest way to look one up.
     """
 
-    __slots__ = ("_by_name", "fields")
+    __slots__ = ("by_name", "fields")
 
     def __init__(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
         self.fields = fields
         by_name = {field[0].lower(): field for field in fields}
-        self._by_name = by_name if len(by_name) == len(fields) else _joined(fields)
+        self.by_name = by_name if len(by_name) == len(fields) else _joined(fields)
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Headers:
@@ -57,7 +60,7 @@ class Headers(Mapping[str, str]):
         Args:
             unwanted: Names to leave out besides those that Connection names, in lower case.
         """
-        by_name = self._by_name
+        by_name = self.by_name
         if b"connection" in by_name:
             unwanted = _with_named(unwanted, by_name[b"connection"][1])
         if len(by_name) == len(self.fields):
@@ -68,20 +71,20 @@ class Headers(Mapping[str, str]):
 
     def get(self, name: str, default: Any = None) -> Any:
         # That of Mapping raises and catches an error for each field that is not there.
-        field = self._by_name.get(_lowered(name))
+        field = self.by_name.get(_lowered(name))
         return default if field is None else field[1].decode(_CODING)
 
     def __getitem__(self, name: str) -> str:
-        return self._by_name[_lowered(name)][1].decode(_CODING)
+        return self.by_name[_lowered(name)][1].decode(_CODING)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and _lowered(name) in self._by_name
+        return isinstance(name, str) and _lowered(name) in self.by_name
 
     def __iter__(self) -> Iterator[str]:
-        return (name.decode(_CODING) for name in self._by_name)
+        return (name.decode(_CODING) for name in self.by_name)
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self.by_name)
 
 
 def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, tuple[bytes, bytes]]:

@@ -15,7 +15,7 @@ import pydantic
 
 from harness.model.errors import SetupError, echoed
 from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
-from harness.model.target import PUBLISHED
+from harness.model.target import PUBLISHED, UNLIMITED_PER_S
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]
@@ -127,6 +127,13 @@ class GatewayLimits(_Part):
     moving: Moving = Moving()
     refusal: RefusalSettings = RefusalSettings()
     faults: Faults = Faults()
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether requests are counted only: no limit can be reached, and no page is cut."""
+        rates = (self.partition, self.account, self.servers)
+        least = min(rate.entities_per_s for rate in rates)
+        return least >= UNLIMITED_PER_S and self.servers.count == 1
 
 
 def shipped_directory() -> Path:

@@ -95,6 +95,8 @@ class Model:
     ) -> None:
         self.slow_s = limits.faults.slow_s
         self._started_s = now_s
+        # Without limits, no bucket and no range has to be kept.
+        self._unlimited = limits.unlimited
         self._refusal = limits.refusal
         self._chance = random.Random(f"{limits.refusal.seed}/refusal")
         self._ramping = RampingRule(limits.ramping, limits.servers)
@@ -153,7 +155,7 @@ class Model:
             return NO_ENTITIES
         if asked.kind is _QUERY:
             count, by_partition = query_count(asked, answered, self._contents)
-            if answered.succeeded:
+            if answered.succeeded and not self._unlimited:
                 self._take_walked(asked, by_partition, now_s)
         else:
             count = count_of(asked, answered)
@@ -161,9 +163,10 @@ class Model:
             if not count.entities:
                 self.not_done(asked, now_s)
             return count
-        self._ranges.open_table(asked.table, now_s)
         if asked.rows:
             self._contents.wrote(asked.table, asked.rows)
+        if not self._unlimited:
+            self._ranges.open_table(asked.table, now_s)
             for key in {row.partition_key for row in asked.rows if row.stays}:
                 if key is not None:
                     self._ranges.write(asked.table, key, now_s)
@@ -171,6 +174,8 @@ class Model:
 
     def not_done(self, asked: Asked, now_s: float) -> None:
         """End a request that was not executed: its entities are given back."""
+        if self._unlimited:
+            return
         for key, entities in _parts(asked, self._first_key(asked)):
             place = self._ranges.find(asked.table, self._position(asked, key))
             if key is not None:
@@ -203,6 +208,8 @@ class Model:
         PartitionKey of each entity.
         """
         if asked.keys is None or asked.partition_key is not None or asked.in_batch:
+            return None
+        if self._unlimited:
             return None
         if not answered.keys or None in answered.keys:
             return None
@@ -240,6 +247,8 @@ class Model:
 
     def _refusal_of(self, asked: Asked, now_s: float, stalled_s: float) -> Decision | None:
         """Return the refusal of a request, or take its entities."""
+        if self._unlimited:
+            return None
         table = asked.table
         parts = _parts(asked, self._first_key(asked))
         for key, entities in parts:

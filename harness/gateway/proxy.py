@@ -364,7 +364,7 @@ def _is_target(request: Request) -> bool:
 def _unpacked(request: Request) -> bytes:
     """Return the body without its content coding; empty if it cannot be undone within the limit."""
     body = request.body
-    if not body or "Content-Encoding" not in request.headers:
+    if not body or b"content-encoding" not in request.headers.by_name:
         return body
     if request.headers["Content-Encoding"].strip().lower() != "gzip":
         return b""

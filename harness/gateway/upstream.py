@@ -87,7 +87,8 @@ class Upstream:
             UpstreamMissing: the request was not sent.
             UpstreamBroken: there was no complete response.
         """
-        declared = bool(body) or "Content-Length" in headers or "Transfer-Encoding" in headers
+        names = headers.by_name
+        declared = bool(body) or b"content-length" in names or b"transfer-encoding" in names
         length = len(body) if declared else None
         head = request_head(method, target, host or self.host, headers, length)
         connection = self._kept() or await self._connected()
@@ -271,8 +272,9 @@ class UpstreamConnection(asyncio.Protocol):
         if status < 200:
             return
         headers = self._headers = Headers(self._fields)
+        names = headers.by_name
         self._ends_with_connection = not (
-            "Content-Length" in headers or "Transfer-Encoding" in headers
+            b"content-length" in names or b"transfer-encoding" in names
         )
         if not self._parser.should_keep_alive():
             self.usable = False

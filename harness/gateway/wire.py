@@ -44,7 +44,7 @@ def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Frami
     status = answer.status
     headers = Headers.of(answer.headers)
     lines = [_status_line(status, answer.reason), *headers.passed_on()]
-    if "Date" not in headers:
+    if b"date" not in headers.by_name:
         lines.append(b"Date: " + _date(int(time.time())))
     framing = _LENGTH
     if request.method == "HEAD" or status == 304:

@@ -56,6 +56,10 @@ PUBLISHED = Targets(partition=2000.0, account=20000.0)
 """Source: performance checklist for Table storage, "Targets for data operations"."""
 
 
+UNLIMITED_PER_S = 1e9
+"""Entities a second that no endpoint serves: a limit of a gateway that limits nothing."""
+
+
 def targets_for(kind: EndpointKind) -> Targets | None:
     """The targets an endpoint is held against; None for Cosmos DB, which counts request units."""
     return None if kind is EndpointKind.COSMOS else PUBLISHED

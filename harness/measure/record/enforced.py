@@ -8,12 +8,9 @@ from typing import Annotated, Any
 import pydantic
 
 from harness.measure.record.findings import RecordPart, rounded
+from harness.model.target import UNLIMITED_PER_S
 
 _Rate = Annotated[float, pydantic.Field(gt=0)]
-
-
-UNLIMITED_PER_S = 1e9
-"""A limit that no endpoint reaches: the gateway counts, and refuses nothing."""
 
 
 class MovePart(RecordPart):

@@ -358,3 +358,45 @@ def test_a_million_keys_take_no_more_memory_than_a_few() -> None:
     model = bounded_after(1_000_000)
     assert model.partitions <= 2 * 5000
     assert len(model.ranges) <= MOST_RANGES
+
+
+_ONE_SERVER = {"count": 1, "keys_per_range": 1000}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("a", "b", "c")),
+            st.integers(1, 5),
+            st.sampled_from((200, 204, 404, 503)),
+        ),
+        max_size=40,
+    )
+)
+def test_a_model_without_limits_counts_as_one_with_limits_that_nobody_reaches(
+    requests: list[tuple[str, int, int]],
+) -> None:
+    """It keeps no buckets and no ranges, and passes and counts the same."""
+    models = [
+        Model(
+            GatewayLimits(
+                partition=Rate(entities_per_s=per_s),
+                account=Rate(entities_per_s=per_s),
+                servers=Servers(entities_per_s=per_s, **_ONE_SERVER),
+            ),
+            0.0,
+        )
+        for per_s in (1e9, 9e8)
+    ]
+    scan = read_request("GET", "/account/table()?$filter=PartitionKey%20ge%20'a'", {}, b"")
+    for number, (key, entities, status) in enumerate(requests):
+        write = upsert(key, entities)
+        assert {model.decide(write, number).action for model in models} == {GatewayAction.PASS}
+        answered = Answered(status=status)
+        assert len({model.answered(write, answered, number) for model in models}) == 1
+        assert {model.decide(scan, number).action for model in models} == {GatewayAction.PASS}
+        page = Answered(status=200)
+        assert models[0].cut(scan, page) == models[1].cut(scan, page)
+        assert len({model.answered(scan, page, number) for model in models}) == 1
+    assert models[0].partitions == 0
+    assert models[0].moves == models[1].moves == ()
