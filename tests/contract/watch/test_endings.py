@@ -58,6 +58,7 @@ def test_the_end_of_the_command(
     assert conserved(record)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [("--processes", "3"), ("--tls",)])
 def test_gateways_of_other_kinds(watch: Callable[..., Any], options: tuple[str, ...]) -> None:
     """Processes that share a port, or listen with TLS, count the same."""
@@ -87,6 +88,7 @@ def test_a_failed_condition_is_1(
     assert watching.record["throttled_ratio"] > 0.1
 
 
+@pytest.mark.long
 def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
     """After kill -9 of the application the record has all of its answers, and the code is 137."""
     watching = watch(*application("write"))
@@ -100,6 +102,7 @@ def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
     assert conserved(record)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["azurite", "harness.watch.metering"])
 def test_kill_of_a_part(watch: Callable[..., Any], part: str) -> None:
     """After kill -9 of Azurite or of the gateway, the record says so and is incomplete."""
@@ -115,6 +118,7 @@ def test_kill_of_a_part(watch: Callable[..., Any], part: str) -> None:
     assert record["counts"]["due"] == record["counts"]["sent"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("thing", ["idle", "write"])
 @pytest.mark.parametrize(
     ("number", "ended_by"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
@@ -135,6 +139,7 @@ def test_a_signal(
     assert conserved(record)
 
 
+@pytest.mark.long
 def test_a_signal_without_a_command(watch: Callable[..., Any]) -> None:
     """Without a command the watch goes on until Ctrl-C."""
     watching = watch()
@@ -145,6 +150,7 @@ def test_a_signal_without_a_command(watch: Callable[..., Any]) -> None:
     assert (record["ended_by"], record["watched"]["command"]) == ("Ctrl-C", "")
 
 
+@pytest.mark.long
 def test_a_second_ctrl_c_kills(watch: Callable[..., Any]) -> None:
     """An application that ignores Ctrl-C is killed by the second one."""
     watching = watch(*application("ignore"))
@@ -161,6 +167,7 @@ def test_a_second_ctrl_c_kills(watch: Callable[..., Any]) -> None:
     assert conserved(record)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("thing", ["write", "idle"])
 def test_the_duration(watch: Callable[..., Any], thing: str) -> None:
     """The watch ends in time, and ends the command."""

@@ -33,6 +33,7 @@ def get(url: str, path: str, host: str = "", method: str = "GET") -> tuple[int, 
     return answer.status, answer.headers.get_content_type(), text
 
 
+@pytest.mark.long
 def test_pages_of_a_watch(watch: Callable[..., Any]) -> None:
     """The page shows the counts of now, for its own names alone; so do the metrics."""
     watching = watch("--metrics-port", str(free_port()), "--", sys.executable, PROGRAM, "persist")
@@ -87,6 +88,7 @@ def test_a_used_port_is_a_sentence(watch: Callable[..., Any]) -> None:
     assert "--page-port" in watching.stderr
 
 
+@pytest.mark.long
 def test_no_page(watch: Callable[..., Any]) -> None:
     """-1 serves no page."""
     watching = watch("--page-port", "-1", "--", "true")
