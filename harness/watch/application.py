@@ -78,6 +78,17 @@ class Application:
         self._signal(signal.SIGKILL)
         self._popen.wait()
 
+    @property
+    def killed(self) -> bool:
+        """Whether a signal ended the command."""
+        return (self._popen.poll() or 0) < 0
+
+    def kill_rest(self) -> None:
+        """Kill what the command, which has ended, left running in its process group."""
+        if not self._in_terminal:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
+
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if not self._in_terminal:

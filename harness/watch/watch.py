@@ -340,6 +340,9 @@ class Watch:
             self._take_reports(_TURN_S)
             self._sample()
         self._kill_command()
+        if application.killed or run.ended_by is not WatchEnd.COMMAND:
+            # A command that ends by itself may leave a server behind on purpose.
+            application.kill_rest()
         run.command_ended = application.ended
 
     def _kill_command(self) -> None:

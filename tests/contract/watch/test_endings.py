@@ -103,6 +103,15 @@ def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
+def test_a_killed_command_leaves_no_child(watch: Callable[..., Any]) -> None:
+    """What a shell started in the background ends with it, if a signal ended the shell."""
+    watching = watch("--", "sh", "-c", "sleep 600 & echo ready; wait")
+    watching.said("ready")
+    watching.child("sleep 600 & echo").send_signal(signal.SIGKILL)
+    assert watching.end() == 137
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["azurite", "harness.watch.metering"])
 def test_kill_of_a_part(watch: Callable[..., Any], part: str) -> None:
     """After kill -9 of Azurite or of the gateway, the record says so and is incomplete."""
