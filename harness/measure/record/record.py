@@ -359,7 +359,7 @@ class RunRecord(RecordPart):
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             place = cut(".".join(str(part) for part in first["loc"])) or "the file"
-            raise RecordError(f"not a run record: {place}: {first['msg']}") from error
+            raise RecordError(f"not a run record: {place}: {cut(first['msg'])}") from error
 
 
 def _require_figures(value: Any, place: tuple[str, ...]) -> None:
