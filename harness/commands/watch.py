@@ -7,6 +7,7 @@ import datetime as dt
 import inspect
 import math
 import os
+import re
 import secrets
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 from harness.commands.servers import require_consent
 from harness.gateway import limits
-from harness.gateway.addresses import address_of, check_upstream, on_this_machine
+from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
@@ -30,6 +31,7 @@ from harness.watch.watched_run import WatchPlan
 
 _NO_LIMITS = "none"
 _MOST_WIDTH = 140
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _EXAMPLES = """\
 examples:
@@ -178,8 +180,9 @@ class Watch:
         page = Page.of_terminal(sys.stderr, _MOST_WIDTH)
         write_line("")
         write_line(summary(record, page))
-        write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
-        write_line(f"Practices: harness check --record {path.parent}")
+        if path.is_file():
+            write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
+            write_line(f"Practices: harness check --record {path.parent}")
         if record.watched is not None and record.watched.ended:
             write_line(f"Command: {record.watched.ended}")
         write_line(f"Exit code: {code}")
@@ -199,6 +202,13 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         raise SetupError(
             "--limits needs one process, since a limit counts every request: leave out --processes"
         )
+    if args.billable_transactions is not None and args.processes > 1:
+        raise SetupError(
+            "--billable-transactions needs one process, which counts every request: leave out "
+            "--processes"
+        )
+    if _NAME.fullmatch(args.name) is None:
+        raise SetupError("--name has 1 to 80 letters, digits, dots, - or _")
     kind, described, host, account, remote = _endpoint(args, throttles=throttles)
     check_folder(args.out)
     now = dt.datetime.now(dt.UTC)
@@ -247,6 +257,8 @@ def _endpoint(
     kind, account, remote, host = EndpointKind.AZURITE, "", False, "embedded Azurite"
     if args.upstream is not None:
         check_upstream(args.upstream)
+        if args.upstream == NO_UPSTREAM:
+            raise SetupError("--upstream is an endpoint that stores what the application writes")
         host = urlsplit(args.upstream).netloc
         remote = not on_this_machine(args.upstream)
         if remote:

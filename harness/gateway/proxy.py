@@ -54,6 +54,9 @@ class Meter(Protocol):
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
 
+    def refused(self) -> None:
+        """A request that cannot be executed, such as one that is too large, was refused."""
+
     def ended(
         self,
         received: Received,
@@ -130,6 +133,8 @@ class Proxy:
         if request.defect is Defect.BROKEN_OFF:
             self.truth.add(NOTHING, Fate(result="fault", rule="client", sent=GONE))
             return _RESET
+        if self._meter is not None:
+            self._meter.refused()
         rule, answer = refusal_of(request, self._now())
         fate = Fate(result="refused", rule=rule, sent=str(answer.status))
         self.truth.add(NOTHING, fate)

@@ -306,7 +306,10 @@ def _text_of(body: bytes, name: str) -> str | None:
         value = json.loads(body)[name]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str) or value.isascii():
+        return value if isinstance(value, str) else None
+    # Half of a surrogate pair is no text; nothing could count or show it.
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(text: str) -> str:

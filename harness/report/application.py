@@ -21,7 +21,8 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
         ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
     ]
     for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):
-        rows.append(("" if place else "clients", f"{client.requests:,} {client.user_agent}"))
+        name = client.user_agent or "(no user agent)"
+        rows.append(("" if place else "clients", f"{client.requests:,} {name}"))
     if (more := len(watched.clients) - _MOST_CLIENTS) > 0:
         rows.append(("", f"and {counted(more, 'more client')}"))
     return [

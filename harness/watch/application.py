@@ -13,6 +13,7 @@ import psutil
 from harness.measure.counts.generator import CpuSample
 from harness.model.errors import SetupError
 
+_KILLED_WITHIN_S = 5.0
 _CONNECTION_STRING, _ENDPOINT = "{connection_string}", "{endpoint}"
 
 
@@ -57,7 +58,11 @@ class Application:
         code = self._popen.poll()
         if code is None:
             return ""
-        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        if code >= 0:
+            return f"exit code {code}"
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+        return f"signal {-code}"
 
     @property
     def process(self) -> psutil.Process | None:
@@ -67,16 +72,18 @@ class Application:
         except psutil.NoSuchProcess:
             return None
 
-    def pass_on(self, number: int) -> None:
+    def pass_on(self, number: int, *, always: bool = False) -> None:
         """Pass a signal of this process on, unless the terminal has sent it to the command too."""
-        if self._in_terminal and number == signal.SIGINT:
+        if self._in_terminal and number == signal.SIGINT and not always:
             return
         self._signal(number)
 
     def kill(self) -> None:
         """Kill the command and its children."""
         self._signal(signal.SIGKILL)
-        self._popen.wait()
+        # A command of another user cannot be killed.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_KILLED_WITHIN_S)
 
     @property
     def killed(self) -> bool:
@@ -97,9 +104,10 @@ class Application:
             children = []
             with contextlib.suppress(psutil.NoSuchProcess):
                 children = psutil.Process(self._popen.pid).children(recursive=True)
-            self._popen.send_signal(number)
+            with contextlib.suppress(PermissionError):
+                self._popen.send_signal(number)
             for child in children:
-                with contextlib.suppress(psutil.NoSuchProcess):
+                with contextlib.suppress(psutil.Error):
                     child.send_signal(number)
 
 

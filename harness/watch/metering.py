@@ -8,10 +8,12 @@ input ends; its last report is final.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import json
 import os
+import resource
 import struct
 import sys
 import threading
@@ -35,6 +37,7 @@ REPORT_EVERY_S = 1.0
 _Behaviour = Annotated[
     Behaviour, PlainValidator(Behaviour.decode), PlainSerializer(Behaviour.encode)
 ]
+_LAST_TURNS = 10
 _LENGTH = struct.Struct(">I")
 
 
@@ -148,6 +151,8 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         listening.append(url)
         report(final=False)
         reporting.append(asyncio.create_task(report_forever()))
+        # Without reports nothing is counted: the watch has to end.
+        reporting[0].add_done_callback(lambda task: stop.set())
 
     threading.Thread(target=wait_for_end, daemon=True).start()
     tls = None
@@ -168,12 +173,26 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         shared=settings.shared,
     )
     for task in reporting:
+        if task.done():
+            # It raised what ended it.
+            await task
         task.cancel()
+    # Handlers whose answers were broken off count their requests in their next turns.
+    for _ in range(_LAST_TURNS):
+        await asyncio.sleep(0)
     observer.finish()
     report(final=True)
 
 
+def _allow_most_connections() -> None:
+    """Raise the number of open files: a client takes two of them."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 if __name__ == "__main__":
+    _allow_most_connections()
     # Prints of a library must not get between the frames.
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -50,6 +50,7 @@ JOINED_WITHIN_S = 130.0
 SDKs for Python and JavaScript is 120 s."""
 MOST_PENDING = 10_000
 MOST_CLIENTS = 20
+MOST_TABLES = 1000
 _TOGETHER = 256
 _LARGE_BYTES = 65_536
 """A batch keeps the content of its requests in memory: never more than some megabytes."""
@@ -115,6 +116,7 @@ class _Pending:
     bytes_sent: int
     bytes_received: int
     client: str
+    count: Count
 
 
 class Observer:
@@ -131,6 +133,7 @@ class Observer:
         self.behaviour = Behaviour()
         self._budget = budget
         self._taken = 0
+        self._spelled: dict[str, str] = {}
         self._added: list[tuple[Received, Fate, Count, GatewayAnswer | None, float]] = []
         # In the order of their last attempts.
         self._pending: dict[tuple[str, str, str], _Pending] = {}
@@ -157,6 +160,11 @@ class Observer:
         self._taken += 1
         return ""
 
+    def refused(self) -> None:
+        """Count a request that cannot be executed, such as one that is too large."""
+        self.tally.requests += 1
+        self.tally.others += 1
+
     def ended(
         self,
         received: Received,
@@ -170,6 +178,9 @@ class Observer:
         Requests are counted in batches, at the latest before the counts are read: counting each at
         once costs more, because of cache misses.
         """
+        if self._budget is not None and not fate.upstream and fate.rule != "budget":
+            # It did not reach the endpoint, so it is not billed.
+            self._taken -= 1
         added = self._added
         added.append((received, fate, count, answer, now_s))
         moved = len(received.request.body) + (0 if answer is None else len(answer.body))
@@ -207,6 +218,11 @@ class Observer:
         if asked.kind is None:
             tally.others += 1
             return
+        if len(self._spelled) < MOST_TABLES:
+            spelled = self._spelled.setdefault(asked.table, asked.spelled)
+            if spelled != asked.spelled:
+                # Names of tables are case-insensitive.
+                asked = asked._replace(spelled=spelled)
         sent, received_bytes = len(request.body), 0 if answer is None else len(answer.body)
         status = fate.sent
         if status.isdigit() and int(status) < 400:
@@ -227,17 +243,21 @@ class Observer:
             operation, attempts = pending.operation, [*pending.attempts, attempt]
             sent += pending.bytes_sent
             received_bytes += pending.bytes_received
+            # An attempt without a whole answer may have been executed; the endpoint served it.
+            count = _sum(pending.count, count)
         if (attempt.status == 0 or attempt.status >= 400) and _may_be_repeated(attempt):
             key = key or _identity(received)
             if key[0]:
                 self.ledger.add_attempt(operation, attempt)
-                self._pending[key] = _Pending(operation, attempts, sent, received_bytes, client)
+                self._pending[key] = _Pending(
+                    operation, attempts, sent, received_bytes, client, count
+                )
                 if len(self._pending) > MOST_PENDING:
                     self._give_up(next(iter(self._pending)))
                 return
             tally.unjoined += 1
-        last = _Pending(operation, attempts, sent, received_bytes, client)
-        self._end(last, len(attempts) - 1, count, now_s)
+        last = _Pending(operation, attempts, sent, received_bytes, client, count)
+        self._end(last, len(attempts) - 1, now_s)
 
     def expire(self, now_s: float) -> None:
         """End the operations that were not sent again in time; ``now_s`` is UTC."""
@@ -263,11 +283,11 @@ class Observer:
     def _give_up(self, key: tuple[str, str, str]) -> None:
         pending = self._pending.pop(key)
         last = pending.attempts[-1]
-        self._end(pending, len(pending.attempts), _NOTHING, last.sent_s + last.latency_s)
+        self._end(pending, len(pending.attempts), last.sent_s + last.latency_s)
 
-    def _end(self, ended: _Pending, told: int, count: Count, done_s: float) -> None:
+    def _end(self, ended: _Pending, told: int, done_s: float) -> None:
         """Count an operation whose first ``told`` attempts are counted already."""
-        operation, attempts = ended.operation, ended.attempts
+        operation, attempts, count = ended.operation, ended.attempts, ended.count
         last = attempts[-1]
         outcome = _SUCCESS if 200 <= last.status < 300 else classify(operation, last, attempts[:-1])
         if outcome is _SUCCESS and len(attempts) > 1:
@@ -289,7 +309,14 @@ class Observer:
         self.behaviour.add(result, ended.client)
 
 
-_NOTHING = Count()
+def _sum(one: Count, other: Count) -> Count:
+    if not one.entities:
+        return other
+    return Count(
+        entities=one.entities + other.entities,
+        returned=one.returned + other.returned,
+        estimated=one.estimated + other.estimated,
+    )
 
 
 def _identity(received: Received) -> tuple[str, str, str]:
@@ -324,7 +351,11 @@ def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s:
             client_request_id=client_request_id,
         )
     status = int(fate.sent)
-    code, message = read_error(answer.headers, answer.body)
+    body = answer.body
+    if body.startswith(b"--") and b"{" in body:
+        # The part of a transaction that failed.
+        body = body[body.index(b"{") : body.rindex(b"}") + 1]
+    code, message = read_error(answer.headers, body)
     scope = fate.scope
     if scope is _NO_SCOPE:
         scope = throttling_scope(status, code, message)

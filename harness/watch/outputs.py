@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import time
@@ -166,6 +167,6 @@ class EnforcedLimits:
         try:
             with opener.open(self._url + TRUTH_PATH, timeout=_TRUTH_WITHIN_S) as page:
                 found: list[dict[str, Any]] = json.load(page)["moves"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, http.client.HTTPException):
             return None
         return found

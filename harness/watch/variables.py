@@ -6,6 +6,7 @@ for the application is made of the credential that the environment holds already
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,10 +65,14 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     """
     address = address_of(upstream, "--upstream")
     if is_loopback(address.hostname or ""):
-        url = f"{gateway}/{EMULATOR_ACCOUNT}"
-        return Addresses(
-            endpoint=url, connection_string=_connection_string(url, _EMULATOR, EMULATOR_ACCOUNT)
-        )
+        emulated: Credential = _EMULATOR
+        account = EMULATOR_ACCOUNT
+        if environ.get(CONNECTION_STRING, "").strip():
+            # One for another endpoint stays out.
+            with contextlib.suppress(SetupError):
+                emulated, account = credential_for(address, "", environ)
+        url = f"{gateway}/{account}"
+        return Addresses(endpoint=url, connection_string=_connection_string(url, emulated, account))
     if not any(environ.get(name, "").strip() for name in (CONNECTION_STRING, KEY, SAS_TOKEN)):
         # Such as an application that asks for bearer tokens.
         return Addresses(endpoint=gateway)
@@ -116,7 +121,16 @@ def environment(
         made |= dict.fromkeys((CONNECTION_STRING, *names), found.connection_string)
     if authority is not None:
         every = authority.with_name("authorities.pem")
-        every.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + authority.read_bytes())
-        made |= dict.fromkeys(_AUTHORITIES, str(every))
-        made |= dict.fromkeys(_MORE_AUTHORITIES, str(authority))
+        known = [certifi.where(), *(environ.get(name, "") for name in _AUTHORITIES)]
+        more = [environ.get(name, "") for name in _MORE_AUTHORITIES]
+        every.write_bytes(b"\n".join(filter(None, map(_content, [*known, *more, str(authority)]))))
+        made |= dict.fromkeys((*_AUTHORITIES, *_MORE_AUTHORITIES), str(every))
     return made
+
+
+def _content(path: str) -> bytes:
+    """The content of a file of authorities; empty if there is none."""
+    try:
+        return Path(path).read_bytes() if path else b""
+    except OSError:
+        return b""

@@ -23,6 +23,7 @@ import psutil
 
 from harness import startup
 from harness.endpoint import azurite
+from harness.endpoint.credential import EMULATOR_KEY
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate
 from harness.measure.counts.redaction import Aliases
@@ -46,6 +47,7 @@ _SIGNALS = {
 }
 _ENDED_WITHIN_S = 10.0
 """Time for the command to end after a signal, before it is killed."""
+_ASKED_AGAIN_AFTER_S = 2.0
 _TRUTH_EVERY_S = 5.0
 _TRUTH_WITHIN_S = 2.0
 
@@ -227,11 +229,11 @@ class Watch:
         if options.command:
             return
         self._say("To watch an application, start it with:")
-        if not options.remote:
+        if EMULATOR_KEY in found.connection_string:
             # The emulator's published key is no secret.
             self._say(f"  export AZURE_STORAGE_CONNECTION_STRING='{found.connection_string}'")
         self._say(f"  export AZURE_TABLES_ENDPOINT={found.endpoint}")
-        if options.remote:
+        if EMULATOR_KEY not in found.connection_string:
             self._say(
                 "  and in its connection string: "
                 f"TableEndpoint={found.endpoint} (key or SAS as before)"
@@ -263,7 +265,7 @@ class Watch:
                 self._truth_s = now_s + _TRUTH_EVERY_S
                 self._limits.note(self._run)
             if now_s >= self._live_s:
-                self._live_s += LIVE_EVERY_S
+                self._live_s = max(self._live_s + LIVE_EVERY_S, now_s)
                 self._say(self._line.text(time.time()))
             self._run.ended_by = self._end(now_s - begun_s)
 
@@ -291,9 +293,16 @@ class Watch:
             except queue.Empty:
                 return
             if report is None:
-                self._lost.add(name)
+                self._note_lost(name)
             else:
                 self._run.take_report(name, report)
+
+    def _note_lost(self, name: str) -> None:
+        if self._run.ended_by is None:
+            for process in self._processes:
+                if process.settings.name == name and process.last_words:
+                    self._say(f"{name}: {process.last_words}")
+        self._lost.add(name)
 
     def _sample(self) -> None:
         """Sample the CPU once a second."""
@@ -329,12 +338,18 @@ class Watch:
             self._say(f"the watch ends by {run.ended_by.value if run.ended_by else ''}")
             application.pass_on(signal.SIGTERM)
         passed_on = 0
-        deadline = time.monotonic() + _ENDED_WITHIN_S
+        begun_s = time.monotonic()
+        asked_again = False
         while application.exit_code is None:
             for number in self._signals[passed_on:]:
                 application.pass_on(number)
             passed_on = len(self._signals)
-            if time.monotonic() >= deadline or passed_on > 1:
+            waited_s = time.monotonic() - begun_s
+            if waited_s >= _ASKED_AGAIN_AFTER_S and not asked_again and self._signals:
+                # A SIGINT that does not come from the keyboard has not reached the command.
+                asked_again = True
+                application.pass_on(self._signals[0], always=True)
+            if waited_s >= _ENDED_WITHIN_S or self._signals.count(signal.SIGINT) > 1:
                 self._say("the command does not end: it is killed")
                 break
             self._take_reports(_TURN_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -177,7 +178,7 @@ class WatchedRun:
 
     def _record(self, now_s: float, *, over: bool) -> RunRecord:
         plan, kind = self.plan, self.plan.kind
-        snapshot = self.snapshot(now_s + 1 if over else int(now_s) - 1)
+        snapshot = self.snapshot(math.inf if over else int(now_s) - 1)
         application = self.application.view(snapshot.start, snapshot.end)
         targets = targets_for(kind)
         all_reported = self.all_reported or not over

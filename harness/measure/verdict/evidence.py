@@ -230,10 +230,10 @@ class Evidence:
     @property
     def shortcoming(self) -> str | None:
         """Why the run is not enough for a verdict, as a part of a sentence; None if it is."""
-        if not self.all_reported:
-            return "a worker's last report is missing"
         if self.cut_short_by:
             return f"the run was cut short by {self.cut_short_by}"
+        if not self.all_reported:
+            return "a worker's last report is missing"
         if self.watched is not None and not self.watched.requests:
             return (
                 "no request reached the gateway. The application has to take its connection string "

@@ -10,7 +10,7 @@ from harness.measure.figures import agreed, counted, milliseconds, number, perce
 from harness.measure.record.findings import GapPart, ThrottlingPart
 from harness.measure.record.record import PartitionPart
 from harness.measure.verdict.evidence import Evidence
-from harness.model.operation import over_partitions
+from harness.model.operation import FOLDED, over_partitions
 from harness.model.outcome import Scope, throttled_of
 
 SHOWN_GAP_S = 2
@@ -214,7 +214,9 @@ def _application(evidence: Evidence) -> Iterator[str]:
             "retries of them count as operations of their own"
         )
     if len(watched.clients) > 1:
-        yield f"{counted(len(watched.clients), 'client')} (user agents) sent requests"
+        known = [client for client in watched.clients if client.user_agent != FOLDED]
+        more = "more than " if len(known) < len(watched.clients) else ""
+        yield f"{more}{counted(len(known), 'client')} (user agents) sent requests"
 
 
 def _generator(evidence: Evidence) -> Iterator[str]:

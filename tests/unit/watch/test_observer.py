@@ -416,3 +416,63 @@ def test_a_drain_has_what_came_since_the_last_one() -> None:
     second: Any = observer.drain(ended=True)
     assert (first[1].requests, second[1].requests) == (1, 1)
     assert (first[1].succeeded_after, second[1].succeeded_after) == ({}, {2: 1})
+
+
+def test_a_table_has_one_name_however_it_is_spelled() -> None:
+    """Names of tables are case-insensitive, so that a partition has one row."""
+    observer = Observer("gateway")
+    for table in ("orders", "Orders", "ORDERS"):
+        target = f"/account/{table}(PartitionKey='p',RowKey='r')"
+        end(observer, request("PUT", target, body=b"{}"), "204")
+    assert [part.key for part in counted(observer).partitions] == ["orders/p"]
+
+
+def test_a_budget_is_spent_by_what_reaches_the_endpoint() -> None:
+    """A request that a limit refused, or that found no endpoint, is not billed."""
+    observer = Observer("gateway", budget=1)
+    for _ in range(3):
+        assert observer.take() == ""
+        busy(observer, upsert())
+    assert observer.take() == ""
+    end(observer, upsert(), "204")
+    assert "used up" in observer.take()
+
+
+def test_entities_of_an_attempt_without_answer_count() -> None:
+    """The endpoint executed it, and the partition served it."""
+    observer = Observer("gateway")
+    fate = Fate(result="passed", sent=GONE, upstream="204")
+    observer.ended(upsert(id="one"), fate, Count(entities=1), None, START_S)
+    end(observer, upsert(id="one"), "409", at_s=1.0)
+    assert counted(observer).counts.entities == 1
+
+
+def test_the_part_that_failed_names_the_error_of_a_transaction() -> None:
+    """A time-out inside of a transaction is throttling as any other."""
+    observer = Observer("gateway")
+    body = (
+        b"--batchresponse_1\r\nContent-Type: multipart/mixed\r\n\r\nHTTP/1.1 500 X\r\n\r\n"
+        b'{"odata.error":{"code":"OperationTimedOut","message":{"value":"0:Late."}}}\r\n'
+        b"--batchresponse_1--"
+    )
+    answer = GatewayAnswer(status=202, headers={}, body=body)
+    fate = Fate(result="passed", sent="500", upstream="500")
+    observer.ended(upsert(), fate, Count(), answer, START_S)
+    assert counted(observer).throttled == 1
+
+
+def test_a_request_that_cannot_be_executed_is_counted() -> None:
+    """Such as one that is too large: the watch has seen it."""
+    observer = Observer("gateway")
+    observer.refused()
+    _, tally, _ = observer.drain()
+    assert (tally.requests, tally.others, tally.passed) == (1, 1, 0)
+
+
+def test_half_a_surrogate_pair_in_a_key_stops_nothing() -> None:
+    """The endpoint decides about such a key; the counts have a text for it."""
+    insert = request("POST", "/account/orders", body=b'{"PartitionKey":"\\ud800","RowKey":"r"}')
+    observer = Observer("gateway")
+    end(observer, insert, "204")
+    (part,) = counted(observer).partitions
+    assert part.key.encode() == b"orders/\\ud800"

@@ -102,7 +102,7 @@ def test_authorities(tmp_path: Path) -> None:
     authority = tmp_path / "authority.pem"
     authority.write_bytes(b"-----OURS-----\n")
     made = environment({}, Addresses(endpoint="e"), authority=authority)
-    assert made["NODE_EXTRA_CA_CERTS"] == str(authority)
+    assert made["NODE_EXTRA_CA_CERTS"] == made["SSL_CERT_FILE"]
     every = Path(made["SSL_CERT_FILE"])
     assert made["REQUESTS_CA_BUNDLE"] == str(every)
     usual = Path(certifi.where()).read_bytes()
@@ -114,3 +114,15 @@ def test_addresses_in_arguments() -> None:
     command = ["app", "--to={endpoint}/x", "{connection_string}", "{other}"]
     found = with_addresses(command, connection_string="C={endpoint}", endpoint="E")
     assert found[:2] + found[3:] == ["app", "--to=E/x", "{other}"]
+
+
+def test_another_account_of_an_emulator_keeps_its_key() -> None:
+    """A connection string for the very endpoint that is watched stays the application's."""
+    text = (
+        "DefaultEndpointsProtocol=http;AccountName=custom;AccountKey=c2VjcmV0;"
+        "TableEndpoint=http://127.0.0.1:10002/custom;"
+    )
+    environ = {"AZURE_STORAGE_CONNECTION_STRING": text}
+    found = addresses(GATEWAY, "http://127.0.0.1:10002", "", environ)
+    assert found.endpoint == f"{GATEWAY}/custom"
+    assert fields(found.connection_string)["AccountKey"] == "c2VjcmV0"
