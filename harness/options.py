@@ -15,6 +15,8 @@ from harness.measure.counts.redaction import Aliases
 from harness.profile.settings.parts import Session
 
 _SESSION = Session.model_fields["kind"]
+METRICS_PORT = 9646
+"""The default of ``--metrics-port``, if no other run has taken it."""
 REDACT_SECRET = "STRESS_REDACT_SECRET"
 """Environment variable with a secret that gives the same aliases in every run."""
 _SECRET_BYTES = 32
@@ -104,8 +106,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "--metrics-port",
         type=int,
         metavar="PORT",
-        default=9646,
-        help="Port for Prometheus metrics; 0 turns them off. Default: %(default)s.",
+        help="Port for Prometheus metrics; 0 turns them off. Default: "
+        f"{METRICS_PORT}, or the next free port.",
     )
     group.add_argument(
         "--metrics-host",

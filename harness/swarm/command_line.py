@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import errno
 import os
 import socket
 import sys
@@ -21,11 +22,15 @@ from locust.env import Environment
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.errors import SetupError, echoed
-from harness.options import add_run_options, aliases_from
+from harness.options import METRICS_PORT, add_run_options, aliases_from
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
 from harness.swarm.membership import join_swarm
 from harness.swarm.worker.users import TableUser
+
+_MASTER, _WEB_PORT = 5557, 8089
+"""Locust's default ports."""
+_PORTS_TRIED = 50
 
 
 class CommandLine:
@@ -61,10 +66,12 @@ class CommandLine:
             return
         self.forks = bool(options.processes)
         try:
-            check_ports(options)
+            moved = settle_ports(options)
         except SetupError as error:
             complain(str(error))
             sys.exit(BAD_SETUP)
+        for sentence in moved:
+            print(sentence, flush=True)
 
 
 def add_options(parser: LocustArgumentParser) -> None:
@@ -92,33 +99,92 @@ def _timespan(text: str) -> int:
     return seconds
 
 
-def check_ports(options: argparse.Namespace) -> None:
-    """Raise a `SetupError` if a port in the options is in use or must not be listened to."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Listener:
+    """A listener of this process.
+
+    Attributes:
+        ports: The options that hold its port.
+        flag: How the user sets the port.
+        movable: True if another run may have taken the default port, and this one may take another.
+    """
+
+    what: str
+    host: str
+    ports: tuple[str, ...]
+    flag: str
+    movable: bool
+
+
+def settle_ports(options: argparse.Namespace) -> list[str]:
+    """Give every listener a free port, and return a sentence for each that left its default.
+
+    A default port moves on to the next free one, so that two runs on one machine do not collide. A
+    `SetupError` names a port that the user chose and that is in use or must not be listened to.
+    """
+    chosen = options.metrics_port is not None
+    if not chosen:
+        options.metrics_port = METRICS_PORT
+    moved = []
     with contextlib.ExitStack() as held:
-        for what, host, port, option in _listeners(options):
-            try:
-                held.enter_context(_listen(host, port))
-            except socket.gaierror:
-                # Locust also takes the name of a network interface.
-                continue
-            except (OSError, OverflowError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise SetupError(
-                    f"{what} cannot listen on {host or '*'}:{port} ({reason}); stop the process "
-                    f"that listens there, or choose another port with {option}"
-                ) from error
+        for listener in _listeners(options, metrics_chosen=chosen):
+            host, first = listener.host, getattr(options, listener.ports[0])
+            ports = range(first, first + _PORTS_TRIED) if listener.movable else (first,)
+            for port in ports:
+                try:
+                    held.enter_context(_listen(host, port))
+                except socket.gaierror:
+                    # Locust also takes the name of a network interface.
+                    break
+                except (OSError, OverflowError) as error:
+                    in_use = getattr(error, "errno", None) == errno.EADDRINUSE
+                    if in_use and port != ports[-1]:
+                        continue
+                    reason = getattr(error, "strerror", None) or error
+                    raise SetupError(
+                        f"{listener.what} cannot listen on {host or '*'}:{port} ({reason}); stop "
+                        f"the process that listens there, or choose another port with "
+                        f"{listener.flag}"
+                    ) from error
+                if port != first:
+                    for name in listener.ports:
+                        setattr(options, name, port)
+                    moved.append(f"Port {first} is in use: {listener.what} uses port {port}")
+                break
+    return moved
 
 
-def _listeners(options: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
-    """Name, address and port of every listener, and the option that sets the port."""
+def _listeners(options: argparse.Namespace, *, metrics_chosen: bool) -> Iterator[_Listener]:
     if options.processes or options.master:
-        also = " and --master-port" if options.processes else ""
-        where = options.master_bind_host, options.master_bind_port
-        yield "the master", *where, f"--master-bind-port{also}"
+        flag = "--master-bind-port"
+        ports: tuple[str, ...] = ("master_bind_port",)
+        if options.processes:
+            ports, flag = (*ports, "master_port"), f"{flag} and --master-port"
+        # Workers on other machines know the default port only.
+        movable = options.processes and options.master_bind_port == options.master_port == _MASTER
+        yield _Listener(
+            what="the master",
+            host=options.master_bind_host,
+            ports=ports,
+            flag=flag,
+            movable=bool(movable and not options.master),
+        )
     if options.headful or not options.headless:
-        yield "the web UI", options.web_host, options.web_port, "--web-port"
+        yield _Listener(
+            what="the web UI",
+            host=options.web_host,
+            ports=("web_port",),
+            flag="--web-port",
+            movable=options.web_port == _WEB_PORT,
+        )
     if options.metrics_port:
-        yield "the metrics page", options.metrics_host, options.metrics_port, "--metrics-port"
+        yield _Listener(
+            what="the metrics page",
+            host=options.metrics_host,
+            ports=("metrics_port",),
+            flag="--metrics-port",
+            movable=not metrics_chosen,
+        )
 
 
 def _listen(host: str, port: int) -> Any:

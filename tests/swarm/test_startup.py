@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 import gevent.pool
 import pytest
 
+from harness.model.errors import SetupError
+from harness.swarm.command_line import settle_ports
 from tests.support.locust_process import (
     QUICK,
     ROOT,
@@ -266,3 +269,47 @@ def test_forked_workers_are_their_masters_alone(
     assert stranger.wait() == 2, stranger.said
     process.wait()
     assert process.record.workers == 1
+
+
+def options_of_a_run(**given: object) -> argparse.Namespace:
+    """The options of ``--processes 2`` with the web UI that have to do with ports."""
+    defaults: dict[str, object] = {
+        "processes": 2,
+        "master": False,
+        "headful": False,
+        "headless": False,
+        "master_bind_host": "127.0.0.1",
+        "master_bind_port": 5557,
+        "master_port": 5557,
+        "web_host": "127.0.0.1",
+        "web_port": 8089,
+        "metrics_host": "127.0.0.1",
+        "metrics_port": None,
+    }
+    return argparse.Namespace(**(defaults | given))
+
+
+PORTS = ("master_bind_port", "web_port", "metrics_port")
+
+
+def test_a_second_run_moves_on_from_default_ports() -> None:
+    """Default ports in use are replaced by free ones, which are named; chosen ports are not."""
+    first = options_of_a_run()
+    settle_ports(first)
+    with contextlib.ExitStack() as stack:
+        for name in PORTS:
+            port = getattr(first, name)
+            stack.enter_context(socket.create_server(("127.0.0.1", port)))
+        # Another test may hold a default port too, so that only the difference is known.
+        second = options_of_a_run()
+        said = "\n".join(settle_ports(second))
+        for name in PORTS:
+            assert getattr(second, name) not in (0, getattr(first, name)), said
+            assert f"port {getattr(second, name)}" in said
+        assert second.master_port == second.master_bind_port
+        for given in (
+            {"metrics_port": first.metrics_port},
+            {"processes": None, "master": True, "master_bind_port": first.master_bind_port},
+        ):
+            with pytest.raises(SetupError, match="choose another port"):
+                settle_ports(options_of_a_run(**given))
