@@ -31,7 +31,8 @@ from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
 from harness.startup import BAD_SETUP
-from harness.watch.observer import Observer, WatchTally
+from harness.watch.books import WatchTally
+from harness.watch.observer import Observer
 
 REPORT_EVERY_S = 1.0
 _Behaviour = Annotated[
@@ -115,7 +116,7 @@ def _codec() -> TypeAdapter[MeteringReport]:
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     observer = Observer(settings.name, settings.budget)
-    observer.ledger.open_window(settings.window_s, float("inf"))
+    observer.books.ledger.open_window(settings.window_s, float("inf"))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     listening: list[str] = []
@@ -128,8 +129,8 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
             tally=tally,
             behaviour=behaviour,
             final=final,
-            in_flight=observer.in_flight,
-            attempts_in_flight=observer.attempts_in_flight,
+            in_flight=observer.books.in_flight,
+            attempts_in_flight=observer.books.attempts_in_flight,
         ).write(out)
 
     def wait_for_end() -> None:

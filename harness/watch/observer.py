@@ -1,13 +1,7 @@
-"""Turns the requests of an application into results, and counts them.
-
-An operation of an application is sent in several requests if its SDK retries. SDKs repeat
-``x-ms-client-request-id`` when they send a request again, so that these attempts can be joined to
-one operation. A page of a query is an operation of its own, because each page has its own id.
-"""
+"""Reads the requests of an application: what each asked for, and what became of it."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable
 from urllib.parse import parse_qs
@@ -21,11 +15,9 @@ from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.gateway.truth import GONE, HALF, Fate
 from harness.measure.counts.behaviour import Behaviour
-from harness.measure.counts.ledger import Delta, Ledger
-from harness.measure.counts.tally import add_counts
+from harness.measure.counts.ledger import Delta
 from harness.model.operation import (
     ALL_KEYS,
-    FOLDED,
     WHOLE_TABLE,
     KeyRange,
     Kind,
@@ -36,20 +28,12 @@ from harness.model.operation import (
 from harness.model.outcome import (
     Attempt,
     Fault,
-    Outcome,
     Scope,
-    classify,
-    is_retryable,
     new_attempt,
-    new_result,
     throttling_scope,
 )
+from harness.watch.books import Books, Course, Identity, WatchTally
 
-JOINED_WITHIN_S = 130.0
-"""An operation ends when its SDK has not sent it again for this time. The longest back-off of the
-SDKs for Python and JavaScript is 120 s."""
-MOST_PENDING = 10_000
-MOST_CLIENTS = 20
 MOST_TABLES = 1000
 _TOGETHER = 256
 _LARGE_BYTES = 65_536
@@ -63,60 +47,7 @@ _KEY_WORDS = frozenset(
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 _CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
-_SUCCESS = Outcome.SUCCESS
 _NO_SCOPE = Scope.NONE
-
-
-@dataclasses.dataclass(slots=True, kw_only=True)
-class WatchTally:
-    """What is known of an application beside its operations.
-
-    Attributes:
-        requests: All requests, refused ones included.
-        passed: Requests that reached the endpoint: these are billed.
-        others: Requests that are not about entities, such as the creation of a table.
-        clients: Requests by user agent.
-        succeeded_after: Operations that succeeded, by the number of their attempts, from 2.
-        unjoined: Requests that failed and may be sent again, without an id to recognize that.
-        over_budget: Requests that the budget refused.
-    """
-
-    requests: int = 0
-    passed: int = 0
-    others: int = 0
-    clients: dict[str, int] = dataclasses.field(default_factory=dict)
-    succeeded_after: dict[int, int] = dataclasses.field(default_factory=dict)
-    unjoined: int = 0
-    over_budget: int = 0
-
-    def merge(self, other: WatchTally) -> None:
-        """Add the counts of ``other``."""
-        self.requests += other.requests
-        self.passed += other.passed
-        self.others += other.others
-        self.unjoined += other.unjoined
-        self.over_budget += other.over_budget
-        add_counts(self.succeeded_after, other.succeeded_after)
-        for client, count in other.clients.items():
-            self.count_client(client, count)
-
-    def count_client(self, client: str, count: int = 1) -> None:
-        """Count requests of a client; those after the first `MOST_CLIENTS` are counted together."""
-        if client not in self.clients and len(self.clients) >= MOST_CLIENTS:
-            client = FOLDED
-        self.clients[client] = self.clients.get(client, 0) + count
-
-
-@dataclasses.dataclass(slots=True)
-class _Pending:
-    """An operation whose last attempt failed, and that may be sent again."""
-
-    operation: Operation
-    attempts: list[Attempt]
-    bytes_sent: int
-    bytes_received: int
-    client: str
-    count: Count
 
 
 class Observer:
@@ -128,25 +59,11 @@ class Observer:
     """
 
     def __init__(self, source: str, budget: int | None = None) -> None:
-        self.ledger = Ledger(source)
-        self.tally = WatchTally()
-        self.behaviour = Behaviour()
+        self.books = Books(source)
         self._budget = budget
         self._taken = 0
         self._spelled: dict[str, str] = {}
         self._added: list[tuple[Received, Fate, Count, GatewayAnswer | None, float]] = []
-        # In the order of their last attempts.
-        self._pending: dict[tuple[str, str, str], _Pending] = {}
-
-    @property
-    def in_flight(self) -> int:
-        """Operations that may be sent again."""
-        return len(self._pending)
-
-    @property
-    def attempts_in_flight(self) -> int:
-        """The attempts of these operations."""
-        return sum(len(pending.attempts) for pending in self._pending.values())
 
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
@@ -162,8 +79,8 @@ class Observer:
 
     def refused(self) -> None:
         """Count a request that cannot be executed, such as one that is too large."""
-        self.tally.requests += 1
-        self.tally.others += 1
+        self.books.tally.requests += 1
+        self.books.tally.others += 1
 
     def ended(
         self,
@@ -201,7 +118,8 @@ class Observer:
         now_s: float,
     ) -> None:
         request, asked = received.request, received.asked
-        tally = self.tally
+        books = self.books
+        tally = books.tally
         tally.requests += 1
         if fate.upstream:
             tally.passed += 1
@@ -231,106 +149,32 @@ class Observer:
             )
         else:
             attempt = _failed(received, fate, answer, now_s)
-        pending, key = None, None
-        if self._pending:
-            key = _identity(received)
-            pending = self._pending.pop(key, None)
-        if pending is None:
-            self.ledger.note_due()
-            self.ledger.note_sent()
-            operation, attempts = operation_of(asked, request), [attempt]
-        else:
-            operation, attempts = pending.operation, [*pending.attempts, attempt]
-            sent += pending.bytes_sent
-            received_bytes += pending.bytes_received
-            # An attempt without a whole answer may have been executed; the endpoint served it.
-            count = _sum(pending.count, count)
-        if (attempt.status == 0 or attempt.status >= 400) and _may_be_repeated(attempt):
-            key = key or _identity(received)
-            if key[0]:
-                self.ledger.add_attempt(operation, attempt)
-                self._pending[key] = _Pending(
-                    operation, attempts, sent, received_bytes, client, count
-                )
-                if len(self._pending) > MOST_PENDING:
-                    self._give_up(next(iter(self._pending)))
-                return
-            tally.unjoined += 1
-        last = _Pending(operation, attempts, sent, received_bytes, client, count)
-        self._end(last, len(attempts) - 1, now_s)
+        course = Course(
+            operation_of(asked, request), [attempt], sent, received_bytes, client, count
+        )
+        identity = None
+        if books.pending or not 0 < attempt.status < 400:
+            identity = _identity(request)
+        books.add(course, identity, now_s)
 
     def expire(self, now_s: float) -> None:
         """End the operations that were not sent again in time; ``now_s`` is UTC."""
         self._count_added()
-        for key, pending in tuple(self._pending.items()):
-            last = pending.attempts[-1]
-            if last.sent_s + last.latency_s > now_s - JOINED_WITHIN_S:
-                break
-            self._give_up(key)
+        self.books.expire(now_s)
 
     def finish(self) -> None:
         """End every operation: nothing is sent again."""
         self._count_added()
-        for key in tuple(self._pending):
-            self._give_up(key)
+        self.books.finish()
 
     def drain(self, *, ended: bool = False) -> tuple[Delta, WatchTally, Behaviour]:
         """What was counted since the last drain; ``ended`` in the last one."""
         self._count_added()
-        tally, self.tally = self.tally, WatchTally()
-        return self.ledger.drain(), tally, self.behaviour.drain(ended=ended)
-
-    def _give_up(self, key: tuple[str, str, str]) -> None:
-        pending = self._pending.pop(key)
-        last = pending.attempts[-1]
-        self._end(pending, len(pending.attempts), last.sent_s + last.latency_s)
-
-    def _end(self, ended: _Pending, told: int, done_s: float) -> None:
-        """Count an operation whose first ``told`` attempts are counted already."""
-        operation, attempts, count = ended.operation, ended.attempts, ended.count
-        last = attempts[-1]
-        outcome = _SUCCESS if 200 <= last.status < 300 else classify(operation, last, attempts[:-1])
-        if outcome is _SUCCESS and len(attempts) > 1:
-            add_counts(self.tally.succeeded_after, {len(attempts): 1})
-        result = new_result(
-            operation=operation,
-            outcome=outcome,
-            sent_s=attempts[0].sent_s,
-            done_s=done_s,
-            attempts=tuple(attempts),
-            entities=count.entities,
-            entities_returned=count.returned,
-            estimated=count.estimated > 0,
-            bytes_sent=ended.bytes_sent,
-            bytes_received=ended.bytes_received,
-            told=told,
-        )
-        self.ledger.add(result)
-        self.behaviour.add(result, ended.client)
+        return self.books.drain(ended=ended)
 
 
-def _sum(one: Count, other: Count) -> Count:
-    if not one.entities:
-        return other
-    return Count(
-        entities=one.entities + other.entities,
-        returned=one.returned + other.returned,
-        estimated=one.estimated + other.estimated,
-    )
-
-
-def _identity(received: Received) -> tuple[str, str, str]:
-    """What a repeated request has in common with the first one; without an id it begins empty.
-
-    An application may use one id for several operations, so that the id alone is not enough.
-    """
-    request = received.request
+def _identity(request: Request) -> Identity:
     return request.headers.get("x-ms-client-request-id", ""), request.method, request.target
-
-
-def _may_be_repeated(attempt: Attempt) -> bool:
-    """Whether SDKs send a request again after this attempt: those of Azure do after 502 too."""
-    return attempt.status == 502 or is_retryable(attempt)
 
 
 def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s: float) -> Attempt:

@@ -38,8 +38,8 @@ from harness.measure.verdict.verdict import exit_code, judge
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind, targets_for
 from harness.report.export.run_folder import iso_instant, this_machine
+from harness.watch.books import WatchTally
 from harness.watch.metering import MeteringReport
-from harness.watch.observer import WatchTally
 
 _PACKAGES = ("datasketches", "hdrhistogram", "httptools")
 """Packages whose version can change the results."""

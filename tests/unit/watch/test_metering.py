@@ -20,8 +20,8 @@ def report_of(observer: Observer, *, final: bool) -> MeteringReport:
         tally=tally,
         behaviour=behaviour,
         final=final,
-        in_flight=observer.in_flight,
-        attempts_in_flight=observer.attempts_in_flight,
+        in_flight=observer.books.in_flight,
+        attempts_in_flight=observer.books.attempts_in_flight,
     )
 
 
@@ -49,7 +49,10 @@ def test_reports_are_read_as_they_were_written() -> None:
         assert report.url == "http://127.0.0.1:1"
         assert report.tally.succeeded_after == {2: 30}
         receiver.merge(report.delta)
-    merged, expected = receiver.snapshot(start=0, end=0), whole.ledger.snapshot(start=0, end=0)
+    merged, expected = (
+        receiver.snapshot(start=0, end=0),
+        whole.books.ledger.snapshot(start=0, end=0),
+    )
     assert merged.counts == expected.counts
     assert merged.outcomes == expected.outcomes
     assert [part.attempts_by_status for part in merged.partitions] == [

@@ -21,16 +21,10 @@ from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
+from harness.watch import books as books_module
 from harness.watch import observer as observer_module
-from harness.watch.observer import (
-    JOINED_WITHIN_S,
-    MOST_CLIENTS,
-    MOST_PENDING,
-    Observer,
-    WatchTally,
-    names_properties,
-    operation_of,
-)
+from harness.watch.books import JOINED_WITHIN_S, MOST_CLIENTS, MOST_PENDING, WatchTally
+from harness.watch.observer import Observer, names_properties, operation_of
 
 START_S = 1_700_000_000.0
 
@@ -102,7 +96,7 @@ def busy(observer: Observer, received: Received, *, at_s: float = 0.0) -> None:
 def counted(observer: Observer) -> Snapshot:
     """The counts so far."""
     observer.expire(0.0)
-    return observer.ledger.snapshot(start=0, end=0)
+    return observer.books.ledger.snapshot(start=0, end=0)
 
 
 def outcomes(observer: Observer) -> dict[str, int]:
@@ -115,15 +109,15 @@ def test_attempts_with_one_id_are_one_operation() -> None:
     observer = Observer("gateway-1")
     for at_s in (0.0, 1.0):
         busy(observer, upsert(id="a"), at_s=at_s)
-        assert (observer.in_flight, observer.attempts_in_flight) == (1, int(at_s) + 1)
+        assert (observer.books.in_flight, observer.books.attempts_in_flight) == (1, int(at_s) + 1)
     end(observer, upsert(id="a"), "204", at_s=3.0)
-    assert (observer.in_flight, observer.attempts_in_flight) == (0, 0)
+    assert (observer.books.in_flight, observer.books.attempts_in_flight) == (0, 0)
     assert outcomes(observer) == {"success": 1}
     counts = counted(observer).counts
     assert (counts.due, counts.sent, counts.operations, counts.attempts) == (1, 1, 1, 3)
     assert counts.entities == 1
-    assert observer.tally.succeeded_after == {3: 1}
-    assert observer.tally.unjoined == 0
+    assert observer.books.tally.succeeded_after == {3: 1}
+    assert observer.books.tally.unjoined == 0
     (partition,) = counted(observer).partitions
     assert partition.throttled == 2
 
@@ -143,7 +137,7 @@ def test_an_operation_is_given_up_after_130_s(after_s: float, ends: bool) -> Non
     observer = Observer("gateway-1")
     busy(observer, upsert(id="a"))
     observer.expire(START_S + after_s)
-    assert observer.in_flight == int(not ends)
+    assert observer.books.in_flight == int(not ends)
     assert outcomes(observer) == ({"throttled": 1} if ends else {})
     # A later request with the id is another operation.
     end(observer, upsert(id="a"), "204", at_s=after_s)
@@ -158,7 +152,7 @@ def test_giving_up_goes_by_the_last_attempt() -> None:
     busy(observer, upsert("2", id="b"), at_s=10.0)
     busy(observer, upsert("1", id="a"), at_s=100.0)
     observer.expire(START_S + 145.0)
-    assert observer.in_flight == 1
+    assert observer.books.in_flight == 1
     assert counted(observer).counts.operations == 1
     end(observer, upsert("1", id="a"), "204", at_s=146.0)
     assert outcomes(observer) == {"throttled": 1, "success": 1}
@@ -177,10 +171,10 @@ def test_an_answer_that_did_not_arrive(sent: str, upstream: str, name: str, outc
     """A lost answer is a fault, and its operation may be sent again."""
     observer = Observer("gateway-1")
     end(observer, upsert(id="a"), sent, upstream=upstream)
-    assert observer.in_flight == 1
+    assert observer.books.in_flight == 1
     (status,) = counted(observer).partitions[0].attempts_by_status
     assert status == name
-    assert observer.tally.passed == int(bool(upstream))
+    assert observer.books.tally.passed == int(bool(upstream))
     observer.finish()
     assert outcomes(observer) == {outcome: 1}
 
@@ -216,10 +210,10 @@ def test_without_an_id_every_request_is_an_operation() -> None:
     for at_s in (0.0, 1.0):
         busy(observer, upsert(), at_s=at_s)
     end(observer, upsert(), "204", at_s=2.0)
-    assert observer.in_flight == 0
+    assert observer.books.in_flight == 0
     assert outcomes(observer) == {"throttled": 2, "success": 1}
-    assert observer.tally.unjoined == 2
-    assert observer.tally.succeeded_after == {}
+    assert observer.books.tally.unjoined == 2
+    assert observer.books.tally.succeeded_after == {}
 
 
 def test_one_id_for_several_targets_is_several_operations() -> None:
@@ -227,10 +221,10 @@ def test_one_id_for_several_targets_is_several_operations() -> None:
     observer = Observer("gateway-1")
     for row in "123":
         busy(observer, upsert(row, id="same"))
-    assert observer.in_flight == 3
+    assert observer.books.in_flight == 3
     for row in "123":
         end(observer, upsert(row, id="same"), "204", at_s=1.0)
-    assert observer.tally.succeeded_after == {2: 3}
+    assert observer.books.tally.succeeded_after == {2: 3}
 
 
 def test_an_answer_that_no_retry_changes_ends_the_operation() -> None:
@@ -247,7 +241,7 @@ def test_pending_operations_are_bounded() -> None:
     for number in range(MOST_PENDING + 50):
         end(observer, upsert(f"{number}", id="a"), "503", code="ServerBusy", count=False)
     observer.expire(0.0)
-    assert observer.in_flight == MOST_PENDING
+    assert observer.books.in_flight == MOST_PENDING
     assert outcomes(observer) == {"throttled": 50}
     end(observer, upsert("0", id="a"), "204", at_s=1.0)
     assert counted(observer).counts.sent == MOST_PENDING + 51
@@ -260,7 +254,7 @@ def test_the_budget() -> None:
     refused = Fate(result="refused", rule="budget", sent="403")
     observer.ended(upsert(), refused, Count(), None, START_S)
     observer.expire(0.0)
-    assert (observer.tally.requests, observer.tally.over_budget) == (1, 1)
+    assert (observer.books.tally.requests, observer.books.tally.over_budget) == (1, 1)
     assert counted(observer).counts.due == 0
     assert not Observer("gateway-1").take()
 
@@ -270,13 +264,13 @@ def test_clients_are_bounded() -> None:
     observer = Observer("gateway-1")
     for number in range(MOST_CLIENTS + 5):
         end(observer, upsert(User_Agent=f"app/{number} {'x' * 500}"), "204")
-    clients = observer.tally.clients
+    clients = observer.books.tally.clients
     assert len(clients) == MOST_CLIENTS + 1
     assert clients[FOLDED] == 5
     assert max(len(name) for name in clients) == 120
     other = WatchTally()
-    other.merge(observer.tally)
-    other.merge(observer.tally)
+    other.merge(observer.books.tally)
+    other.merge(observer.books.tally)
     assert sum(other.clients.values()) == 2 * (MOST_CLIENTS + 5)
 
 
@@ -284,7 +278,11 @@ def test_others_are_no_operations() -> None:
     """The creation of a table is a request, not an operation."""
     observer = Observer("gateway-1")
     end(observer, request("POST", "/account/Tables", body=b'{"TableName":"orders"}'), "201")
-    assert (observer.tally.requests, observer.tally.others, observer.tally.passed) == (1, 1, 1)
+    assert (
+        observer.books.tally.requests,
+        observer.books.tally.others,
+        observer.books.tally.passed,
+    ) == (1, 1, 1)
     assert counted(observer).counts.due == 0
 
 
@@ -387,12 +385,12 @@ def test_conservation(exchanges: list[Exchange], finishes: bool) -> None:
         statuses[exchange.sent] += 1
     if finishes:
         observer.finish()
-        assert (observer.in_flight, observer.attempts_in_flight) == (0, 0)
+        assert (observer.books.in_flight, observer.books.attempts_in_flight) == (0, 0)
     found = counted(observer)
     counts, ended = found.counts, sum(found.outcomes.values())
-    assert counts.due == counts.sent == ended + observer.in_flight
+    assert counts.due == counts.sent == ended + observer.books.in_flight
     assert counts.operations == ended
-    assert counts.attempts == len(exchanges) == observer.tally.requests
+    assert counts.attempts == len(exchanges) == observer.books.tally.requests
     by_status: dict[str, int] = {}
     for partition in found.partitions:
         by_status = dict(partition.attempts_by_status)
@@ -404,7 +402,8 @@ def test_conservation(exchanges: list[Exchange], finishes: bool) -> None:
 
 def test_the_observer_has_no_clock() -> None:
     """Time is an argument."""
-    assert not {"time", "datetime", "random"} & vars(observer_module).keys()
+    for module in (observer_module, books_module):
+        assert not {"time", "datetime", "random"} & vars(module).keys()
 
 
 def test_a_drain_has_what_came_since_the_last_one() -> None:

@@ -1,0 +1,196 @@
+"""The books of a watched application: attempts become operations, and both are counted.
+
+An operation of an application is sent in several requests if its SDK retries. SDKs repeat
+``x-ms-client-request-id`` when they send a request again, so that these attempts can be joined to
+one operation. A page of a query is an operation of its own, because each page has its own id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from harness.gateway.rules.counting import Count
+from harness.measure.counts.behaviour import Behaviour
+from harness.measure.counts.ledger import Delta, Ledger
+from harness.measure.counts.tally import add_counts
+from harness.model.operation import FOLDED, Operation
+from harness.model.outcome import SUCCESS, Attempt, classify, is_retryable, new_result
+
+JOINED_WITHIN_S = 130.0
+"""An operation ends when its SDK has not sent it again for this time. The longest back-off of the
+SDKs for Python and JavaScript is 120 s."""
+MOST_PENDING = 10_000
+MOST_CLIENTS = 20
+
+Identity = tuple[str, str, str]
+"""What a repeated request has in common with the first one: ``x-ms-client-request-id``, method and
+target. An application may use one id for several operations, so that the id alone is not enough.
+Without an id it begins with an empty text."""
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class WatchTally:
+    """What is known of an application beside its operations.
+
+    Attributes:
+        requests: All requests, refused ones included.
+        passed: Requests that reached the endpoint: these are billed.
+        others: Requests that are not about entities, such as the creation of a table.
+        clients: Requests by user agent.
+        succeeded_after: Operations that succeeded, by the number of their attempts, from 2.
+        unjoined: Requests that failed and may be sent again, without an id to recognize that.
+        over_budget: Requests that the budget refused.
+    """
+
+    requests: int = 0
+    passed: int = 0
+    others: int = 0
+    clients: dict[str, int] = dataclasses.field(default_factory=dict)
+    succeeded_after: dict[int, int] = dataclasses.field(default_factory=dict)
+    unjoined: int = 0
+    over_budget: int = 0
+
+    def merge(self, other: WatchTally) -> None:
+        """Add the counts of ``other``."""
+        self.requests += other.requests
+        self.passed += other.passed
+        self.others += other.others
+        self.unjoined += other.unjoined
+        self.over_budget += other.over_budget
+        add_counts(self.succeeded_after, other.succeeded_after)
+        for client, count in other.clients.items():
+            self.count_client(client, count)
+
+    def count_client(self, client: str, count: int = 1) -> None:
+        """Count requests of a client; those after the first `MOST_CLIENTS` are counted together."""
+        if client not in self.clients and len(self.clients) >= MOST_CLIENTS:
+            client = FOLDED
+        self.clients[client] = self.clients.get(client, 0) + count
+
+
+@dataclasses.dataclass(slots=True)
+class Course:
+    """An operation and what became of it so far."""
+
+    operation: Operation
+    attempts: list[Attempt]
+    bytes_sent: int
+    bytes_received: int
+    client: str
+    count: Count
+
+
+class Books:
+    """Joins attempts to operations, and counts both. ``source`` is their name in the ledger."""
+
+    def __init__(self, source: str) -> None:
+        self.ledger = Ledger(source)
+        self.tally = WatchTally()
+        self.behaviour = Behaviour()
+        # Operations that may be sent again, in the order of their last attempts.
+        self.pending: dict[Identity, Course] = {}
+
+    @property
+    def in_flight(self) -> int:
+        """Operations that may be sent again."""
+        return len(self.pending)
+
+    @property
+    def attempts_in_flight(self) -> int:
+        """The attempts of these operations."""
+        return sum(len(course.attempts) for course in self.pending.values())
+
+    def add(self, course: Course, identity: Identity | None, done_s: float) -> None:
+        """Count one attempt, which ended at ``done_s``, UTC.
+
+        Args:
+            course: The operation, with this attempt alone.
+            identity: Not needed for a success while nothing is pending.
+            done_s: When the answer was complete.
+        """
+        attempt = course.attempts[0]
+        earlier = self.pending.pop(identity, None) if identity is not None else None
+        if earlier is None:
+            self.ledger.note_due()
+            self.ledger.note_sent()
+        else:
+            course = Course(
+                earlier.operation,
+                [*earlier.attempts, attempt],
+                earlier.bytes_sent + course.bytes_sent,
+                earlier.bytes_received + course.bytes_received,
+                course.client,
+                # An attempt without a whole answer may have been executed; the endpoint served it.
+                _sum(earlier.count, course.count),
+            )
+        if (attempt.status == 0 or attempt.status >= 400) and may_be_repeated(attempt):
+            assert identity is not None
+            if identity[0]:
+                self.ledger.add_attempt(course.operation, attempt)
+                self.pending[identity] = course
+                if len(self.pending) > MOST_PENDING:
+                    self._give_up(next(iter(self.pending)))
+                return
+            self.tally.unjoined += 1
+        self._end(course, len(course.attempts) - 1, done_s)
+
+    def expire(self, now_s: float) -> None:
+        """End the operations that were not sent again in time; ``now_s`` is UTC."""
+        for identity, course in tuple(self.pending.items()):
+            last = course.attempts[-1]
+            if last.sent_s + last.latency_s > now_s - JOINED_WITHIN_S:
+                break
+            self._give_up(identity)
+
+    def finish(self) -> None:
+        """End every operation: nothing is sent again."""
+        for identity in tuple(self.pending):
+            self._give_up(identity)
+
+    def drain(self, *, ended: bool = False) -> tuple[Delta, WatchTally, Behaviour]:
+        """What was counted since the last drain; ``ended`` in the last one."""
+        tally, self.tally = self.tally, WatchTally()
+        return self.ledger.drain(), tally, self.behaviour.drain(ended=ended)
+
+    def _give_up(self, identity: Identity) -> None:
+        course = self.pending.pop(identity)
+        last = course.attempts[-1]
+        self._end(course, len(course.attempts), last.sent_s + last.latency_s)
+
+    def _end(self, course: Course, told: int, done_s: float) -> None:
+        """Count an operation whose first ``told`` attempts are counted already."""
+        operation, attempts, count = course.operation, course.attempts, course.count
+        last = attempts[-1]
+        outcome = SUCCESS if 200 <= last.status < 300 else classify(operation, last, attempts[:-1])
+        if outcome is SUCCESS and len(attempts) > 1:
+            add_counts(self.tally.succeeded_after, {len(attempts): 1})
+        result = new_result(
+            operation=operation,
+            outcome=outcome,
+            sent_s=attempts[0].sent_s,
+            done_s=done_s,
+            attempts=tuple(attempts),
+            entities=count.entities,
+            entities_returned=count.returned,
+            estimated=count.estimated > 0,
+            bytes_sent=course.bytes_sent,
+            bytes_received=course.bytes_received,
+            told=told,
+        )
+        self.ledger.add(result)
+        self.behaviour.add(result, course.client)
+
+
+def _sum(one: Count, other: Count) -> Count:
+    if not one.entities:
+        return other
+    return Count(
+        entities=one.entities + other.entities,
+        returned=one.returned + other.returned,
+        estimated=one.estimated + other.estimated,
+    )
+
+
+def may_be_repeated(attempt: Attempt) -> bool:
+    """Whether SDKs send a request again after this attempt: those of Azure do after 502 too."""
+    return attempt.status == 502 or is_retryable(attempt)
