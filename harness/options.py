@@ -17,30 +17,45 @@ from harness.profile.settings.parts import Session
 _SESSION = Session.model_fields["kind"]
 METRICS_PORT = 9646
 """The default of ``--metrics-port``, if no other run has taken it."""
-REDACT_SECRET = "STRESS_REDACT_SECRET"
+PREFIX = "STRESS_"
+"""What the environment variables of the options begin with."""
+PROFILE = f"{PREFIX}PROFILE"
+"""The variable of ``--profile``, an option of Locust that has none."""
+REDACT_SECRET = f"{PREFIX}REDACT_SECRET"
 """Environment variable with a secret that gives the same aliases in every run."""
 _SECRET_BYTES = 32
+_VARIABLES = (
+    "Every option can also be set by the environment variable in brackets (--profile by "
+    f"{PROFILE}; an option that can be repeated takes [A, B]) or in locust.conf; the command line "
+    "comes first, locust.conf last. An empty variable counts as not set."
+)
 _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     """Add the options, in groups, which Locust does not show in its web form.
 
-    Locust's own parser (``locust``) takes defaults from environment variables too.
+    Locust's own parser (``locust``) takes values from environment variables and from
+    ``locust.conf`` too.
     """
     prefix = "Table stress harness: " if locust else ""
 
-    def variable(name: str) -> dict[str, Any]:
-        return {"env_var": name} if locust else {}
+    def add(option: str, *, env_var: str | None = None, **named: Any) -> None:
+        """Add an option to the last group, with its environment variable."""
+        variable = env_var or PREFIX + option.removeprefix("--").replace("-", "_").upper()
+        named["help"] = f"{named['help']} [{variable}]"
+        if locust:
+            named["env_var"] = variable
+        group.add_argument(option, **named)
 
     group = parser.add_argument_group(
         f"{prefix}what is sent",
         "--profile NAME|FILE chooses the profile. The number of users (-u), the spawn rate (-r) "
         "and the run time (-t) come from the profile unless they are given here. -t is the time "
         "under load; for a search it is the time limit. Profiles with stages set their own time "
-        "and refuse -t.",
+        f"and refuse -t. {_VARIABLES}",
     )
-    group.add_argument(
+    add(
         "--set",
         dest="overrides",
         metavar="PATH=VALUE",
@@ -48,12 +63,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         default=[],
         help="Override one value of the profile, such as load.users=20. Can be repeated.",
     )
-    group.add_argument(
+    add(
         "--session",
         choices=get_args(_SESSION.annotation),
         help=f"HTTP client. {_SESSION.description} Default: the profile's.",
     )
-    group.add_argument(
+    add(
         "--repeat",
         type=int,
         metavar="N",
@@ -69,19 +84,19 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or "
         "AZURE_STORAGE_SAS_TOKEN.",
     )
-    group.add_argument(
+    add(
         "--remote-ok",
         metavar="ACCOUNT",
         help="Confirm that ACCOUNT, the account in the host name, may be loaded and billed. "
         "Required for every host that is not this machine.",
     )
-    group.add_argument(
+    add(
         "--table",
         metavar="NAME",
         help="Use this existing, empty table and delete only the run's own entities at the end. "
         "Default: the run creates a table and deletes it.",
     )
-    group.add_argument(
+    add(
         "--throttling",
         metavar="NAME|FILE",
         help="Put a gateway in front of the embedded Azurite, to throttle by these limits: "
@@ -89,33 +104,33 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     )
 
     group = parser.add_argument_group(f"{prefix}output")
-    group.add_argument(
+    add(
         "--out",
         metavar="DIR",
         default="out",
         help="Folder for the results; each run gets its own folder in it. Default: %(default)s.",
     )
-    group.add_argument(
+    add(
         "--redact-keys",
         action="store_true",
         help="Replace PartitionKeys, which can be personal data, with aliases in all output. "
         "Aliases differ from run to run unless STRESS_REDACT_SECRET in the environment holds a "
         "secret.",
     )
-    group.add_argument(
+    add(
         "--metrics-port",
         type=int,
         metavar="PORT",
         help="Port for Prometheus metrics; 0 turns them off. Default: "
         f"{METRICS_PORT}, or the next free port.",
     )
-    group.add_argument(
+    add(
         "--metrics-host",
         metavar="ADDRESS",
         default="127.0.0.1",
         help="Address on which metrics are served. Default: %(default)s.",
     )
-    group.add_argument(
+    add(
         "--metrics-linger",
         type=float,
         metavar="SECONDS",
@@ -123,14 +138,14 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         help="Keep serving metrics for this time after a headless run, so that Prometheus scrapes "
         "the last state. Default: %(default)s.",
     )
-    group.add_argument(
+    add(
         "--metrics-push",
         metavar="URL",
         help="Push the last state to this Prometheus Pushgateway when the run ends.",
     )
 
     group = parser.add_argument_group(f"{prefix}web UI and workers")
-    group.add_argument(
+    add(
         "--web-allowed-host",
         metavar="NAME",
         action="append",
@@ -139,16 +154,14 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "proxy. Several names are separated by commas; can be repeated. The address of "
         "--web-host, localhost and loopback addresses are always accepted; with --web-host "
         "0.0.0.0 every IP address is.",
-        **variable("LOCUST_WEB_ALLOWED_HOST"),
+        env_var="LOCUST_WEB_ALLOWED_HOST",
     )
-    group.add_argument(
+    add(
         "--swarm",
         metavar="NAME",
         type=swarm_name,
-        help="Accept only workers that were started with the same name (environment: "
-        "STRESS_SWARM). Default: none; with --processes a random name, so that no other worker "
-        "can join.",
-        **variable("STRESS_SWARM"),
+        help="Accept only workers that were started with the same name. Default: none; with "
+        "--processes a random name, so that no other worker can join.",
     )
 
 

@@ -22,7 +22,7 @@ from locust.env import Environment
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.errors import SetupError, echoed
-from harness.options import METRICS_PORT, add_run_options, aliases_from
+from harness.options import METRICS_PORT, PREFIX, PROFILE, add_run_options, aliases_from
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
 from harness.swarm.membership import join_swarm
@@ -49,7 +49,7 @@ class CommandLine:
         parse = parser.parse_args
 
         def parse_args(*args: Any, **named: Any) -> argparse.Namespace:
-            options: argparse.Namespace = parse(*args, **named)
+            options: argparse.Namespace = parse(*args, **{"env_vars": _variables(), **named})
             # The web UI parses the options again, to show them.
             if not self._parsed:
                 self._parsed = True
@@ -87,7 +87,16 @@ def add_options(parser: LocustArgumentParser) -> None:
     for action in parser._actions:
         if action.type is timespan:
             action.type = _timespan
+        if action.dest == "profile":
+            action.env_var = PROFILE
     add_run_options(parser, locust=True)
+
+
+def _variables() -> dict[str, str]:
+    """The environment without empty variables of the harness: container files pass such on."""
+    return {
+        name: value for name, value in os.environ.items() if value or not name.startswith(PREFIX)
+    }
 
 
 def _timespan(text: str) -> int:

@@ -58,7 +58,7 @@ def note(event, args, _path=os.environ["NOTED_ADDRESSES"]):
         file.write(f"{time.time()} {text}\\n")
 sys.addaudithook(note)
 """
-_HIDDEN = ("AZURE_", "AZURITE_", "GITHUB_", "LOCUST_")
+_HIDDEN = ("AZURE_", "AZURITE_", "GITHUB_", "LOCUST_", "STRESS_")
 _AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
