@@ -20,6 +20,7 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Delta
+from harness.model.machine import Machine
 
 MAX_CLOCK_DIFFERENCE_S = 5.0
 """Accepted difference between the clocks of a worker and the master, message delay included."""
@@ -177,6 +178,7 @@ class WorkerState:
 class WorkerReport(RunMessage):
     """What a worker counted since its last report, and its state. Sent every second."""
 
+    machine: Machine
     delta: Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState

@@ -13,6 +13,7 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import PLACES, Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
+from harness.model.machine import this_process_runs_on
 from harness.swarm.messages import (
     AccountThrottled,
     AuditRequest,
@@ -82,11 +83,13 @@ def test_a_report_arrives_as_it_was_sent(written: Written | None) -> None:
     ledger.note_due()
     report = WorkerReport(
         run_id="r",
+        machine=this_process_runs_on(),
         delta=ledger.drain(),
         samples=(sample,),
         state=WorkerState(final=True, in_flight=2, light_s=0.5, written=written),
     )
     arrived = WorkerReport.decode(sent(report.encode()))
+    assert arrived.machine == report.machine
     assert arrived.samples == report.samples
     assert arrived.state == report.state
     assert arrived.encode() == report.encode()

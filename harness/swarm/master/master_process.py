@@ -37,6 +37,7 @@ from harness.profile.build.pace import scheduled
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import Console
+from harness.swarm.master.embedded_cpu import watch_embedded
 from harness.swarm.master.master_run import Cause, Ending, Phase
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, on
@@ -68,6 +69,7 @@ class MasterProcess:
         self._exit_codes: list[int] = []
         self._starting_next = False
         self._started: Conductor | None = None
+        self._embedded_cpu: gevent.Greenlet | None = None
         # First, because a worker may send its message before the conductor is there.
         on(environment.runner, Hello, self._on_hello)
         self.profile = profile_of_command_line(environment)
@@ -89,6 +91,9 @@ class MasterProcess:
                     options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
                 )
             self._check_repeat()
+            self._embedded_cpu = watch_embedded(
+                environment, [server.pid for server in self._servers], lambda: self.conductor.run
+            )
             if options.headless or options.autostart:
                 self.conductor.prepare(self.profile)
             else:
@@ -309,6 +314,8 @@ class MasterProcess:
             conductor.linger(options.metrics_linger)
 
     def _close(self) -> None:
+        if self._embedded_cpu is not None:
+            self._embedded_cpu.kill(block=False)
         if self._started is not None:
             self._started.close()
         if self._metrics is not None:

@@ -158,6 +158,7 @@ class MasterRun:
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
         self.ledger.merge(report.delta)
+        self.generator.note_machine(worker, report.machine)
         for sample in report.samples:
             self.generator.add(worker, sample)
         self.reports[worker] = report.state

@@ -47,7 +47,9 @@ def record_of(
     if not over:
         known = tuple(point for point in counted.series if point.second < until_s)
         snapshot = dataclasses.replace(counted, series=known)
-    generator = run.generator.view(snapshot.start, snapshot.end)
+    generator = run.generator.view(snapshot.start, snapshot.end).model_copy(
+        update={"capacity": run.generator.capacity(snapshot, plan.session)}
+    )
     targets = targets_for(run.endpoint.kind)
     stored, wire = entity_sizes(profile, plan.run_id)
     # While the run goes on, no worker has sent its last report.

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, TypeVarTuple
@@ -21,6 +22,7 @@ from harness.endpoint.sessions import open_session
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
 from harness.model.errors import SetupError
+from harness.model.machine import this_process_runs_on
 from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
 from harness.profile.build.pace import pacer_of
@@ -91,6 +93,7 @@ class WorkerRun:
         self._abandoned = 0
         self._state = WorkerState()
         self._samples: list[CpuSample] = []
+        self._machine = this_process_runs_on()
         self._sent_throttled = False
         self._greenlets = [gevent.spawn(self._sample_forever), gevent.spawn(self._report_forever)]
 
@@ -219,15 +222,19 @@ class WorkerRun:
         process = psutil.Process()
         process.cpu_percent(None)
         psutil.cpu_percent(None, percpu=True)
+        before_s = time.process_time()
         while True:
             # At full seconds, so that a sample covers one second of the time series.
             gevent.sleep(1.0 - self.clock() % 1.0)
+            now_s = time.process_time()
+            cpu_s, before_s = now_s - before_s, now_s
             self._samples.append(
                 CpuSample(
                     second=int(self.clock() - 0.5),
                     cpu_percent=process.cpu_percent(None),
                     machine_percent=_machine_percent(),
                     lag_s=self._departures.take_lag(),
+                    cpu_s=cpu_s,
                 )
             )
 
@@ -261,6 +268,7 @@ class WorkerRun:
         self.ledger.note_waiting(self.clock(), state.waiting)
         report = WorkerReport(
             run_id=self.plan.run_id,
+            machine=self._machine,
             delta=self.ledger.drain(),
             samples=tuple(self._samples),
             # In a local run the receiver gets this object.
