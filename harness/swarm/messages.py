@@ -65,7 +65,7 @@ class Share(RunMessage):
 
     Attributes:
         rank: Number of the worker among the ``count`` workers that send load, from 0.
-        budget: Most billable transactions of this worker; None is unlimited.
+        budget: Most billable transactions of this worker, by account; None is unlimited.
         epoch_s: When the schedule begins, UTC seconds.
         from_s: Second of the schedule from which rank and count apply, the same for all workers.
         hold: Second of the schedule and total rate of all workers from then on; None keeps the
@@ -76,7 +76,7 @@ class Share(RunMessage):
 
     rank: int
     count: int
-    budget: int | None
+    budget: tuple[int, ...] | None
     epoch_s: float
     from_s: float
     hold: tuple[float, float] | None
@@ -141,7 +141,9 @@ class WorkloadFailure(RunMessage):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AccountThrottled(RunMessage):
-    """The service throttled an attempt for the whole account. Sent once."""
+    """The service throttled an attempt for a whole account. Sent once."""
+
+    account: int
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -157,7 +159,8 @@ class WorkerState:
         light_operations: Operations that were alone in the process.
         light_s: Sum of their service latencies in seconds.
         defects: Exceptions of the harness or of the workload.
-        exhausted: True when the budget of billable transactions is used up.
+        billable_transactions: Requests to each account.
+        exhausted: True when the budget of billable transactions of an account is used up.
         written: The rows that the worker wrote; None without an audit, and before the last report.
     """
 
@@ -169,7 +172,7 @@ class WorkerState:
     light_operations: int = 0
     light_s: float = 0.0
     defects: int = 0
-    billable_transactions: int = 0
+    billable_transactions: tuple[int, ...] = ()
     exhausted: bool = False
     written: Written | None = None
 
@@ -191,13 +194,13 @@ class AuditResult(RunMessage):
     Attributes:
         done: True in the last message.
         cut_short: Why rows are left unread; empty if none are.
-        billable_transactions: Requests of the worker in the whole run.
+        billable_transactions: Requests of the worker in the whole run, by account.
     """
 
     tally: AuditTally
     done: bool
     cut_short: str
-    billable_transactions: int
+    billable_transactions: tuple[int, ...]
 
 
 def send(runner: Runner, message: SwarmMessage, worker: str | None = None) -> None:

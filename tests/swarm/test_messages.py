@@ -46,20 +46,22 @@ PLAN = LookUp(below=PLACES, rows=1, wrote=b"12345678", deleted=b"", strangers=Fa
 WRITTEN = Written(below=PLACES, places=b"12345678", deleted=b"", given_up=2)
 MESSAGES: tuple[SwarmMessage, ...] = (
     SHARE,
-    dataclasses.replace(SHARE, hold=(12.5, 60.0), window=(1_790_000_000.0, 1_790_000_030.0)),
+    dataclasses.replace(
+        SHARE, budget=(5, 0), hold=(12.5, 60.0), window=(1_790_000_000.0, 1_790_000_030.0)
+    ),
     RunStop(run_id="r", at_s=1_790_000_000.5, grace_s=10.0),
     AuditRequest(run_id="r", rank=0, count=2, plan=PLAN),
     AuditStop(run_id="r"),
     Hello(),
     WorkerRefusal(run_id="r", reason="its clock is wrong"),
     WorkloadFailure(run_id="r", reason="it raised"),
-    AccountThrottled(run_id="r"),
+    AccountThrottled(run_id="r", account=1),
     AuditResult(
         run_id="r",
         tally=AuditTally(rows=3, counts={"lost": 1}, examples=["one"]),
         done=True,
         cut_short="",
-        billable_transactions=3,
+        billable_transactions=(3, 4),
     ),
 )
 
