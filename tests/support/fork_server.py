@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.network.hosts import Host, enter
+
 _ROOT = Path(__file__).parents[2]
 _OUTPUTS = ("stdout.txt", "stderr.txt")
 _LOOK_EVERY_S = 0.02
@@ -36,7 +38,13 @@ class ForkServer:
         )
 
     def start(
-        self, arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], hook: Path
+        self,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        environ: Mapping[str, str],
+        hook: Path,
+        host: Host | None = None,
     ) -> ForkedProcess:
         """Start `locust`.
 
@@ -45,6 +53,7 @@ class ForkServer:
             folder: The working folder; `stdout.txt` and `stderr.txt` are written there.
             environ: The whole environment.
             hook: A file of Python code that runs before Locust.
+            host: The host that it runs on; None is this machine.
         """
         for name in _OUTPUTS:
             (folder / name).touch()
@@ -53,6 +62,7 @@ class ForkServer:
             "folder": str(folder),
             "environ": dict(environ),
             "hook": str(hook),
+            "host": None if host is None else (host.name, host.namespace),
         }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(wanted).encode() + b"\n")
@@ -117,6 +127,8 @@ class ForkedProcess:
 def _become(wanted: Mapping[str, Any]) -> None:
     """Make this process look like `locust` that was started in a folder with an environment."""
     os.setsid()
+    if wanted["host"] is not None:
+        enter(*wanted["host"])
     os.chdir(wanted["folder"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()

@@ -20,6 +20,7 @@ import psutil
 
 from harness.measure.record.record import RunRecord
 from tests.support.fork_server import ForkedProcess, ForkServer
+from tests.support.network.hosts import Host
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +94,8 @@ class LocustProcess:
         locustfile: Path | None,
         python: str,
         server: ForkServer | None,
+        host: Host | None,
+        ahead_s: float,
     ) -> None:
         self.folder = folder
         self._seen: dict[int, psutil.Process] = {}
@@ -120,12 +123,15 @@ class LocustProcess:
         self.process: subprocess.Popen[bytes] | ForkedProcess
         if server is not None:
             self.process = server.start(
-                arguments, folder=folder, environ=environ, hook=hook / "sitecustomize.py"
+                arguments, folder=folder, environ=environ, hook=hook / "sitecustomize.py", host=host
             )
             return
+        command = [python, "-m", "locust", *arguments]
+        if host is not None:
+            command = host.command(*command, ahead_s=ahead_s)
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [python, "-m", "locust", *arguments],
+                command,
                 cwd=folder,
                 env=environ,
                 stdin=subprocess.DEVNULL,
@@ -252,10 +258,13 @@ class Stress:
         environ: Mapping[str, str] | None = None,
         locustfile: Path | None = None,
         python: str | None = None,
+        host: Host | None = None,
+        ahead_s: float = 0.0,
     ) -> LocustProcess:
         """Start one with these arguments and additions to the environment.
 
-        An interpreter that is named starts anew.
+        An interpreter that is named starts anew, and so does a process on a ``host`` whose clock is
+        ``ahead_s`` ahead.
         """
         process = LocustProcess(
             self._folder / f"process{next(self._number)}",
@@ -263,7 +272,9 @@ class Stress:
             environ=environ or {},
             locustfile=locustfile,
             python=python or sys.executable,
-            server=self._server if python is None else None,
+            server=self._server if python is None and not ahead_s else None,
+            host=host,
+            ahead_s=ahead_s,
         )
         self._started.append(process)
         return process

@@ -1,0 +1,1 @@
+"""Hosts with addresses of their own on one bridge, for tests of several machines."""
