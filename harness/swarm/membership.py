@@ -13,6 +13,7 @@ import secrets
 import sys
 from functools import partial
 
+import zmq
 from locust.exception import RPCReceiveError
 from locust.rpc import Message, rpc
 
@@ -40,6 +41,9 @@ class _Server(rpc.Server):
 
     def __init__(self, swarm: str, host: str, port: int) -> None:
         super().__init__(host, port)
+        # A worker whose connection broke comes back under its name. ZeroMQ would not listen to it
+        # while the old connection looks open, which can be longer than the worker waits.
+        self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         self._swarm = swarm
 
     def recv_from_client(self) -> tuple[str, Message]:

@@ -20,10 +20,12 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Delta
-from harness.model.machine import Machine
 
 MAX_CLOCK_DIFFERENCE_S = 5.0
 """Accepted difference between the clocks of a worker and the master, message delay included."""
+
+REPORTS_WITHIN_S = 15.0
+"""How long the last reports of the workers may take to arrive."""
 
 _M = TypeVar("_M", bound="SwarmMessage")
 _codec: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
@@ -65,7 +67,7 @@ class Share(RunMessage):
 
     Attributes:
         rank: Number of the worker among the ``count`` workers that send load, from 0.
-        budget: Most billable transactions of this worker, by account; None is unlimited.
+        budget: Most billable transactions of this worker; None is unlimited.
         epoch_s: When the schedule begins, UTC seconds.
         from_s: Second of the schedule from which rank and count apply, the same for all workers.
         hold: Second of the schedule and total rate of all workers from then on; None keeps the
@@ -76,7 +78,7 @@ class Share(RunMessage):
 
     rank: int
     count: int
-    budget: tuple[int, ...] | None
+    budget: int | None
     epoch_s: float
     from_s: float
     hold: tuple[float, float] | None
@@ -93,6 +95,13 @@ class Share(RunMessage):
             f"its clock is {abs(ahead_s):,.0f} s {direction} the master's, and counts are merged "
             "second by second; synchronize the clocks of both machines (NTP)"
         )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTaken(RunMessage):
+    """The master has counted the report with this ``number``."""
+
+    number: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +150,7 @@ class WorkloadFailure(RunMessage):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AccountThrottled(RunMessage):
-    """The service throttled an attempt for a whole account. Sent once."""
-
-    account: int
+    """The service throttled an attempt for the whole account. Sent once."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -159,8 +166,7 @@ class WorkerState:
         light_operations: Operations that were alone in the process.
         light_s: Sum of their service latencies in seconds.
         defects: Exceptions of the harness or of the workload.
-        billable_transactions: Requests to each account.
-        exhausted: True when the budget of billable transactions of an account is used up.
+        exhausted: True when the budget of billable transactions is used up.
         written: The rows that the worker wrote; None without an audit, and before the last report.
     """
 
@@ -172,16 +178,20 @@ class WorkerState:
     light_operations: int = 0
     light_s: float = 0.0
     defects: int = 0
-    billable_transactions: tuple[int, ...] = ()
+    billable_transactions: int = 0
     exhausted: bool = False
     written: Written | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport(RunMessage):
-    """What a worker counted since its last report, and its state. Sent every second."""
+    """What a worker counted since its last report, and its state. Sent every second.
 
-    machine: Machine
+    A report that the master does not confirm is sent again, with the same ``number``: messages that
+    are underway when a connection breaks are lost. The first number is 1.
+    """
+
+    number: int
     delta: Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState
@@ -194,13 +204,13 @@ class AuditResult(RunMessage):
     Attributes:
         done: True in the last message.
         cut_short: Why rows are left unread; empty if none are.
-        billable_transactions: Requests of the worker in the whole run, by account.
+        billable_transactions: Requests of the worker in the whole run.
     """
 
     tally: AuditTally
     done: bool
     cut_short: str
-    billable_transactions: tuple[int, ...]
+    billable_transactions: int
 
 
 def send(runner: Runner, message: SwarmMessage, worker: str | None = None) -> None:

@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import json
 import os
-import pickle
 import resource
 import struct
 import sys
@@ -32,18 +31,12 @@ from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
 from harness.startup import BAD_SETUP
-from harness.watch.books import Course, Identity, WatchTally
-from harness.watch.clock import SteadyClock
-from harness.watch.marks import Marks
+from harness.watch.books import WatchTally
 from harness.watch.observer import Observer
 
 REPORT_EVERY_S = 1.0
 _Behaviour = Annotated[
     Behaviour, PlainValidator(Behaviour.decode), PlainSerializer(Behaviour.encode)
-]
-# The pipe comes from a process of this program, so that unpickling executes nothing foreign.
-_Handed = Annotated[
-    list[tuple[Identity, Course]], PlainValidator(pickle.loads), PlainSerializer(pickle.dumps)
 ]
 _LAST_TURNS = 10
 _LENGTH = struct.Struct(">I")
@@ -62,8 +55,7 @@ class MeteringSettings:
         budget: Most requests that may reach the endpoint; None is unlimited.
         window_s: When the measured window begins, UTC seconds.
         looks: Whether the gateway may read rows that were stored before.
-        marks: File of the `Marks` of all processes at the same address; empty for one alone.
-        epoch_s: Of the `SteadyClock` of all processes; None for an own one.
+        shared: Whether other processes listen at the same address.
     """
 
     name: str
@@ -74,8 +66,7 @@ class MeteringSettings:
     budget: int | None = None
     window_s: float = 0.0
     looks: bool = True
-    marks: str = ""
-    epoch_s: float | None = None
+    shared: bool = False
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -87,8 +78,6 @@ class MeteringReport:
 
     Attributes:
         url: Where it listens.
-        handed: Attempts to be joined with those that other processes saw.
-        until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
         final: True in the last report.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
     """
@@ -97,8 +86,6 @@ class MeteringReport:
     delta: Delta
     tally: WatchTally
     behaviour: _Behaviour
-    handed: _Handed
-    until_s: float
     final: bool
     in_flight: int
     attempts_in_flight: int
@@ -128,25 +115,19 @@ def _codec() -> TypeAdapter[MeteringReport]:
 
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
-    marks = Marks(Path(settings.marks)) if settings.marks else None
-    observer = Observer(settings.name, settings.budget, marks)
+    observer = Observer(settings.name, settings.budget)
     observer.books.ledger.open_window(settings.window_s, float("inf"))
-    clock = SteadyClock(settings.epoch_s)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     listening: list[str] = []
 
     def report(*, final: bool) -> None:
-        until_s = clock()
-        handed = observer.hand_over()
         delta, tally, behaviour = observer.drain(ended=final)
         MeteringReport(
             url=listening[0],
             delta=delta,
             tally=tally,
             behaviour=behaviour,
-            handed=handed,
-            until_s=until_s,
             final=final,
             in_flight=observer.books.in_flight,
             attempts_in_flight=observer.books.attempts_in_flight,
@@ -162,7 +143,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         while True:
             due_s = max(due_s + REPORT_EVERY_S, time.monotonic())
             await asyncio.sleep(due_s - time.monotonic())
-            observer.expire(clock())
+            observer.expire(time.time())
             report(final=False)
 
     reporting: list[asyncio.Task[None]] = []
@@ -190,8 +171,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         tls=tls,
         meter=observer,
         looks=settings.looks,
-        shared=marks is not None,
-        clock=clock,
+        shared=settings.shared,
     )
     for task in reporting:
         if task.done():

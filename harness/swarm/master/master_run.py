@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator
 
-from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.generator import GeneratorLog
@@ -25,7 +23,7 @@ from harness.profile.checks.observed import Observed
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
-from harness.workload.budget import Budget, Budgets
+from harness.workload.budget import Budget
 from harness.workload.load.search import Step
 
 _MIN_LIGHT_OPERATIONS = 20
@@ -66,41 +64,30 @@ class Cause(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a run ended.
-
-    ``condition`` is the one that cannot hold any more, and ``account`` the throttled one of several
-    accounts, if that is the cause.
-    """
+    """Why a run ended; ``condition`` is the one that cannot hold any more, if that is the cause."""
 
     cause: Cause
     condition: Condition | None = None
-    account: str = ""
 
     def __str__(self) -> str:
-        if self.condition is not None:
-            return f"{self.condition.text!r}, which cannot hold any more"
-        return f"{self.cause.value} {self.account}".rstrip()
+        if self.condition is None:
+            return self.cause.value
+        return f"{self.condition.text!r}, which cannot hold any more"
 
 
 @dataclasses.dataclass(slots=True)
 class Loaded:
-    """What was loaded so far.
-
-    Attributes:
-        defects: Responses that the harness does not understand.
-        throttled: Key of a partition whose account was throttled; None while none was.
-    """
+    """What was loaded so far; ``defects`` are responses that the harness does not understand."""
 
     entities: int = 0
     attempts: int = 0
     defects: int = 0
     seconds: float = 0.0
-    throttled: str | None = None
+    account_throttled: bool = False
 
     def on_attempt(self, operation: Operation, attempt: Attempt) -> None:
         self.attempts += 1
-        if attempt.scope is Scope.ACCOUNT:
-            self.throttled = operation.partition_key
+        self.account_throttled |= attempt.scope is Scope.ACCOUNT
 
     def add(self, result: Result) -> None:
         """Count the result of an operation, and its attempts that were not counted before."""
@@ -130,11 +117,12 @@ class MasterRun:
         took_part: Workers that were there at the beginning or the end, or sent a report. One that
             was killed early has sent none.
         reports: The last reported state of each worker.
+        report_numbers: The number of its last report that was counted.
         problem: Why the run could not begin; empty if it could.
     """
 
     plan: RunPlan
-    accounts: Accounts
+    endpoint: Endpoint
     clock: Clock
     aliases: Aliases | None = None
     phase: Phase = Phase.PREPARED
@@ -155,14 +143,13 @@ class MasterRun:
     users: int = 0
     took_part: set[str] = dataclasses.field(default_factory=set)
     reports: dict[str, WorkerState] = dataclasses.field(default_factory=dict)
+    report_numbers: dict[str, int] = dataclasses.field(default_factory=dict)
     ending: Ending | None = None
     problem: str = ""
 
     def __post_init__(self) -> None:
         self.started_s = self.clock()
-        self.budgets = Budgets(
-            [self.plan.profile.limits.billable_transactions] * len(self.accounts)
-        )
+        self.budget = Budget(self.plan.profile.limits.billable_transactions)
 
     def take_observed(self, observed: Observed) -> None:
         if self.aliases is not None:
@@ -172,21 +159,19 @@ class MasterRun:
         self.checked = opening_line(self.plan.profile_name, findings_of(observed.seen()))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
+        """Count a report, once: a worker sends a report that was not confirmed again."""
+        if report.number != self.report_numbers.get(worker, 0) + 1:
+            return
+        self.report_numbers[worker] = report.number
         self.ledger.merge(report.delta)
-        self.generator.note_machine(worker, report.machine)
         for sample in report.samples:
             self.generator.add(worker, sample)
         self.reports[worker] = report.state
         self.took_part.add(worker)
 
     @property
-    def paid_accounts(self) -> Iterator[tuple[Endpoint, Budget]]:
-        """Each account, and the budget of the master's requests to it."""
-        return zip(self.accounts, self.budgets.each, strict=True)
-
-    @property
     def stops_on_account_throttling(self) -> bool:
-        return self.accounts.remote and self.plan.profile.limits.stop_on_account_throttling
+        return self.endpoint.remote and self.plan.profile.limits.stop_on_account_throttling
 
     @property
     def total(self) -> WorkerState:
@@ -201,15 +186,10 @@ class MasterRun:
         )
 
     @property
-    def billable_by_account(self) -> tuple[int, ...]:
-        """Requests of the whole run so far to each account, loading included."""
-        reported = (state.billable_transactions for state in self.reports.values())
-        return tuple(map(sum, zip(self.budgets.spent, *filter(None, reported), strict=True)))
-
-    @property
     def billable_transactions(self) -> int:
         """Requests of the whole run so far, loading included."""
-        return sum(self.billable_by_account)
+        sent = sum(state.billable_transactions for state in self.reports.values())
+        return self.budget.spent + sent
 
     @property
     def light_latency_s(self) -> float | None:
@@ -223,6 +203,9 @@ class MasterRun:
     def ended_by(self) -> str:
         """What ended the run, in a few words; empty before the end."""
         return "" if self.ending is None else str(self.ending)
+
+    def has_final_report(self, worker: str) -> bool:
+        return worker in self.reports and self.reports[worker].final
 
     @property
     def all_reported(self) -> bool:
@@ -259,7 +242,7 @@ class MasterRun:
             return self.step.rate_per_s
         schedule = schedule_of(profile)
         if schedule is None:
-            return capped_rate(profile, self.accounts.kind)
+            return capped_rate(profile, self.endpoint.kind)
         began_s = self.origin_s
         if began_s is None or end_s <= start_s or profile.search is not None:
             return None

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import gevent
 import gevent.event
 from locust.env import Environment
 from locust.runners import MasterRunner
 
 from harness.swarm.master.master_run import MasterRun
-from harness.swarm.messages import RunStop, Share, send
+from harness.swarm.messages import REPORTS_WITHIN_S, RunStop, Share, send
 
 GRACE_S = 10.0
 """How long operations in flight may take after the end."""
-REPORTS_WITHIN_S = 15.0
-"""How long the master waits for the last reports of the workers."""
 NOTICE_S = 0.5
 """Changes that hold for all workers from one moment on are sent this long before it."""
+_ASK_EVERY_S = 2.0
 _POLL_S = 0.02
 
 
@@ -32,7 +29,7 @@ class Sharing:
     def __init__(self, environment: Environment, run: MasterRun) -> None:
         self._environment = environment
         self._run = run
-        self._budgets: dict[str, tuple[int, ...] | None] | None = None
+        self._budgets: dict[str, int | None] | None = None
         self._first: frozenset[str] = frozenset()
         self._excluded: set[str] = set()
         self._from_s = 0.0
@@ -53,8 +50,8 @@ class Sharing:
         self._excluded.add(worker)
         return True
 
-    def grant(self, budgets: Sequence[tuple[int, ...] | None]) -> None:
-        """Give each current worker its part of the budget of each account."""
+    def grant(self, budgets: list[int | None]) -> None:
+        """Give each current worker its part of the budget."""
         self._budgets = dict(zip(self.workers, budgets, strict=True))
 
     def follow(self, now_s: float) -> None:
@@ -80,14 +77,13 @@ class Sharing:
             return
         bounded = run.plan.profile.limits.billable_transactions is not None
         budgets = self._budgets or {}
-        nothing = (0,) * len(run.accounts) if bounded else None
         sending = [worker for worker in self.workers if worker in budgets or not bounded]
         for worker in self.workers:
             share = Share(
                 run_id=run.plan.run_id,
                 rank=sending.index(worker) if worker in sending else 0,
                 count=len(sending) or 1,
-                budget=budgets.get(worker, nothing),
+                budget=budgets.get(worker, 0 if bounded else None),
                 epoch_s=run.origin_s,
                 from_s=self._from_s,
                 hold=self._hold,
@@ -106,13 +102,16 @@ class Sharing:
         stop = RunStop(run_id=run.plan.run_id, at_s=stopped_s, grace_s=grace_s)
         asked = self._taking_part()
         run.took_part.update(asked)
-        for worker in asked:
-            send(self._environment.runner, stop, worker)
-        deadline = run.clock() + REPORTS_WITHIN_S
+        deadline, ask_s = run.clock() + REPORTS_WITHIN_S, 0.0
         while run.clock() < deadline and not hurry.is_set():
-            finals = {worker for worker, report in run.reports.items() if report.final}
-            if finals.issuperset(asked):
+            missing = [worker for worker in asked if not run.has_final_report(worker)]
+            if not missing:
                 return
+            if run.clock() >= ask_s:
+                # Again, because a connection that breaks loses messages.
+                ask_s = run.clock() + _ASK_EVERY_S
+                for worker in missing:
+                    send(self._environment.runner, stop, worker)
             gevent.sleep(_POLL_S)
 
     def _taking_part(self) -> list[str]:

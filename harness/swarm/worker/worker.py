@@ -10,12 +10,23 @@ from locust.env import Environment
 from locust.exception import StopUser
 
 from harness.endpoint.http.exchange import monotonic_utc
-from harness.swarm.messages import AuditRequest, AuditStop, RunStop, Share, WorkerRefusal, on, send
+from harness.swarm.messages import (
+    AuditRequest,
+    AuditStop,
+    ReportTaken,
+    RunStop,
+    Share,
+    WorkerRefusal,
+    on,
+    send,
+)
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.worker_run import WorkerRun
 
 _LEAVING_S = 2.0
 """How long operations in flight may take when the process exits."""
+_LAST_REPORT_WITHIN_S = 5.0
+"""How long a process that exits waits for its last report to arrive, operations included."""
 _ATTRIBUTE = "table_stress_worker"
 _ATTACHED_EVERY_S = 0.05
 _ATTACHED_TRIES = 200
@@ -33,6 +44,7 @@ class Worker:
         runner = environment.runner
         on(runner, Share, self._on_share)
         on(runner, RunStop, self._on_stop)
+        on(runner, ReportTaken, self._on_report_taken)
         on(runner, AuditRequest, self._on_audit_request)
         on(runner, AuditStop, self._on_audit_stop)
 
@@ -48,7 +60,7 @@ class Worker:
     def leave(self) -> None:
         """End and report the current run, because the process exits."""
         if self.run is not None:
-            self.run.stop(self.run.clock(), _LEAVING_S).join()
+            self.run.stop(self.run.clock(), _LEAVING_S).join(_LAST_REPORT_WITHIN_S)
         self.end()
 
     def end(self) -> None:
@@ -77,6 +89,10 @@ class Worker:
             # The grace time replaces Locust's own stop timeout.
             self._environment.stop_timeout = 0.0
             run.stop(stop.at_s, stop.grace_s)
+
+    def _on_report_taken(self, taken: ReportTaken, _: str) -> None:
+        if (run := self._run_of(taken.run_id)) is not None:
+            run.reports.confirm(taken.number)
 
     def _on_audit_request(self, request: AuditRequest, _: str) -> None:
         if (run := self._run_of(request.run_id)) is not None and run.auditor is not None:
