@@ -16,6 +16,8 @@ _TOKENS = re.compile(
 )
 _FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _KEYS = ("PartitionKey", "RowKey")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_NOT_PROPERTIES = frozenset((*_KEYS, "and", "or", "not", "true", "false", *_FLIPPED))
 _MOST_DEPTH = 100
 
 
@@ -80,6 +82,22 @@ def parse_filter(text: str) -> Node:
     tree = parser.either(0)
     parser.end()
     return tree
+
+
+def compared_properties(text: str) -> tuple[str, ...]:
+    """Names of the properties, besides the keys, that a filter compares; empty if it is none."""
+    try:
+        tokens = _tokens(text)
+    except FilterError:
+        return ()
+    words = (token.text for token in tokens if token.kind == "word")
+    return tuple(
+        dict.fromkeys(
+            word
+            for word in words
+            if word not in _NOT_PROPERTIES and _NAME.fullmatch(word) is not None
+        )
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

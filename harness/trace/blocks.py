@@ -1,0 +1,214 @@
+"""Blocks of a trace: operations become columns of JSON, and columns become a `Batch`.
+
+Instants are whole milliseconds: the first as UTC, each other as its distance from the one before.
+Shapes and PartitionKeys are listed once for each block, and operations name them by number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.outcome import Outcome
+from harness.trace.members import BLOCK, TraceError, pack
+from harness.trace.operations import (
+    Answer,
+    Batch,
+    Detail,
+    TracedParts,
+    TracedQuery,
+    TracedShape,
+)
+
+MOST_OPERATIONS = 4096
+"""Operations of a block."""
+
+RowShape = tuple[str, str, str, str, str, bool, tuple[tuple[int, str, str], ...]]
+"""The fields of a `TracedShape` in its order, with plain text for enumerations."""
+Row = tuple[int, int, RowShape, str | None, str | None, int, int, int, int, Any]
+"""The fields of a `TracedOperation` in its order, instants in UTC; the detail as in JSON."""
+
+_KINDS = {kind.value: kind for kind in Kind}
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+
+
+def encode(rows: Sequence[Row]) -> bytes:
+    """A member with ``rows``, at least one, which are in order of their first field."""
+    at, done, shapes, keys, row_keys, entities, returned, sent, received, details = zip(
+        *rows, strict=True
+    )
+    shape_list, shape_numbers = _listed(shapes)
+    key_list, key_numbers = _listed(keys)
+    content = {
+        "first_ms": at[0],
+        "at": [0, *map(operator.sub, at[1:], at)],
+        "took": list(map(operator.sub, done, at)),
+        "shapes": shape_list,
+        "shape": shape_numbers,
+        "keys": key_list,
+        "key": key_numbers,
+        "row": row_keys,
+        "entities": entities,
+        "returned": returned,
+        "sent": sent,
+        "received": received,
+        "details": [[place, detail] for place, detail in enumerate(details) if detail is not None],
+    }
+    return pack(BLOCK, content, operations=len(rows), first_ms=at[0], last_ms=at[-1])
+
+
+def _listed(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Each value once, and the place of each of ``values`` in that list."""
+    places: dict[Any, int] = {}
+    numbers = [places.setdefault(value, len(places)) for value in values]
+    return list(places), numbers
+
+
+Shapes = dict[str, TracedShape]
+"""Shapes that were read, by their fields."""
+_MOST_SHAPES = 10_000
+
+
+def decode(content: dict[str, Any], started_ms: int, shapes: Shapes) -> Batch:
+    """The operations of a block, with instants since ``started_ms``.
+
+    ``shapes`` holds the shapes of the blocks before, and gets those of this one.
+
+    Raises:
+        TraceError: the content is not a block.
+    """
+    try:
+        batch = _decoded(content, started_ms, shapes)
+        if len({*map(len, batch.columns())}) != 1:
+            raise TraceError("its columns differ in length")
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise TraceError(f"it is not a block of operations ({error!r})") from error
+    return batch
+
+
+def _decoded(content: dict[str, Any], started_ms: int, known: Shapes) -> Batch:
+    at = list(itertools.accumulate(content["at"], initial=content["first_ms"] - started_ms))
+    del at[0]
+    if len(known) > _MOST_SHAPES:
+        known.clear()
+    shapes = []
+    for fields in content["shapes"]:
+        name = repr(fields)
+        if (shape := known.get(name)) is None:
+            shape = known[name] = _shape(*fields)
+        shapes.append(shape)
+    details: list[Detail] = [None] * len(at)
+    for place, detail in content["details"]:
+        details[place] = _detail(detail)
+    return Batch(
+        at_ms=at,
+        done_ms=list(map(operator.add, at, content["took"])),
+        shapes=list(map(shapes.__getitem__, content["shape"])),
+        partition_keys=list(map(content["keys"].__getitem__, content["key"])),
+        row_keys=content["row"],
+        entities=content["entities"],
+        returned=content["returned"],
+        bytes_sent=content["sent"],
+        bytes_received=content["received"],
+        details=details,
+    )
+
+
+def _shape(
+    client: str, kind: str, table: str, label: str, outcome: str, estimated: bool, attempts: Any
+) -> TracedShape:
+    return TracedShape(
+        client=client,
+        kind=_KINDS[kind],
+        table=table,
+        label=label,
+        outcome=_OUTCOMES[outcome],
+        estimated=estimated,
+        attempts=tuple(Answer(*answer) for answer in attempts),
+    )
+
+
+def query_detail(query: TracedQuery) -> list[Any]:
+    """The detail of a query in JSON, without the fields at its end that have their default."""
+    fields = list(query)
+    defaults = list(TracedQuery())
+    while fields and fields[-1] == defaults[len(fields) - 1]:
+        fields.pop()
+    return ["query", *fields]
+
+
+def parts_detail(
+    kinds: Sequence[str], row_keys: Sequence[str | None], sizes: Sequence[int]
+) -> list[Any]:
+    """The detail of a transaction in JSON; one kind, or one size, stands for all that are equal."""
+    return ["parts", _together(kinds), row_keys, _together(sizes)]
+
+
+def _together(values: Sequence[Any]) -> Any:
+    return values[0] if values and len({*values}) == 1 else values
+
+
+def _detail(detail: list[Any]) -> Detail:
+    form, *fields = detail
+    if form == "query":
+        query = TracedQuery(*fields)
+        at = query.continued_at
+        return query._replace(
+            compared=tuple(query.compared),
+            selected=tuple(query.selected),
+            continued_at=None if at is None else (at[0], at[1]),
+        )
+    kinds, row_keys, sizes = fields
+    number = len(row_keys)
+    each = [kinds] * number if isinstance(kinds, str) else kinds
+    return TracedParts(
+        kinds=tuple(map(_KINDS.__getitem__, each)),
+        row_keys=tuple(row_keys),
+        sizes=(sizes,) * number if isinstance(sizes, int) else tuple(sizes),
+    )
+
+
+def renamed(content: dict[str, Any], alias: Callable[[str], str]) -> dict[str, Any]:
+    """The content of a block with an alias for each key."""
+
+    def of(key: str | None) -> str | None:
+        return alias(key) if key and key != WHOLE_TABLE else key
+
+    details = []
+    for place, (form, *fields) in content["details"]:
+        if form == "parts":
+            kinds, row_keys, sizes = fields
+            fields = [kinds, [of(key) for key in row_keys], sizes]
+        else:
+            bounds = len(TracedQuery._fields[:4])
+            fields = [*map(of, fields[:bounds]), *fields[bounds:]]
+            if len(fields) == len(TracedQuery._fields):
+                fields[-1] = [*map(of, fields[-1])]
+        details.append([place, [form, *fields]])
+    return {
+        **content,
+        "keys": [of(key) for key in content["keys"]],
+        "row": [of(key) for key in content["row"]],
+        "details": details,
+    }
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """One batch with the operations of all, in order; equal instants keep their order."""
+    columns = [
+        list(itertools.chain.from_iterable(parts))
+        for parts in zip(*(batch.columns() for batch in batches), strict=True)
+    ]
+    at = columns[0]
+    order = sorted(range(len(at)), key=at.__getitem__)
+    return Batch(*(list(map(column.__getitem__, order)) for column in columns))
+
+
+def part_of(batch: Batch, start: int, end: int) -> Batch:
+    """The operations from ``start`` to before ``end``."""
+    if start == 0 and end == len(batch):
+        return batch
+    return Batch(*(column[start:end] for column in batch.columns()))

@@ -1,0 +1,240 @@
+"""The operations of a trace.
+
+A reader delivers them in batches of columns, because an object for each of millions of operations
+takes most of the time of a calculation. What many operations have in common is one `TracedShape`.
+None always means that a source did not say it: logs know fewer keys than a recording.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from harness.model.operation import (
+    ALL_KEYS,
+    KeyRange,
+    Kind,
+    Operation,
+    new_key_range,
+    new_operation,
+)
+from harness.model.outcome import Attempt, Outcome, Result, Scope, is_throttling, new_attempt
+
+UNKNOWN = "(unknown)"
+"""In place of a PartitionKey that the source of the trace did not say."""
+
+
+class Answer(NamedTuple):
+    """The answer to one attempt. ``status`` is 0 where no whole answer came."""
+
+    status: int
+    error_code: str = ""
+    scope: str = ""
+
+    @property
+    def throttled(self) -> bool:
+        return is_throttling(self.status, self.error_code)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class TracedShape:
+    """What many operations have in common. A reader makes one object of equal shapes.
+
+    Attributes:
+        client: Who sent it: a worker, a user agent, an address.
+        table: Its table; empty for the only table of a run.
+        label: Name in counts, as in `harness.model.operation.Operation.label`.
+        estimated: True where the entity count is a lower bound.
+        attempts: The answers to its attempts, oldest first; at least one.
+    """
+
+    client: str
+    kind: Kind
+    table: str
+    label: str
+    outcome: Outcome
+    estimated: bool
+    attempts: tuple[Answer, ...]
+
+    @property
+    def status(self) -> int:
+        """Status of the last attempt."""
+        return self.attempts[-1].status
+
+    @property
+    def throttled(self) -> int:
+        """Number of throttled attempts."""
+        return sum(answer.throttled for answer in self.attempts)
+
+
+class TracedQuery(NamedTuple):
+    """What a query asked for. Bounds are those of `harness.model.operation.KeyRange`.
+
+    Attributes:
+        compared: Names of the properties, besides the keys, that the filter compares. Values are
+            never recorded.
+        selected: The properties to return; empty is all.
+        continued_at: PartitionKey and RowKey at which a further page of a query begins, where each
+            page is an operation of its own.
+    """
+
+    partition_from: str | None = None
+    partition_before: str | None = None
+    row_from: str | None = None
+    row_before: str | None = None
+    compared: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
+    top: int | None = None
+    continued_at: tuple[str, str] | None = None
+
+
+class TracedParts(NamedTuple):
+    """The operations of a transaction, in columns; ``sizes`` are bytes of their bodies."""
+
+    kinds: tuple[Kind, ...]
+    row_keys: tuple[str | None, ...]
+    sizes: tuple[int, ...]
+
+
+Detail = TracedQuery | TracedParts | None
+
+
+class TracedOperation(NamedTuple):
+    """One operation.
+
+    Attributes:
+        at_ms: When its first attempt was sent, milliseconds since the start of the trace.
+        done_ms: When its last answer was whole.
+        partition_key: `harness.model.operation.WHOLE_TABLE` for a query over several partitions;
+            None if unknown.
+        row_key: Empty for a query and a transaction; None if unknown.
+        entities: Its entity count; see `harness.model.target`.
+        returned: Entities that a query returned.
+        bytes_sent: Bytes of the bodies of all attempts.
+        detail: Of a query or a transaction; None if unknown, and for other kinds.
+    """
+
+    at_ms: int
+    done_ms: int
+    shape: TracedShape
+    partition_key: str | None
+    row_key: str | None
+    entities: int
+    returned: int
+    bytes_sent: int
+    bytes_received: int
+    detail: Detail
+
+    @property
+    def kind(self) -> Kind:
+        return self.shape.kind
+
+    @property
+    def partition(self) -> str:
+        """Name of the partition in counts, as in `Operation.partition`."""
+        key = UNKNOWN if self.partition_key is None else self.partition_key
+        table = self.shape.table
+        return f"{table}/{key}" if table else key
+
+    def operation(self) -> Operation:
+        """The operation without contents. `UNKNOWN` replaces a key that is not known."""
+        shape, detail = self.shape, self.detail
+        key = UNKNOWN if self.partition_key is None else self.partition_key
+        parts: tuple[Operation, ...] = ()
+        keys: KeyRange = ALL_KEYS
+        top: int | None = None
+        selected: tuple[str, ...] = ()
+        if isinstance(detail, TracedParts):
+            parts = tuple(
+                new_operation(
+                    kind=kind,
+                    partition_key=key,
+                    row_key=UNKNOWN if row_key is None else row_key,
+                    table=shape.table,
+                )
+                for kind, row_key in zip(detail.kinds, detail.row_keys, strict=True)
+            )
+        elif isinstance(detail, TracedQuery):
+            top, selected = detail.top, detail.selected
+            keys = new_key_range(
+                partition_from=detail.partition_from,
+                partition_before=detail.partition_before,
+                row_from=detail.row_from,
+                row_before=detail.row_before,
+            )
+        return new_operation(
+            kind=shape.kind,
+            partition_key=key,
+            row_key=UNKNOWN if self.row_key is None else self.row_key,
+            table=shape.table,
+            name=shape.label,
+            parts=parts,
+            key_range=keys,
+            select=selected,
+            top=top,
+        )
+
+    def result(self, start_s: float) -> Result:
+        """The result to be counted; ``start_s`` is the start of the trace, UTC seconds.
+
+        A trace does not say when each attempt ended: the earlier ones are placed evenly.
+        """
+        sent_s, done_s = start_s + self.at_ms / 1000, start_s + self.done_ms / 1000
+        answers = self.shape.attempts
+        step_s = (done_s - sent_s) / len(answers)
+        return Result(
+            operation=self.operation(),
+            outcome=self.shape.outcome,
+            sent_s=sent_s,
+            done_s=done_s,
+            attempts=tuple(
+                _attempt(answer, sent_s + place * step_s, step_s)
+                for place, answer in enumerate(answers)
+            ),
+            entities=self.entities,
+            entities_returned=self.returned,
+            estimated=self.shape.estimated,
+            bytes_sent=self.bytes_sent,
+            bytes_received=self.bytes_received,
+        )
+
+
+def _attempt(answer: Answer, sent_s: float, latency_s: float) -> Attempt:
+    return new_attempt(
+        status=answer.status,
+        sent_s=sent_s,
+        latency_s=latency_s,
+        error_code=answer.error_code,
+        scope=Scope(answer.scope),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Operations in order of ``at_ms``, in columns of equal length.
+
+    The columns are those of `TracedOperation`, in its order.
+    """
+
+    at_ms: list[int]
+    done_ms: list[int]
+    shapes: list[TracedShape]
+    partition_keys: list[str | None]
+    row_keys: list[str | None]
+    entities: list[int]
+    returned: list[int]
+    bytes_sent: list[int]
+    bytes_received: list[int]
+    details: list[Detail]
+
+    def __len__(self) -> int:
+        return len(self.at_ms)
+
+    def rows(self) -> Iterator[TracedOperation]:
+        """The operations one by one."""
+        return map(TracedOperation._make, zip(*self.columns(), strict=True))
+
+    def columns(self) -> tuple[list[Any], ...]:
+        """All columns."""
+        return tuple(getattr(self, name) for name in self.__slots__)

@@ -1,0 +1,200 @@
+"""Reads a trace file in the order of its instants, with memory that does not grow with its length.
+
+The headers of the members are read first. Then blocks are unpacked in the order of their first
+instants, and operations are delivered as soon as no later block can have an earlier one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from harness.trace.blocks import Shapes, decode, joined, part_of
+from harness.trace.members import (
+    BLOCK,
+    END,
+    HEAD,
+    PREFIX_BYTES,
+    Prefix,
+    TraceError,
+    TraceHead,
+    next_member,
+    unpack,
+)
+from harness.trace.operations import Batch, TracedOperation
+
+_SEARCHED_BYTES = 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a block is in the file."""
+
+    offset: int
+    size: int
+    operations: int
+    first_ms: int
+
+
+@dataclasses.dataclass(slots=True)
+class Damage:
+    """What cannot be read.
+
+    Attributes:
+        bytes: Bytes of the file that belong to no member.
+        cut: The file ends within a member.
+        blocks: Blocks whose header can be read, but not their content.
+        operations: Operations of these blocks.
+        ended: The recording ended regularly.
+        lost: Operations that the recording itself could not keep.
+    """
+
+    bytes: int = 0
+    cut: bool = False
+    blocks: int = 0
+    operations: int = 0
+    ended: bool = False
+    lost: int = 0
+
+    def sentences(self) -> list[str]:
+        """What a user has to know."""
+        said = []
+        if self.bytes:
+            said.append(f"{self.bytes:,} bytes of the file are damaged and were left out.")
+        if self.cut:
+            said.append("The file is cut: its last block is incomplete and was left out.")
+        if self.blocks:
+            said.append(
+                f"{self.blocks:,} damaged block{'s' if self.blocks > 1 else ''} with "
+                f"{self.operations:,} operations cannot be read."
+            )
+        if not self.ended and not self.cut:
+            said.append("The recording did not end regularly: its last seconds are missing.")
+        if self.lost:
+            said.append(f"{self.lost:,} operations could not be recorded.")
+        return said
+
+
+class Trace:
+    """One trace file.
+
+    ``damage`` is complete after all operations were read.
+
+    Raises:
+        TraceError: the file is not a trace, or of a later version.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage = Damage()
+        self._places: list[_Place] = []
+        self._shapes: Shapes = {}
+        self.bytes = path.stat().st_size
+        with path.open("rb") as file:
+            self.head = self._index(file)
+        self._places.sort(key=lambda place: place.first_ms)
+        self.operations = sum(place.operations for place in self._places)
+
+    def batches(self) -> Iterator[Batch]:
+        """The operations in order of their instants. Equal ones keep the order of recording."""
+        # Each with the place of the first operation that was not delivered.
+        waiting: list[tuple[Batch, int]] = []
+        with self.path.open("rb") as file:
+            for number, place in enumerate(self._places):
+                try:
+                    waiting.append((self._read(file, place), 0))
+                except TraceError:
+                    self.damage.blocks += 1
+                    self.damage.operations += place.operations
+                until_ms = None
+                if number + 1 < len(self._places):
+                    until_ms = self._places[number + 1].first_ms - self.head.started_ms
+                ready, waiting = _split(waiting, until_ms)
+                if ready:
+                    yield ready[0] if len(ready) == 1 else joined(ready)
+
+    def rows(self) -> Iterator[TracedOperation]:
+        """The same one by one."""
+        for batch in self.batches():
+            yield from batch.rows()
+
+    def _read(self, file: IO[bytes], place: _Place) -> Batch:
+        file.seek(place.offset)
+        return decode(unpack(file.read(place.size)), self.head.started_ms, self._shapes)
+
+    def _index(self, file: IO[bytes]) -> TraceHead:
+        head = None
+        for offset, prefix in self._members(file):
+            if prefix.kind == BLOCK:
+                self._places.append(_Place(offset, prefix.size, prefix.operations, prefix.first_ms))
+                continue
+            file.seek(offset)
+            try:
+                content = unpack(file.read(prefix.size))
+            except TraceError:
+                self.damage.bytes += prefix.size
+                continue
+            if prefix.kind == HEAD:
+                head = head or TraceHead.decode(content)
+                self.damage.ended = False
+            elif prefix.kind == END:
+                self.damage.ended = True
+                lost = content.get("lost")
+                self.damage.lost += lost if isinstance(lost, int) else 0
+        if head is None and not self._places:
+            raise TraceError("it is not a trace of the harness")
+        # A trace whose head is damaged begins with its first operation.
+        return head or TraceHead(
+            started_ms=min(place.first_ms for place in self._places) // 1000 * 1000,
+            source="unknown",
+        )
+
+    def _members(self, file: IO[bytes]) -> Iterator[tuple[int, Prefix]]:
+        """Offset and prefix of each whole member; everything between is noted as damage."""
+        offset = 0
+        while offset < self.bytes:
+            file.seek(offset)
+            prefix = Prefix.read(file.read(PREFIX_BYTES))
+            if prefix is not None and offset + prefix.size <= self.bytes:
+                yield offset, prefix
+                offset += prefix.size
+                continue
+            found = self._search(file, offset + 1)
+            if found == self.bytes and (prefix is not None or found - offset < PREFIX_BYTES):
+                self.damage.cut = True
+            else:
+                self.damage.bytes += found - offset
+            offset = found
+
+    def _search(self, file: IO[bytes], since: int) -> int:
+        """Where the next member begins; the end of the file if none does."""
+        offset = since
+        while offset < self.bytes:
+            file.seek(offset)
+            data = file.read(_SEARCHED_BYTES)
+            place = next_member(data, 0)
+            if place >= 0:
+                return offset + place
+            if len(data) <= PREFIX_BYTES:
+                break
+            # A header may lie across the end of what was read.
+            offset += len(data) - PREFIX_BYTES
+        return self.bytes
+
+
+def _split(
+    waiting: list[tuple[Batch, int]], until_ms: int | None
+) -> tuple[list[Batch], list[tuple[Batch, int]]]:
+    """The operations before an instant, and the batches that have others."""
+    ready, later = [], []
+    for batch, start in waiting:
+        end = len(batch) if until_ms is None else bisect.bisect_left(batch.at_ms, until_ms)
+        if end > start:
+            ready.append(part_of(batch, start, end))
+        if end < len(batch):
+            later.append((batch, max(start, end)))
+    return ready, later
