@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import locust  # noqa: F401
 import orjson
 
-from harness.endpoint.endpoint import endpoint_from
+from harness.endpoint.accounts import accounts_from
 from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
@@ -99,17 +99,17 @@ def key(number: int, letters: int) -> str:
 def run_of(keys: list[str]) -> MasterRun:
     """A run in full load, some keys of which are busier than others."""
     named = resolve("key-spread", [])
-    endpoint = endpoint_from("http://127.0.0.1:10002", {})
+    accounts = accounts_from("http://127.0.0.1:10002", {})
     plan = new_plan(
         named,
         dt.datetime.fromtimestamp(BEGIN_S, dt.UTC),
         session=None,
         table=None,
         tables=("",),
-        endpoint=endpoint,
+        accounts=accounts,
         embedded=True,
     )
-    run = MasterRun(plan, endpoint, lambda: float(BEGIN_S + SECONDS))
+    run = MasterRun(plan, accounts, lambda: float(BEGIN_S + SECONDS))
     run.phase = Phase.MEASURING
     run.epoch_s = run.origin_s = float(BEGIN_S)
     run.window = (BEGIN_S, BEGIN_S + 2 * SECONDS)

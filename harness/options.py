@@ -32,6 +32,20 @@ _VARIABLES = (
 _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
+class Joined(argparse.Action):
+    """Joins the values of a repeated option with commas, as one value would name several."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        earlier = getattr(namespace, self.dest, None)
+        setattr(namespace, self.dest, f"{earlier},{values}" if earlier else values)
+
+
 def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     """Add the options, in groups, which Locust does not show in its web form.
 
@@ -82,13 +96,16 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "-H URL is the endpoint. Without it the run starts an embedded Azurite, whatever "
         "credentials are set. Credentials come from the environment only: "
         "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or "
-        "AZURE_STORAGE_SAS_TOKEN.",
+        "AZURE_STORAGE_SAS_TOKEN. -H can be repeated: the partitions are spread over the accounts, "
+        "and the variables of each end in its name, such as AZURE_STORAGE_KEY_MYACCOUNT.",
     )
     add(
         "--remote-ok",
         metavar="ACCOUNT",
+        action=Joined,
         help="Confirm that ACCOUNT, the account in the host name, may be loaded and billed. "
-        "Required for every host that is not this machine.",
+        "Required for every host that is not this machine; several accounts are separated by "
+        "commas. Can be repeated.",
     )
     add(
         "--table",

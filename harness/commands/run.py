@@ -35,7 +35,9 @@ class Run:
             "--ui", action="store_true", help="open Locust's web UI instead of starting at once"
         )
         group = parser.add_argument_group("most used options of Locust")
-        group.add_argument("-H", "--host", metavar="URL", help="endpoint; see below")
+        group.add_argument(
+            "-H", "--host", metavar="URL", help="endpoint; can be repeated; see below"
+        )
         group.add_argument("-u", "--users", metavar="N", help="number of users")
         group.add_argument("-r", "--spawn-rate", metavar="N", help="users started per second")
         group.add_argument("-t", "--run-time", metavar="TIME", help="such as 90s, 5m, 1h30m")

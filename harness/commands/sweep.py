@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import os
 import sys
 from functools import partial
 
+from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import delete_table, leftovers
-from harness.endpoint.endpoint import consent_problem, endpoint_from
 from harness.model.errors import SetupError
+from harness.options import Joined
 
 _WITHIN_S = 60.0
 
@@ -26,7 +26,14 @@ class Sweep:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("-H", "--host", required=True, metavar="URL", help="the endpoint")
+        parser.add_argument(
+            "-H",
+            "--host",
+            required=True,
+            metavar="URL",
+            action=Joined,
+            help="the endpoint; can be repeated for several accounts",
+        )
         parser.add_argument(
             "--delete", nargs="+", default=[], metavar="NAME", help="delete these tables"
         )
@@ -40,37 +47,45 @@ class Sweep:
         parser.add_argument(
             "--remote-ok",
             metavar="ACCOUNT",
+            action=Joined,
             help="confirm that ACCOUNT, the account in the host name, may be billed",
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        endpoint = endpoint_from(args.host, os.environ)
-        problem = consent_problem(endpoint, args.remote_ok)
+        accounts = accounts_from(args.host)
+        problem = consent_problem(accounts, args.remote_ok)
         if problem is not None:
             raise SetupError(problem)
-        check(endpoint)
+        for endpoint in accounts:
+            check(endpoint)
         now = dt.datetime.now(dt.UTC)
         housekeeping = Housekeeping(partial(print, file=sys.stderr, flush=True))
-        found = housekeeping.do(
-            f"listing the tables at {endpoint.host}",
-            partial(leftovers, endpoint, now, args.older_than_s),
-            within_s=_WITHIN_S,
-        )
-        if strangers := [name for name in args.delete if name not in found]:
+        found = {
+            endpoint: housekeeping.do(
+                f"listing the tables at {endpoint.host}",
+                partial(leftovers, endpoint, now, args.older_than_s),
+                within_s=_WITHIN_S,
+            )
+            for endpoint in accounts
+        }
+        known = {name for tables in found.values() for name in tables}
+        if strangers := [name for name in args.delete if name not in known]:
             raise SetupError(
                 f"no leftover table older than {args.older_than_s:g} s has the name "
                 f"{', '.join(strangers)}. Nothing was deleted"
             )
-        if not found:
-            print(f"no leftover tables older than {args.older_than_s:g} s at {endpoint.host}")
-        for name, made_at in found.items():
-            age_h = (now - made_at).total_seconds() / 3600
-            if name in args.delete:
-                housekeeping.do(
-                    f"deleting the table {name}",
-                    partial(delete_table, endpoint, name),
-                    within_s=_WITHIN_S,
-                )
-            state = "deleted" if name in args.delete else "kept"
-            print(f"{name}  {age_h:8.1f} h old  {state}", flush=True)
+        for endpoint, tables in found.items():
+            if not tables:
+                print(f"no leftover tables older than {args.older_than_s:g} s at {endpoint.host}")
+            for name, made_at in tables.items():
+                age_h = (now - made_at).total_seconds() / 3600
+                if name in args.delete:
+                    housekeeping.do(
+                        f"deleting the table {name}",
+                        partial(delete_table, endpoint, name),
+                        within_s=_WITHIN_S,
+                    )
+                state = "deleted" if name in args.delete else "kept"
+                at = f"  at {endpoint.host}" if len(accounts) > 1 else ""
+                print(f"{name}  {age_h:8.1f} h old  {state}{at}", flush=True)
         return 0

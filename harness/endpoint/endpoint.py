@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from harness.endpoint.address import DEFAULT_PORTS, address_of, is_account_name, kind_and_account
+from harness.endpoint.address import (
+    CREDENTIAL_VARIABLES,
+    DEFAULT_PORTS,
+    address_of,
+    kind_and_account,
+)
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
@@ -15,8 +21,11 @@ from harness.endpoint.credential import (
     SharedKey,
     credential_for,
 )
+from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.target import EndpointKind
+
+_VARIABLES = re.compile(rf"\b(?:{'|'.join(CREDENTIAL_VARIABLES)})\b")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,39 +89,40 @@ def behind_gateway(endpoint: Endpoint) -> Endpoint:
     return dataclasses.replace(endpoint, kind=EndpointKind.GATEWAY)
 
 
-def endpoint_from(host: str, environ: Mapping[str, str]) -> Endpoint:
+def endpoint_from(host: str, environ: Mapping[str, str], *, alone: bool = True) -> Endpoint:
     """The endpoint at ``host`` (the value of ``-H``), with the credential in ``environ``.
+
+    The variables whose names end in the account's name, such as ``AZURE_STORAGE_KEY_MYACCOUNT``,
+    come first. The others could belong to another account unless this one is ``alone``.
 
     The kind follows from the host, except that the emulator's account is Azurite on any host. The
     text of a `SetupError` never repeats a secret.
     """
     address = address_of(host)
     kind, account = kind_and_account(address)
-    credential, account = credential_for(address, account, environ)
+    if not alone and not account:
+        if not is_loopback(address.hostname or ""):
+            raise SetupError(
+                f"the address {address.netloc} names no account, which several accounts need: add "
+                f"it, as in {address.scheme}://{address.netloc}/ACCOUNT"
+            )
+        account = EMULATOR_ACCOUNT
+    suffix = f"_{re.sub('[^a-z0-9]', '_', account).upper()}"
+    own = {
+        name: environ[name + suffix] for name in CREDENTIAL_VARIABLES if environ.get(name + suffix)
+    }
+    if own or not alone:
+        shared = {name: text for name, text in environ.items() if name not in CREDENTIAL_VARIABLES}
+        try:
+            credential, account = credential_for(address, account, shared | own)
+        except SetupError as error:
+            # The sentence is about the variables of this account.
+            raise SetupError(_VARIABLES.sub(rf"\g<0>{suffix}", str(error))) from None
+    else:
+        credential, account = credential_for(address, account, environ)
     if kind is EndpointKind.STORAGE and account == EMULATOR_ACCOUNT:
         kind = EndpointKind.AZURITE
     url = f"{address.scheme}://{address.netloc}{address.path}"
     if kind is EndpointKind.AZURITE and not address.path:
         url = f"{url}/{account}"
     return Endpoint(kind=kind, url=url, account=account, credential=credential)
-
-
-def consent_problem(endpoint: Endpoint, remote_ok: str | None) -> str | None:
-    """Why a run needs more consent; None where it may start.
-
-    A host that is not loopback may be a billed account, which ``--remote-ok`` has to name.
-    """
-    if endpoint.loopback:
-        return None
-    if not remote_ok:
-        return (
-            f"{endpoint.host} is not on this machine: every request is billed to the account "
-            f"{endpoint.account}. To allow that, add --remote-ok {endpoint.account}"
-        )
-    if remote_ok != endpoint.account:
-        named = remote_ok if is_account_name(remote_ok) else "something that is not an account"
-        return (
-            f"--remote-ok names {named}, but -H leads to the account {endpoint.account}: "
-            "no request was sent"
-        )
-    return None

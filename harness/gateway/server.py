@@ -37,6 +37,7 @@ async def serve(
     meter: Meter | None = None,
     looks: bool = True,
     shared: bool = False,
+    clock: Callable[[], float] | None = None,
 ) -> None:
     """Listen until ``stop``.
 
@@ -52,6 +53,7 @@ async def serve(
         meter: Sees every request; None for nobody.
         looks: False if the gateway may send no request of its own.
         shared: Whether other processes listen at the same address.
+        clock: UTC seconds, steady; None for an own clock.
 
     Raises:
         SetupError: the address cannot be used, or ``upstream`` is invalid.
@@ -61,11 +63,7 @@ async def serve(
     listener = _bound(host, port, shared=shared)
     port = listener.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    offset_s = time.time() - time.monotonic()
-
-    def clock() -> float:
-        return offset_s + time.monotonic()
-
+    clock = clock or _steady_clock()
     async with contextlib.AsyncExitStack() as stack:
         behind = None
         if upstream != NO_UPSTREAM:
@@ -81,6 +79,12 @@ async def serve(
         await door.open()
         ready(f"{'http' if tls is None else 'https'}://{address}")
         await stop.wait()
+
+
+def _steady_clock() -> Callable[[], float]:
+    """A clock that starts at the machine's UTC time, and advances monotonically."""
+    epoch_s = time.time() - time.monotonic()
+    return lambda: epoch_s + time.monotonic()
 
 
 class _Door:

@@ -485,4 +485,8 @@ def cost(record: RunRecord) -> list[tuple[str, str]]:
     shown = ", ".join(f"{count:,} {word}" for word, count in unsent.items() if count)
     due = f"{counted(counts.due, 'operation')}: {shown or 'all sent and answered'}"
     billable = counted(counts.billable_transactions, "transaction")
-    return [("generator", generator), ("bytes", size), ("billable", billable), ("due", due)]
+    rows = [("generator", generator)]
+    if (made := cpu.capacity) is not None:
+        full = "" if made.fullest is None else f"; {made.fullest.name}: {made.fullest.described}"
+        rows.append(("capacity", f"{made.described}{full}"))
+    return [*rows, ("bytes", size), ("billable", billable), ("due", due)]

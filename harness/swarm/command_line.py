@@ -22,7 +22,14 @@ from locust.env import Environment
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.errors import SetupError, echoed
-from harness.options import METRICS_PORT, PREFIX, PROFILE, add_run_options, aliases_from
+from harness.options import (
+    METRICS_PORT,
+    PREFIX,
+    PROFILE,
+    Joined,
+    add_run_options,
+    aliases_from,
+)
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
 from harness.swarm.membership import join_swarm
@@ -89,6 +96,9 @@ def add_options(parser: LocustArgumentParser) -> None:
             action.type = _timespan
         if action.dest == "profile":
             action.env_var = PROFILE
+        if action.dest == "host":
+            # Locust takes one host. Its action keeps its place in the help and its variable.
+            action.__class__ = Joined
     add_run_options(parser, locust=True)
 
 

@@ -20,6 +20,7 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Delta
+from harness.model.machine import Machine
 
 MAX_CLOCK_DIFFERENCE_S = 5.0
 """Accepted difference between the clocks of a worker and the master, message delay included."""
@@ -67,7 +68,7 @@ class Share(RunMessage):
 
     Attributes:
         rank: Number of the worker among the ``count`` workers that send load, from 0.
-        budget: Most billable transactions of this worker; None is unlimited.
+        budget: Most billable transactions of this worker, by account; None is unlimited.
         epoch_s: When the schedule begins, UTC seconds.
         from_s: Second of the schedule from which rank and count apply, the same for all workers.
         hold: Second of the schedule and total rate of all workers from then on; None keeps the
@@ -78,7 +79,7 @@ class Share(RunMessage):
 
     rank: int
     count: int
-    budget: int | None
+    budget: tuple[int, ...] | None
     epoch_s: float
     from_s: float
     hold: tuple[float, float] | None
@@ -150,7 +151,9 @@ class WorkloadFailure(RunMessage):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AccountThrottled(RunMessage):
-    """The service throttled an attempt for the whole account. Sent once."""
+    """The service throttled an attempt for a whole account. Sent once."""
+
+    account: int
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -166,7 +169,8 @@ class WorkerState:
         light_operations: Operations that were alone in the process.
         light_s: Sum of their service latencies in seconds.
         defects: Exceptions of the harness or of the workload.
-        exhausted: True when the budget of billable transactions is used up.
+        billable_transactions: Requests to each account.
+        exhausted: True when the budget of billable transactions of an account is used up.
         written: The rows that the worker wrote; None without an audit, and before the last report.
     """
 
@@ -178,7 +182,7 @@ class WorkerState:
     light_operations: int = 0
     light_s: float = 0.0
     defects: int = 0
-    billable_transactions: int = 0
+    billable_transactions: tuple[int, ...] = ()
     exhausted: bool = False
     written: Written | None = None
 
@@ -192,6 +196,7 @@ class WorkerReport(RunMessage):
     """
 
     number: int
+    machine: Machine
     delta: Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState
@@ -204,13 +209,13 @@ class AuditResult(RunMessage):
     Attributes:
         done: True in the last message.
         cut_short: Why rows are left unread; empty if none are.
-        billable_transactions: Requests of the worker in the whole run.
+        billable_transactions: Requests of the worker in the whole run, by account.
     """
 
     tally: AuditTally
     done: bool
     cut_short: str
-    billable_transactions: int
+    billable_transactions: tuple[int, ...]
 
 
 def send(runner: Runner, message: SwarmMessage, worker: str | None = None) -> None:

@@ -11,8 +11,9 @@ import os
 import random
 from typing import Any, Self
 
+from harness.endpoint.accounts import Accounts, accounts_from
 from harness.endpoint.admin.tables import new_table_name
-from harness.endpoint.endpoint import Endpoint, behind_gateway, endpoint_from
+from harness.endpoint.endpoint import behind_gateway
 from harness.endpoint.http.exchange import Clock
 from harness.endpoint.session import SessionOptions
 from harness.model.errors import SetupError
@@ -21,7 +22,7 @@ from harness.profile.build.scenarios import fingerprint
 from harness.profile.build.workload import retry_of
 from harness.profile.profile_loader import NamedProfile, parse
 from harness.profile.settings.schema import Profile
-from harness.workload.budget import Budget
+from harness.workload.budget import Budgets
 
 OPTION = "aztables_run"
 """Key of the plan among Locust's parsed options, which Locust itself sends to the workers."""
@@ -36,7 +37,7 @@ class RunPlan:
         tables: Suffixes of the names of all tables; most workloads have one table, suffix ``""``.
         scenario_hash: Hash of the user's scenario file; a worker with another file refuses.
         own_table: True if the run creates the table and deletes it.
-        fingerprint: Hash of endpoint and account; a worker with another endpoint refuses.
+        fingerprint: Hash of endpoints and accounts; a worker with others refuses.
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
         throttled: True if the embedded gateway stands before that Azurite.
@@ -68,35 +69,41 @@ class RunPlan:
         profile = parse(content["profile"], source=content["profile_name"])
         return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
 
-    def endpoint(self, host: str) -> Endpoint:
-        """Return the endpoint of this worker; a `SetupError` if it is not the master's."""
-        endpoint = endpoint_from(host, {} if self.embedded else os.environ)
+    def accounts(self, host: str) -> Accounts:
+        """Return the accounts of this worker; a `SetupError` if they are not the master's."""
+        accounts = accounts_from(host, {} if self.embedded else os.environ)
         if self.throttled:
-            endpoint = behind_gateway(endpoint)
-        if endpoint.fingerprint != self.fingerprint:
+            accounts = Accounts(tuple(map(behind_gateway, accounts)))
+        if accounts.fingerprint != self.fingerprint:
+            used = ", ".join(f"{one.account!r} at {one.host}" for one in accounts)
             raise SetupError(
-                f"this worker would use account {endpoint.account!r} at {endpoint.host}, and the "
-                "master uses another one; give both the same host and credentials"
+                f"this worker would use account {used}, and the master uses another one; give "
+                "both the same host and credentials"
             )
-        return endpoint
+        return accounts
 
     def session_options(
-        self, worker: int, endpoint: Endpoint, budget: Budget, clock: Clock
-    ) -> SessionOptions:
+        self, worker: int, accounts: Accounts, budgets: Budgets, clock: Clock
+    ) -> tuple[SessionOptions, ...]:
+        """The options of a session to each account."""
         profile = self.profile
-        return SessionOptions(
-            endpoint=endpoint,
-            table=self.table,
-            run_id=self.run_id,
-            retry=retry_of(profile),
-            longest_wait_s=profile.retry.maximum_s,
-            budget=budget,
-            clock=clock,
-            # A random source of its own, so that retries do not change the list of operations.
-            rng=random.Random(f"{profile.seed}/{worker}/retry"),
-            connections=profile.session.connections,
-            connect_timeout_s=profile.session.connect_timeout_s,
-            read_timeout_s=profile.session.read_timeout_s,
+        # A random source of its own, so that retries do not change the list of operations.
+        rng = random.Random(f"{profile.seed}/{worker}/retry")
+        return tuple(
+            SessionOptions(
+                endpoint=endpoint,
+                table=self.table,
+                run_id=self.run_id,
+                retry=retry_of(profile),
+                longest_wait_s=profile.retry.maximum_s,
+                budget=budget,
+                clock=clock,
+                rng=rng,
+                connections=profile.session.connections,
+                connect_timeout_s=profile.session.connect_timeout_s,
+                read_timeout_s=profile.session.read_timeout_s,
+            )
+            for endpoint, budget in zip(accounts, budgets.each, strict=True)
         )
 
 
@@ -107,7 +114,7 @@ def new_plan(
     session: str | None,
     table: str | None,
     tables: tuple[str, ...],
-    endpoint: Endpoint,
+    accounts: Accounts,
     embedded: bool,
 ) -> RunPlan:
     """Make the plan of a run that is prepared at ``now``, UTC.
@@ -137,7 +144,7 @@ def new_plan(
         scenario_hash=fingerprint(named.profile.scenario),
         own_table=table is None,
         session=session or named.profile.session.kind,
-        fingerprint=endpoint.fingerprint,
+        fingerprint=accounts.fingerprint,
         embedded=embedded,
-        throttled=endpoint.kind is EndpointKind.GATEWAY,
+        throttled=accounts.kind is EndpointKind.GATEWAY,
     )

@@ -104,7 +104,7 @@ def _wire_master(environment: Environment) -> None:
 
 def _wire_web_ui(environment: Environment, web_ui: WebUI, process: MasterProcess) -> None:
     options, conductor = environment.parsed_options, process.conductor
-    consent = Consent(process.started_with, process.profile, process.endpoint)
+    consent = Consent(process.started_with, process.profile, process.accounts)
     web_ui.template_args["all_profiles"] = shipped_names()
     wrap_start(environment, web_ui, conductor, consent, process.prepare_from_form)
     wrap_stop(web_ui, conductor.stop_preparing)

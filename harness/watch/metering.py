@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import json
 import os
+import pickle
 import resource
 import struct
 import sys
@@ -31,12 +32,18 @@ from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
 from harness.startup import BAD_SETUP
-from harness.watch.books import WatchTally
+from harness.watch.books import Course, Identity, WatchTally
+from harness.watch.clock import SteadyClock
+from harness.watch.marks import Marks
 from harness.watch.observer import Observer
 
 REPORT_EVERY_S = 1.0
 _Behaviour = Annotated[
     Behaviour, PlainValidator(Behaviour.decode), PlainSerializer(Behaviour.encode)
+]
+# The pipe comes from a process of this program, so that unpickling executes nothing foreign.
+_Handed = Annotated[
+    list[tuple[Identity, Course]], PlainValidator(pickle.loads), PlainSerializer(pickle.dumps)
 ]
 _LAST_TURNS = 10
 _LENGTH = struct.Struct(">I")
@@ -55,7 +62,8 @@ class MeteringSettings:
         budget: Most requests that may reach the endpoint; None is unlimited.
         window_s: When the measured window begins, UTC seconds.
         looks: Whether the gateway may read rows that were stored before.
-        shared: Whether other processes listen at the same address.
+        marks: File of the `Marks` of all processes at the same address; empty for one alone.
+        epoch_s: Of the `SteadyClock` of all processes; None for an own one.
     """
 
     name: str
@@ -66,7 +74,8 @@ class MeteringSettings:
     budget: int | None = None
     window_s: float = 0.0
     looks: bool = True
-    shared: bool = False
+    marks: str = ""
+    epoch_s: float | None = None
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -78,6 +87,8 @@ class MeteringReport:
 
     Attributes:
         url: Where it listens.
+        handed: Attempts to be joined with those that other processes saw.
+        until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
         final: True in the last report.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
     """
@@ -86,6 +97,8 @@ class MeteringReport:
     delta: Delta
     tally: WatchTally
     behaviour: _Behaviour
+    handed: _Handed
+    until_s: float
     final: bool
     in_flight: int
     attempts_in_flight: int
@@ -115,19 +128,25 @@ def _codec() -> TypeAdapter[MeteringReport]:
 
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
-    observer = Observer(settings.name, settings.budget)
+    marks = Marks(Path(settings.marks)) if settings.marks else None
+    observer = Observer(settings.name, settings.budget, marks)
     observer.books.ledger.open_window(settings.window_s, float("inf"))
+    clock = SteadyClock(settings.epoch_s)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     listening: list[str] = []
 
     def report(*, final: bool) -> None:
+        until_s = clock()
+        handed = observer.hand_over()
         delta, tally, behaviour = observer.drain(ended=final)
         MeteringReport(
             url=listening[0],
             delta=delta,
             tally=tally,
             behaviour=behaviour,
+            handed=handed,
+            until_s=until_s,
             final=final,
             in_flight=observer.books.in_flight,
             attempts_in_flight=observer.books.attempts_in_flight,
@@ -143,7 +162,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         while True:
             due_s = max(due_s + REPORT_EVERY_S, time.monotonic())
             await asyncio.sleep(due_s - time.monotonic())
-            observer.expire(time.time())
+            observer.expire(clock())
             report(final=False)
 
     reporting: list[asyncio.Task[None]] = []
@@ -171,7 +190,8 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         tls=tls,
         meter=observer,
         looks=settings.looks,
-        shared=settings.shared,
+        shared=marks is not None,
+        clock=clock,
     )
     for task in reporting:
         if task.done():

@@ -32,9 +32,11 @@ from harness.model.outcome import (
     new_attempt,
     throttling_scope,
 )
-from harness.watch.books import Books, Course, Identity, WatchTally
+from harness.watch.books import Books, Course, Identity, WatchTally, may_be_repeated
+from harness.watch.marks import Marks
 
 MOST_TABLES = 1000
+MOST_HANDED = 20_000
 _TOGETHER = 256
 _LARGE_BYTES = 65_536
 """A batch keeps the content of its requests in memory: never more than some megabytes."""
@@ -51,16 +53,19 @@ _NO_SCOPE = Scope.NONE
 
 
 class Observer:
-    """Counts the requests of an application in a ledger: the `Meter` of a gateway.
+    """Counts the requests of an application in `Books`: the `Meter` of a gateway.
 
     Args:
         source: Name of the process.
         budget: Most requests that may reach the endpoint; None is unlimited.
+        marks: What several processes know together; None for a process alone.
     """
 
-    def __init__(self, source: str, budget: int | None = None) -> None:
+    def __init__(self, source: str, budget: int | None = None, marks: Marks | None = None) -> None:
         self.books = Books(source)
         self._budget = budget
+        self._marks = marks
+        self._handed: list[tuple[Identity, Course]] = []
         self._taken = 0
         self._spelled: dict[str, str] = {}
         self._added: list[tuple[Received, Fate, Count, GatewayAnswer | None, float]] = []
@@ -101,7 +106,12 @@ class Observer:
         added = self._added
         added.append((received, fate, count, answer, now_s))
         moved = len(received.request.body) + (0 if answer is None else len(answer.body))
-        if len(added) >= _TOGETHER or moved > _LARGE_BYTES:
+        if (
+            len(added) >= _TOGETHER
+            or moved > _LARGE_BYTES
+            # The client may send the request again as soon as it has the answer.
+            or (self._marks is not None and not _succeeded(fate.sent))
+        ):
             self._count_added()
 
     def _count_added(self) -> None:
@@ -142,10 +152,11 @@ class Observer:
                 # Names of tables are case-insensitive.
                 asked = asked._replace(spelled=spelled)
         sent, received_bytes = len(request.body), 0 if answer is None else len(answer.body)
-        status = fate.sent
-        if status.isdigit() and int(status) < 400:
+        if _succeeded(fate.sent):
             attempt = new_attempt(
-                status=int(status), sent_s=received.arrived_s, latency_s=now_s - received.arrived_s
+                status=int(fate.sent),
+                sent_s=received.arrived_s,
+                latency_s=now_s - received.arrived_s,
             )
         else:
             attempt = _failed(received, fate, answer, now_s)
@@ -153,9 +164,30 @@ class Observer:
             operation_of(asked, request), [attempt], sent, received_bytes, client, count
         )
         identity = None
-        if books.pending or not 0 < attempt.status < 400:
+        if self._marks is not None:
+            identity = _identity(request)
+            if self._concerns_others(identity, attempt):
+                self._handed.append((identity, course))
+                return
+        elif books.pending or not 0 < attempt.status < 400:
             identity = _identity(request)
         books.add(course, identity, now_s)
+
+    def _concerns_others(self, identity: Identity, attempt: Attempt) -> bool:
+        """Whether an attempt of the same operation may reach, or have reached, another process."""
+        assert self._marks is not None
+        if not identity[0] or len(self._handed) >= MOST_HANDED:
+            return False
+        if may_be_repeated(attempt):
+            self._marks.add(identity)
+            return True
+        return identity in self._marks
+
+    def hand_over(self) -> list[tuple[Identity, Course]]:
+        """The attempts since the last call that are to be joined with those of other processes."""
+        self._count_added()
+        handed, self._handed = self._handed, []
+        return handed
 
     def expire(self, now_s: float) -> None:
         """End the operations that were not sent again in time; ``now_s`` is UTC."""
@@ -171,6 +203,11 @@ class Observer:
         """What was counted since the last drain; ``ended`` in the last one."""
         self._count_added()
         return self.books.drain(ended=ended)
+
+
+def _succeeded(sent: str) -> bool:
+    """Whether ``sent`` of a fate is a status below 400."""
+    return sent.isdigit() and int(sent) < 400
 
 
 def _identity(request: Request) -> Identity:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -33,9 +32,10 @@ class LiveLine:
         self._run = run
         self._latency: LatencyHistogram | None = None
 
-    def text(self, now_s: float) -> str:
-        """The line at ``now_s``, UTC; its latency is that since the last line."""
-        run, now = self._run, int(now_s)
+    def text(self) -> str:
+        """The line of now; its latency is that since the last line."""
+        run, now_s = self._run, self._run.clock()
+        now = int(now_s)
         with run.lock:
             # Reports come every second, so the counts of the last second are incomplete.
             snapshot = run.ledger.snapshot(
@@ -58,7 +58,7 @@ class LiveLine:
 
 def shown(run: WatchedRun, record: RunRecord | None, out: str) -> Shown:
     """What the live page shows: the final ``record``, or the counts so far."""
-    now_s = time.time()
+    now_s = run.clock()
     requests = run.tally.requests
     state = State.RUNNING if record is None else State.ENDED
     sentence = f"{run.plan.name}: {requests:,} requests in {now_s - run.started_s:,.0f} s."
@@ -95,7 +95,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
     return Exposed(
         run_id=plan.run_id,
         snapshot=snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
-        counted_until_s=int(time.time()) - 1,
+        counted_until_s=int(run.clock()) - 1,
         course=RunCourse(
             phases=("measuring", "done"),
             phase="measuring" if record is None else "done",

@@ -31,6 +31,8 @@ from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
 from harness.report.export.run_folder import write_run
 from harness.watch.application import Application, CpuMeter, with_addresses
+from harness.watch.clock import SteadyClock
+from harness.watch.marks import create_marks
 from harness.watch.metering import MeteringSettings
 from harness.watch.metering_process import MeteringProcess, Reports
 from harness.watch.outputs import EnforcedLimits, LiveLine, exposed, shown
@@ -178,8 +180,12 @@ class Watch:
         if options.tls:
             _, self._authority = made_certificate(folder, host)
             certificate = str(self._authority.with_name("server.pem"))
-        started_s = time.time()
-        self._run = WatchedRun(plan, started_s, options.aliases)
+        clock = SteadyClock()
+        self._run = WatchedRun(plan, clock, options.aliases)
+        marks = ""
+        if plan.processes > 1:
+            create_marks(folder / "marks")
+            marks = str(folder / "marks")
         for number in range(plan.processes):
             settings = MeteringSettings(
                 name=f"gateway-{number + 1}",
@@ -188,9 +194,10 @@ class Watch:
                 limits=str(options.limits.absolute()),
                 certificate=certificate,
                 budget=_share(plan.budget, number, plan.processes),
-                window_s=started_s + plan.warm_up_s if plan.warm_up_s else 0.0,
+                window_s=self._run.window_s,
                 looks=not options.remote,
-                shared=plan.processes > 1,
+                marks=marks,
+                epoch_s=clock.epoch_s,
             )
             log = folder / f"{settings.name}.log"
             process = MeteringProcess(settings, self._reports, log)
@@ -266,7 +273,7 @@ class Watch:
                 self._limits.note(self._run)
             if now_s >= self._live_s:
                 self._live_s = max(self._live_s + LIVE_EVERY_S, now_s)
-                self._say(self._line.text(time.time()))
+                self._say(self._line.text())
             self._run.ended_by = self._end(now_s - begun_s)
 
     def _end(self, elapsed_s: float) -> WatchEnd | None:
@@ -306,7 +313,7 @@ class Watch:
 
     def _sample(self) -> None:
         """Sample the CPU once a second."""
-        now_s = time.time()
+        now_s = self._run.clock()
         if int(now_s) == self._second:
             return
         self._second = int(now_s)
@@ -372,7 +379,7 @@ class Watch:
 
     def _write(self) -> tuple[RunRecord, Path]:
         run, options = self._run, self._options
-        record = run.record(time.time(), over=True)
+        record = run.record(run.clock(), over=True)
         record, path = write_run(
             record,
             options.out,

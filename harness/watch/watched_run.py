@@ -14,7 +14,7 @@ import psutil
 from harness import __version__
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.generator import CpuSample, GeneratorLog
-from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
@@ -39,6 +39,8 @@ from harness.model.operation import Kind
 from harness.model.target import EndpointKind, targets_for
 from harness.report.export.run_folder import iso_instant, this_machine
 from harness.watch.books import WatchTally
+from harness.watch.clock import SteadyClock
+from harness.watch.joining import Joining
 from harness.watch.metering import MeteringReport
 
 _PACKAGES = ("datasketches", "hdrhistogram", "httptools")
@@ -101,18 +103,21 @@ class WatchedRun:
 
     Args:
         plan: What was asked for.
-        started_s: When the gateway listened.
+        clock: The clock of all processes of the watch, which starts now.
         aliases: Replace the PartitionKeys; None shows the keys.
     """
 
-    def __init__(self, plan: WatchPlan, started_s: float, aliases: Aliases | None) -> None:
+    def __init__(self, plan: WatchPlan, clock: SteadyClock, aliases: Aliases | None) -> None:
         self.plan = plan
-        self.started_s = started_s
+        self.clock = clock
+        self.started_s = clock()
         self.aliases = aliases
         self.lock = threading.Lock()
         self.ledger = Ledger("watch")
         self.tally = WatchTally()
         self.behaviour = Behaviour()
+        self._joining = Joining()
+        self._joining.books.ledger.open_window(self.window_s, math.inf)
         self.application = GeneratorLog()
         self.gateway = GeneratorLog()
         self.enforced: EnforcedPart | None = None
@@ -124,12 +129,24 @@ class WatchedRun:
     def take_report(self, process: str, report: MeteringReport) -> None:
         """Merge what a metering process counted since its last report."""
         with self.lock:
-            self.ledger.merge(report.delta)
-            self.tally.merge(report.tally)
-            self.behaviour.merge(report.behaviour)
+            self._merge(report.delta, report.tally, report.behaviour)
             self._states[process] = report
             if report.final:
                 self._final.add(process)
+            if self.plan.processes > 1:
+                self._joining.take(process, report.handed, report.until_s)
+                self._joining.join(self.plan.processes)
+                self._merge(*self._joining.books.drain())
+
+    def _merge(self, delta: Delta, tally: WatchTally, behaviour: Behaviour) -> None:
+        self.ledger.merge(delta)
+        self.tally.merge(tally)
+        self.behaviour.merge(behaviour)
+
+    @property
+    def window_s(self) -> float:
+        """When latencies begin to count; 0 without a warm-up."""
+        return self.started_s + self.plan.warm_up_s if self.plan.warm_up_s else 0.0
 
     def take_samples(self, application: CpuSample | None, gateway: Mapping[str, CpuSample]) -> None:
         """Keep the CPU of the last second."""
@@ -142,7 +159,8 @@ class WatchedRun:
     @property
     def in_flight(self) -> int:
         """Operations that may be sent again."""
-        return sum(report.in_flight for report in self._states.values())
+        reported = sum(report.in_flight for report in self._states.values())
+        return reported + self._joining.books.in_flight
 
     @property
     def all_reported(self) -> bool:
@@ -174,6 +192,9 @@ class WatchedRun:
     def record(self, now_s: float, *, over: bool) -> RunRecord:
         """Judge the watch by its counts at ``now_s``, its end or now."""
         with self.lock:
+            if over:
+                self._joining.finish()
+                self._merge(*self._joining.books.drain(ended=True))
             return self._record(now_s, over=over)
 
     def _record(self, now_s: float, *, over: bool) -> RunRecord:
@@ -204,6 +225,7 @@ class WatchedRun:
         attempts_in_flight = 0
         if not over:
             attempts_in_flight = sum(one.attempts_in_flight for one in self._states.values())
+            attempts_in_flight += self._joining.books.attempts_in_flight
         invariants: tuple[str, ...] = ()
         if over and all_reported:
             invariants = broken_invariants(snapshot, waiting=0, in_flight=in_flight)

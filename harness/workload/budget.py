@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class BudgetSpent(Exception):
     """The budget of billable transactions is used up."""
@@ -30,6 +32,35 @@ class Budget:
     @property
     def exhausted(self) -> bool:
         return self.limit is not None and self.spent >= self.limit
+
+
+class Budgets:
+    """A budget of each account; ``each`` is in the order of the accounts.
+
+    The first one that is used up ends the load: without that account it would be another load.
+    """
+
+    __slots__ = ("each",)
+
+    def __init__(self, limits: Iterable[int | None] = (None,)) -> None:
+        self.each = tuple(map(Budget, limits))
+
+    def grant(self, limits: Iterable[int | None]) -> None:
+        for budget, limit in zip(self.each, limits, strict=True):
+            budget.limit = limit
+
+    @property
+    def exhausted(self) -> bool:
+        # Asked before every operation: a generator would take longer.
+        for budget in self.each:  # noqa: SIM110
+            if budget.exhausted:
+                return True
+        return False
+
+    @property
+    def spent(self) -> tuple[int, ...]:
+        """The requests of each account."""
+        return tuple(budget.spent for budget in self.each)
 
 
 def equal_parts(amount: int, count: int) -> list[int]:

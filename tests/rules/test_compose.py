@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from harness.cli import parsed
+from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.address import CREDENTIAL_VARIABLES
-from harness.endpoint.endpoint import consent_problem, endpoint_from
 from harness.gateway.limits import limits_path, load_limits
 from harness.model.hosts import is_loopback
 from harness.profile.profile_loader import shipped_names
@@ -165,7 +165,7 @@ def test_the_harness_talks_over_loopback() -> None:
 def test_the_run_needs_no_consent_and_no_credential() -> None:
     """The host of the master is an emulator on loopback, and the gateway is what listens there."""
     host = option("master", "--host")
-    assert consent_problem(endpoint_from(host, {}), option("master", "--remote-ok")) is None
+    assert consent_problem(accounts_from(host, {}), option("master", "--remote-ok")) is None
     assert option("gateway", "--listen").rpartition(":")[2] == str(urlsplit(host).port)
     upstream = urlsplit(option("gateway", "--upstream"))
     assert is_loopback(upstream.hostname or "")

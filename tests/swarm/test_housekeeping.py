@@ -21,9 +21,10 @@ import gevent.pool
 import pytest
 from azure.data.tables import TableServiceClient
 
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.http.exchange import monotonic_utc
-from harness.endpoint.sessions import open_session
+from harness.endpoint.sessions import open_sessions
 from harness.model.operation import Kind, Operation
 from harness.profile.profile_loader import resolve
 from harness.swarm.master.master_run import MasterRun
@@ -305,22 +306,22 @@ def test_loading_that_is_not_answered_fails() -> None:
     """An endpoint that takes entities and says nothing is given up, with a sentence."""
     silent = Proxy(None, answer=lambda seen: gevent.sleep(HELD_S))
     named = resolve("single-partition", ["loading.concurrency=2"])
-    endpoint = emulator_endpoint(silent.url)
+    accounts = Accounts((emulator_endpoint(silent.url),))
     plan = new_plan(
         named,
         dt.datetime.now(dt.UTC),
         session="sdk",
         table=None,
         tables=("",),
-        endpoint=endpoint,
+        accounts=accounts,
         embedded=False,
     )
-    run = MasterRun(plan, endpoint, monotonic_utc())
-    options = plan.session_options(0, endpoint, run.budget, run.clock)
+    run = MasterRun(plan, accounts, monotonic_utc())
+    options = plan.session_options(0, accounts, run.budgets, run.clock)
     question = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
     silences: list[float] = []
     with (
-        contextlib.closing(open_session(plan.session, options)) as session,
+        contextlib.closing(open_sessions(plan.session, options)) as session,
         gevent.Timeout(20),
         pytest.raises(LoadingFailed, match=r"no answer for 0\.2 s"),
     ):

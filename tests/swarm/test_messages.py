@@ -13,6 +13,7 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import PLACES, Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
+from harness.model.machine import this_process_runs_on
 from harness.swarm.messages import (
     AccountThrottled,
     AuditRequest,
@@ -46,7 +47,9 @@ PLAN = LookUp(below=PLACES, rows=1, wrote=b"12345678", deleted=b"", strangers=Fa
 WRITTEN = Written(below=PLACES, places=b"12345678", deleted=b"", given_up=2)
 MESSAGES: tuple[SwarmMessage, ...] = (
     SHARE,
-    dataclasses.replace(SHARE, hold=(12.5, 60.0), window=(1_790_000_000.0, 1_790_000_030.0)),
+    dataclasses.replace(
+        SHARE, budget=(5, 0), hold=(12.5, 60.0), window=(1_790_000_000.0, 1_790_000_030.0)
+    ),
     RunStop(run_id="r", at_s=1_790_000_000.5, grace_s=10.0),
     AuditRequest(run_id="r", rank=0, count=2, plan=PLAN),
     AuditStop(run_id="r"),
@@ -54,13 +57,13 @@ MESSAGES: tuple[SwarmMessage, ...] = (
     ReportTaken(run_id="r", number=7),
     WorkerRefusal(run_id="r", reason="its clock is wrong"),
     WorkloadFailure(run_id="r", reason="it raised"),
-    AccountThrottled(run_id="r"),
+    AccountThrottled(run_id="r", account=1),
     AuditResult(
         run_id="r",
         tally=AuditTally(rows=3, counts={"lost": 1}, examples=["one"]),
         done=True,
         cut_short="",
-        billable_transactions=3,
+        billable_transactions=(3, 4),
     ),
 )
 
@@ -85,11 +88,13 @@ def test_a_report_arrives_as_it_was_sent(written: Written | None) -> None:
     report = WorkerReport(
         run_id="r",
         number=7,
+        machine=this_process_runs_on(),
         delta=ledger.drain(),
         samples=(sample,),
         state=WorkerState(final=True, in_flight=2, light_s=0.5, written=written),
     )
     arrived = WorkerReport.decode(sent(report.encode()))
+    assert arrived.machine == report.machine
     assert arrived.samples == report.samples
     assert arrived.state == report.state
     assert arrived.encode() == report.encode()

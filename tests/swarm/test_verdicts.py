@@ -76,9 +76,17 @@ def client_limited(
 
 @pytest.mark.serial
 def test_a_starved_generator_is_client_limited(client_limited: LocustProcess) -> None:
-    """Where others burn the generator's core, the rate says nothing about the endpoint."""
+    """Where others burn the generator's core, the rate says nothing about the endpoint.
+
+    More processes would not help: the advice is to free the core.
+    """
     verdict = client_limited.record.verdict
     assert (verdict.result, verdict.limited_by) == ("client_limited", "generator"), verdict
+    assert "free the CPU" in verdict.advice[0].text, verdict
+    made = client_limited.record.generator.capacity
+    assert made is not None
+    assert made.operations_per_cpu_s > 0
+    assert made.machines[0].others_percent > made.machines[0].workers_percent
     assert client_limited.process.returncode == 3
 
 

@@ -24,6 +24,7 @@ from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.data.tables import TableClient, TableEntity, TableTransactionError
 from gevent.pool import Pool
 
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.clients import (
     CONNECTIONS,
     explained,
@@ -35,7 +36,7 @@ from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.findings import PointersPart
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
-from harness.workload.budget import Budget
+from harness.workload.budget import Budget, Budgets
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.scenarios.scenario import Pointers
 
@@ -235,10 +236,10 @@ MOST_ROWS = 500_000
 
 
 def follow(
-    endpoint: Endpoint,
+    accounts: Accounts,
     table: str,
     pointers: Pointers,
-    budget: Budget | None = None,
+    budgets: Budgets | None = None,
     most_rows: int = MOST_ROWS,
 ) -> PointersPart:
     """Compare an index table with the table that its rows point to.
@@ -246,11 +247,22 @@ def follow(
     An application that is interrupted between its writes to two partitions leaves some rows alone.
     ``table`` is the name without an ending. Tables of more than ``most_rows`` rows are refused.
     """
-    there = set(_listed(endpoint, table + pointers.to, _KEYS, budget, most_rows))
+    budgets = Budgets([None] * len(accounts)) if budgets is None else budgets
+
+    def listed(name: str, properties: list[str]) -> Iterator[_Key]:
+        stored = itertools.chain.from_iterable(
+            _listed(endpoint, name, properties, budget)
+            for endpoint, budget in zip(accounts, budgets.each, strict=True)
+        )
+        for number, key in enumerate(stored):
+            if number >= most_rows:
+                raise SetupError(f"the table {name} has more than {most_rows:,} rows")
+            yield key
+
+    there = set(listed(table + pointers.to, _KEYS))
     named: set[_Key] = set()
     rows = dangling = 0
-    properties = [pointers.partition, pointers.row]
-    for key in _listed(endpoint, table + pointers.table, properties, budget, most_rows):
+    for key in listed(table + pointers.table, [pointers.partition, pointers.row]):
         rows += 1
         named.add(key)
         dangling += key not in there
@@ -263,17 +275,13 @@ def follow(
     )
 
 
-def _listed(
-    endpoint: Endpoint, name: str, properties: list[str], budget: Budget | None, most_rows: int
-) -> Iterator[_Key]:
+def _listed(endpoint: Endpoint, name: str, properties: list[str], budget: Budget) -> Iterator[_Key]:
     """The two properties of every entity of a table."""
     with (
         explained(endpoint, f"the table {name} cannot be listed"),
         table_client(endpoint, name, budget) as client,
     ):
-        for number, entity in enumerate(client.list_entities(select=properties)):
-            if number >= most_rows:
-                raise SetupError(f"the table {name} has more than {most_rows:,} rows")
+        for entity in client.list_entities(select=properties):
             # A value that is not a string is not a key, and points to nothing.
             partition, row = (
                 key if isinstance(key := entity.get(wanted), str) else "" for wanted in properties

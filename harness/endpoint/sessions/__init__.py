@@ -1,8 +1,10 @@
 """The kinds of sessions, by their names on the command line."""
 
 import logging
+from collections.abc import Sequence
 
 from harness.endpoint.session import SessionOptions, TableSession
+from harness.endpoint.sessions.accounts import AccountsSession
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
@@ -30,3 +32,12 @@ def open_session(kind: str, options: SessionOptions) -> TableSession:
     for library, level in _LOG_LEVELS.items():
         logging.getLogger(library).setLevel(level)
     return _SESSIONS[kind](options)
+
+
+def open_sessions(kind: str, options: Sequence[SessionOptions]) -> TableSession:
+    """Open one session over several accounts, whose ``options`` are in the order of the accounts.
+
+    The errors are those of `open_session`.
+    """
+    sessions = [open_session(kind, one) for one in options]
+    return sessions[0] if len(sessions) == 1 else AccountsSession(sessions)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.capacity import CapacityPart, MachineLoadPart
+from harness.measure.record.findings import rounded
 from harness.measure.record.record import GeneratorPart
+from harness.model.machine import Machine
 
 BUSY_PERCENT = 90.0
 """A worker uses one core; above this share it has no time left to be punctual."""
@@ -19,12 +23,14 @@ class CpuSample:
         cpu_percent: CPU of the worker's process, in percent of one core.
         machine_percent: CPU of all processes, in percent of the cores that the worker may use.
         lag_s: The largest delay between the time a pacer set for an operation and its sending.
+        cpu_s: CPU time of the process since the last sample, which a starved process takes late.
     """
 
     second: int
     cpu_percent: float
     machine_percent: float
     lag_s: float
+    cpu_s: float = 0.0
 
 
 class GeneratorLog:
@@ -34,6 +40,15 @@ class GeneratorLog:
         self._samples: dict[str, list[CpuSample]] = {}
         self._offered: dict[int, float] = {}
         self._cpu: dict[int, float] = {}
+        self._machines: dict[str, Machine] = {}
+        self._harness: dict[tuple[str, int], float] = {}
+
+    def note_machine(self, worker: str, machine: Machine) -> None:
+        self._machines[worker] = machine
+
+    def note_harness(self, machine: Machine, second: int, percent: float) -> None:
+        """Processes of the run that are no workers used ``percent`` of one core in a second."""
+        self._harness[machine.id, second] = percent
 
     def note_offered(self, second: int, per_s: float) -> None:
         """The load asks for ``per_s`` entities per second in a UTC second."""
@@ -56,20 +71,69 @@ class GeneratorLog:
         every = [sample for window in windows for sample in window]
         means = sorted((_mean([s.cpu_percent for s in window]) for window in windows), reverse=True)
         busy = [_mean([float(s.cpu_percent >= BUSY_PERCENT) for s in w]) for w in windows]
-        saturated = [
-            _mean([float(s.machine_percent >= MACHINE_BUSY_PERCENT) for s in w]) for w in windows
-        ]
         return GeneratorPart(
             cpu_percent_max=max((sample.cpu_percent for sample in every), default=0.0),
             cpu_percent_mean=means[0] if means else 0.0,
             cpu_percents=tuple(means),
             busy_share=max(busy, default=0.0),
             machine_percent_max=max((sample.machine_percent for sample in every), default=0.0),
-            machine_busy_share=max(saturated, default=0.0),
+            machine_busy_share=max(map(_saturated, windows), default=0.0),
             lag_s_max=max((sample.lag_s for sample in every), default=0.0),
             offered=dict(self._offered),
             cpu_by_second=dict(self._cpu),
         )
+
+    def capacity(self, snapshot: Snapshot, session: str) -> CapacityPart | None:
+        """What the workers made of their CPU time in the window of ``snapshot``; None if unknown.
+
+        A worker on one core of a machine, and another on another core, share the machine.
+        """
+        start, end, service = snapshot.start, snapshot.end, snapshot.service_ms
+        windows = {
+            worker: [sample for sample in samples if start <= sample.second < end]
+            for worker, samples in self._samples.items()
+            if worker in self._machines
+        }
+        cpu_s = sum(sample.cpu_s for window in windows.values() for sample in window)
+        if cpu_s <= 0 or service is None:
+            return None
+        entities = snapshot.entities_per_s.mean * snapshot.length_s
+        by_machine: dict[str, list[str]] = {}
+        for worker, window in windows.items():
+            if window:
+                by_machine.setdefault(self._machines[worker].id, []).append(worker)
+        return CapacityPart(
+            session=session,
+            operations_per_cpu_s=rounded(service.count / cpu_s),
+            entities_per_cpu_s=rounded(entities / cpu_s),
+            machines=tuple(
+                self._load_of(identity, {worker: windows[worker] for worker in workers})
+                for identity, workers in by_machine.items()
+            ),
+        )
+
+    def _load_of(self, identity: str, windows: dict[str, list[CpuSample]]) -> MachineLoadPart:
+        machines = [self._machines[worker] for worker in windows]
+        cores = len({core for machine in machines for core in machine.cores}) or 1
+        every = [sample for window in windows.values() for sample in window]
+        seconds = {sample.second for sample in every}
+        machine = _mean([sample.machine_percent for sample in every])
+        workers = sum(_mean([s.cpu_percent for s in window]) for window in windows.values()) / cores
+        harness = _mean([self._harness.get((identity, second), 0.0) for second in seconds]) / cores
+        return MachineLoadPart(
+            name=machines[0].name,
+            cores=cores,
+            workers=len(windows),
+            busy_share=rounded(max(map(_saturated, windows.values()))),
+            cpu_percent=rounded(machine),
+            workers_percent=rounded(min(workers, machine)),
+            harness_percent=rounded(min(harness, max(0.0, machine - workers))),
+        )
+
+
+def _saturated(window: list[CpuSample]) -> float:
+    """The share of seconds in which the machine was saturated."""
+    return _mean([float(sample.machine_percent >= MACHINE_BUSY_PERCENT) for sample in window])
 
 
 def _mean(values: list[float]) -> float:

@@ -17,6 +17,7 @@ import pydantic
 from pydantic import Strict
 
 from harness.measure.record.behaviour import BehaviourPart
+from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import (
     AuditPart,
@@ -265,6 +266,7 @@ class GeneratorPart(RecordPart):
         lag_s_max: The largest delay between the time a pacer set for an operation and its sending.
         cpu_percents: Mean of each worker, the busiest first.
         connections_in_use: The most at once.
+        capacity: What the workers made of their CPU time; None if unknown.
         offered: Entities that the load asked for, by UTC second of the whole run; empty in a
             closed loop. Not in the JSON.
         cpu_by_second: CPU of the busiest worker, likewise.
@@ -279,6 +281,7 @@ class GeneratorPart(RecordPart):
     cpu_percents: tuple[float, ...] = ()
     connections: int | None = None
     connections_in_use: int | None = None
+    capacity: CapacityPart | None = None
     offered: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
     cpu_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
 

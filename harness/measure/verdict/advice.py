@@ -123,29 +123,6 @@ def on_account(evidence: Evidence) -> Iterator[AdvicePart]:
     )
 
 
-def on_generator(evidence: Evidence) -> Iterator[AdvicePart]:
-    if evidence.connections_used_up:
-        yield AdvicePart(
-            text=f"raise session.connections from {evidence.connections:,}: all were in use by "
-            f"{evidence.users:,} users",
-            document=CHECKLIST,
-            section="Increase default connection limit",
-        )
-        return
-    yield AdvicePart(
-        text="use more worker processes (--processes) or machines, or a smaller load: an "
-        "overloaded client measures its own limit",
-        document=CHECKLIST,
-        section="Unbounded parallelism",
-    )
-    if evidence.leaner_session is not None:
-        yield AdvicePart(
-            text=f"use session {evidence.leaner_session!r}, which uses less CPU per operation",
-            document=README,
-            section="Sessions",
-        )
-
-
 def on_gateway(evidence: Evidence) -> Iterator[AdvicePart]:
     """Advice for an application that the gateway in front of the endpoint slowed down."""
     yield AdvicePart(

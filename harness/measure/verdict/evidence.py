@@ -28,7 +28,7 @@ _BUSY_USERS = 0.8
 """Share of users that wait for an answer on average, from which users could not send more."""
 _UNSENT_FROM = 0.01
 """Share of due operations that were not sent, from which a schedule was not kept."""
-_BUSY_SHARE = 0.2
+BUSY_SHARE = 0.2
 """Share of busy seconds from which the generator had no reserve."""
 _SATURATED_PERCENT = 97.0
 """Mean CPU of one core from which no measurement of a worker can be trusted."""
@@ -204,7 +204,7 @@ class Evidence:
     def gateway_limit(self) -> str | None:
         """Why the gateway of a watched application was the limit, as a part of a sentence."""
         watched = self.watched
-        if watched is None or watched.gateway_busy_share < _BUSY_SHARE:
+        if watched is None or watched.gateway_busy_share < BUSY_SHARE:
             return None
         return (
             f"the gateway used over {BUSY_PERCENT:.0f}% of a core in "
@@ -253,12 +253,12 @@ class Evidence:
 
 def _application_limit(application: GeneratorPart) -> str | None:
     """Why an application asked for no more, as a part of a sentence; None if it is unknown."""
-    if application.busy_share >= _BUSY_SHARE:
+    if application.busy_share >= BUSY_SHARE:
         return (
             f"the busiest thread of the application used over {BUSY_PERCENT:.0f}% of a core in "
             f"{application.busy_share:.0%} of the seconds"
         )
-    if application.machine_busy_share >= _BUSY_SHARE:
+    if application.machine_busy_share >= BUSY_SHARE:
         return (
             "the machine, which also runs the gateway, was saturated in "
             f"{application.machine_busy_share:.0%} of the seconds"
@@ -275,17 +275,23 @@ def limit_of(generator: GeneratorPart, kind: EndpointKind, *, held: bool) -> str
         return f"a worker used {generator.cpu_percent_mean:.0f}% of a core on average"
     if held:
         return None
-    if generator.busy_share >= _BUSY_SHARE:
+    if generator.busy_share >= BUSY_SHARE:
         return (
             f"a worker used over {BUSY_PERCENT:.0f}% of a core in {generator.busy_share:.0%} of "
             "the seconds"
         )
-    if generator.machine_busy_share >= _BUSY_SHARE:
-        shares = ", which also runs the emulator," if kind is EndpointKind.AZURITE else ""
-        return (
-            f"the machine{shares} was saturated in {generator.machine_busy_share:.0%} of the "
-            "seconds"
-        )
+    if generator.machine_busy_share >= BUSY_SHARE:
+        return _full_machine(generator, kind)
     if generator.lag_s_max >= _LATE_S:
         return f"operations were sent up to {generator.lag_s_max:.1f} s late"
     return None
+
+
+def _full_machine(generator: GeneratorPart, kind: EndpointKind) -> str:
+    runs_both = ", which also runs the emulator," if kind is EndpointKind.AZURITE else ""
+    full = None if generator.capacity is None else generator.capacity.fullest
+    shares = "" if full is None else f" ({full.described})"
+    return (
+        f"the machine{runs_both} was saturated in {generator.machine_busy_share:.0%} of the "
+        f"seconds{shares}"
+    )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.findings import GapPart, ThrottlingPart
 from harness.measure.record.record import PartitionPart
 from harness.measure.verdict.evidence import Evidence
@@ -253,4 +254,14 @@ def _generator(evidence: Evidence) -> Iterator[str]:
         f"the machine's CPU was {generator.machine_percent_max:.0f}% busy at most, and saturated "
         f"in {generator.machine_busy_share:.0%} of the seconds"
     )
+    if generator.capacity is not None:
+        yield from _capacity(generator.capacity)
     yield f"operations were sent at most {generator.lag_s_max * 1000:,.0f} ms late"
+
+
+def _capacity(capacity: CapacityPart) -> Iterator[str]:
+    yield f"the workers made {capacity.described}"
+    for machine in capacity.machines[:_MOST_SHOWN]:
+        yield f"CPU of {machine.name}: {machine.described}"
+    if len(capacity.machines) > _MOST_SHOWN:
+        yield f"there were {counted(len(capacity.machines), 'machine')}"

@@ -11,7 +11,6 @@ from harness.measure.verdict.advice import (
     on_account,
     on_endpoint,
     on_gateway,
-    on_generator,
     on_keys,
     on_throttling,
     on_users,
@@ -26,6 +25,7 @@ from harness.measure.verdict.observations import (
     throttled_words,
     throttling_words,
 )
+from harness.measure.verdict.sizing import on_generator
 from harness.model.outcome import Scope, throttled_of
 from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind
 

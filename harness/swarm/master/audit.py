@@ -82,7 +82,11 @@ class MasterAudit:
         run_id = self._run.plan.run_id
         for rank, worker in enumerate(there):
             self._results[worker] = AuditResult(
-                run_id=run_id, tally=AuditTally(), done=False, cut_short="", billable_transactions=0
+                run_id=run_id,
+                tally=AuditTally(),
+                done=False,
+                cut_short="",
+                billable_transactions=(),
             )
             self._heard_s[worker] = self._run.clock()
             request = AuditRequest(run_id=run_id, rank=rank, count=len(there), plan=plans[worker])
@@ -127,6 +131,6 @@ class MasterAudit:
             gevent.sleep(_POLL_S)
 
     def _within_s(self, rows: int) -> float:
-        cap = loading_pacer_of(self._run.plan.profile, self._run.endpoint.kind).entities_per_s
+        cap = loading_pacer_of(self._run.plan.profile, self._run.accounts.kind).entities_per_s
         slowest_per_s = _SLOWEST_PER_S if cap is None else min(_SLOWEST_PER_S, cap / 2)
         return _MIN_TIME_S + rows / slowest_per_s

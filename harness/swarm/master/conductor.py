@@ -24,14 +24,15 @@ from locust.env import Environment
 from locust.runners import STATE_SPAWNING
 
 from harness import startup
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
-from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.gateway.process import GatewayProcess
 from harness.measure.record.record import RunRecord
+from harness.model.accounts import spread_problem
 from harness.model.errors import SetupError
 from harness.profile.build.pace import staged, window_s
-from harness.profile.checks.observed import observe
+from harness.profile.checks.observed import Observed, observe
 from harness.profile.profile_loader import NamedProfile
 from harness.report.export.run_folder import check_folder, write_run
 from harness.swarm.command_line import aliases_of
@@ -65,6 +66,7 @@ class Conductor:
     """Leads the runs of one Locust process, one at a time.
 
     Args:
+        accounts: The accounts under load.
         embedded: True if the endpoint is the embedded Azurite.
         gateway: The embedded gateway before it, if there is one.
         leave: Called when a headless run is over, to end the process.
@@ -77,7 +79,7 @@ class Conductor:
     def __init__(
         self,
         environment: Environment,
-        endpoint: Endpoint,
+        accounts: Accounts,
         *,
         embedded: bool,
         gateway: GatewayProcess | None,
@@ -85,7 +87,7 @@ class Conductor:
         leave: Callable[[], None],
     ) -> None:
         self.environment = environment
-        self.endpoint = endpoint
+        self.accounts = accounts
         self.run: MasterRun | None = None
         self.record: RunRecord | None = None
         self._embedded = embedded
@@ -134,18 +136,20 @@ class Conductor:
         """Plan the next run. Nothing is changed yet; an impossible run raises a `SetupError`."""
         options = self.environment.parsed_options
         observed = observe(named.profile)
+        if len(self.accounts) > 1:
+            _require_spreadable(named, observed)
         plan = new_plan(
             named,
             dt.datetime.now(dt.UTC),
             session=options.session,
             table=options.table,
             tables=observed.tables,
-            endpoint=self.endpoint,
+            accounts=self.accounts,
             embedded=self._embedded,
         )
         aliases = aliases_of(options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
-        run = MasterRun(plan, self.endpoint, monotonic_utc(), aliases)
+        run = MasterRun(plan, self.accounts, monotonic_utc(), aliases)
         run.take_observed(observed)
         rehearsal = None
         if self._gateway is not None:
@@ -396,7 +400,10 @@ class Conductor:
     def _on_account_throttled(self, message: AccountThrottled, _: str) -> None:
         run = self._run_of(message, before=Phase.ENDING)
         if run is not None and run.stops_on_account_throttling:
-            gevent.spawn(self._finish_and_leave, run, Ending(Cause.ACCOUNT_THROTTLED))
+            # With one account the cause says it all.
+            name = run.accounts.names[message.account] if len(run.accounts) > 1 else ""
+            ending = Ending(Cause.ACCOUNT_THROTTLED, account=name)
+            gevent.spawn(self._finish_and_leave, run, ending)
 
     # The end of the process.
 
@@ -418,3 +425,10 @@ class Conductor:
             self._messages.result()
             self.run.ledger.close()
             self.run = None
+
+
+def _require_spreadable(named: NamedProfile, observed: Observed) -> None:
+    """Raise a `SetupError` if an operation of the profile would have to go to several accounts."""
+    for sent in observed.sent:
+        if (problem := spread_problem(sent.example)) is not None:
+            raise SetupError(f"profile {named.name} cannot be spread over accounts: {problem}")

@@ -10,10 +10,12 @@ import contextlib
 import math
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from harness import startup
+from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import counted
@@ -126,17 +128,20 @@ class ConsoleMessages:
         """Show the violated practices and, for a remote account, the possible cost."""
         run = self._run
         self.console.say(run.checked)
-        if not run.endpoint.remote:
+        if not run.accounts.remote:
             return
-        loading, load = most_transactions(run.plan.profile, run.endpoint.kind)
+        loading, load = most_transactions(run.plan.profile, run.accounts.kind)
         limit = run.plan.profile.limits.billable_transactions
-        if limit is not None and limit < loading + load:
-            most = f"up to {counted(limit, 'billable transaction')} (limits.billable_transactions)"
+        if limit is not None and limit * len(run.accounts) < loading + load:
+            each = " in each account" if len(run.accounts) > 1 else ""
+            budget = counted(limit, "billable transaction")
+            most = f"up to {budget}{each} (limits.billable_transactions)"
         elif math.isinf(load):
             most = "an unlimited number of billable transactions: neither rate nor cost is limited"
         else:
             most = f"up to {counted(round(loading + load), 'billable transaction')}, with retries"
-        self.console.say(f"Account {run.endpoint.account}: this run may make {most}")
+        described = run.accounts.described
+        self.console.say(f"{described[0].upper()}{described[1:]}: this run may make {most}")
         if early_end := may_end_early(run.plan.profile):
             self.console.say(early_end)
 
@@ -144,7 +149,7 @@ class ConsoleMessages:
 
     def table_is_created(self) -> None:
         run, plan = self._run, self._run.plan
-        where = f"{plan.table} at {run.endpoint.host}, {run.endpoint.kind.described}"
+        where = f"{plan.table} at {run.accounts.host}, {run.accounts.kind.described}"
         if not plan.own_table:
             where = f"not needed, {where} exists and is empty"
         elif len(plan.tables) > 1:
@@ -184,12 +189,12 @@ class ConsoleMessages:
         run, profile = self._run, self._run.plan.profile
         if (rate := scheduled_words(profile.model_dump())) is not None:
             return rate
-        cap = capped_rate(profile, run.endpoint.kind)
+        cap = capped_rate(profile, run.accounts.kind)
         if cap is None:
             return "as fast as answers arrive"
         if cap == profile.load.max_entities_per_s:
             setting = "load.max_entities_per_s"
-        elif run.endpoint.kind.emulated:
+        elif run.accounts.kind.emulated:
             setting = "load.emulator_max_entities_per_s"
         else:
             setting = "target of one partition; set load.max_entities_per_s for more"
@@ -220,7 +225,7 @@ class ConsoleMessages:
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
         run, earlier, hottest = self._run, self._earlier, snapshot.hottest
-        targets = targets_for(run.endpoint.kind)
+        targets = targets_for(run.accounts.kind)
         throttled, attempts = snapshot.throttled, snapshot.counts.attempts
         if earlier is not None:
             throttled -= earlier.throttled
@@ -277,12 +282,15 @@ class ConsoleMessages:
     def index_not_followed(self, reason: str) -> None:
         self.console.say(f"The index tables were not checked completely: {reason}")
 
-    def left_behind(self, names: str, reason: str) -> None:
-        """Tables or entities could not be deleted: name them, and the command to delete them."""
-        run, plan = self._run, self._run.plan
+    def left_behind(self, tables: Mapping[Endpoint, Sequence[str]], reason: str) -> None:
+        """Tables or entities could not be deleted: name them, and the commands to delete them."""
+        plan = self._run.plan
         if not plan.own_table:
+            where = " and ".join(endpoint.host for endpoint in tables)
+            at = f" at {where}" if len(self._run.accounts) > 1 else ""
             text = (
-                f"Not cleaned up: {reason}. The table {names} may still hold entities of this run, "
+                f"Not cleaned up: {reason}. The table {plan.table}{at} may still hold entities of "
+                "this run, "
                 f"with the property {RUN_PROPERTY} = {plan.run_id!r}"
             )
         elif plan.embedded:
@@ -291,12 +299,17 @@ class ConsoleMessages:
                 "tables in memory, and ends with the run"
             )
         else:
-            consent = f" --remote-ok {run.endpoint.account}" if run.endpoint.remote else ""
+            names = dict.fromkeys(name for left in tables.values() for name in left)
             text = (
-                f"Not cleaned up: {reason}. These tables may still exist: {names}. To delete them:"
-                f"\n  harness sweep -H {shlex.quote(run.endpoint.url)}{consent} --older-than-s 0 "
-                f"--delete {names}"
+                f"Not cleaned up: {reason}. These tables may still exist: {' '.join(names)}. To "
+                "delete them:"
             )
+            for endpoint, left in tables.items():
+                consent = f" --remote-ok {endpoint.account}" if endpoint.remote else ""
+                text += (
+                    f"\n  harness sweep -H {shlex.quote(endpoint.url)}{consent} --older-than-s 0 "
+                    f"--delete {' '.join(left)}"
+                )
         self.console.say(text)
 
     def take_record(self, record: RunRecord, path: Path) -> None:

@@ -229,7 +229,7 @@ class RateSearch:
         # Throttling of operations that left on time is not the fault of a busy generator.
         fine = failed is None or (failed is Limit.THROTTLED and _on_time(service, response))
         generator = run.generator.view(current.start, current.end)
-        limited = limit_of(generator, run.endpoint.kind, held=fine) is not None
+        limited = limit_of(generator, run.accounts.kind, held=fine) is not None
         return dataclasses.replace(outcome, client_limited=limited)
 
     def _slow(self, service: LatencyPart | None) -> bool:

@@ -17,15 +17,10 @@ from locust.env import Environment
 from locust.runners import MasterRunner
 
 from harness import __version__, startup
+from harness.endpoint.accounts import Accounts, accounts_from, consent_problem
 from harness.endpoint.admin.probe import check
 from harness.endpoint.azurite.process import start_azurite
-from harness.endpoint.endpoint import (
-    Endpoint,
-    behind_gateway,
-    consent_problem,
-    emulator_endpoint,
-    endpoint_from,
-)
+from harness.endpoint.endpoint import Endpoint, behind_gateway, emulator_endpoint
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
@@ -37,6 +32,7 @@ from harness.profile.build.pace import scheduled
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import Console
+from harness.swarm.master.embedded_cpu import watch_embedded
 from harness.swarm.master.master_run import Cause, Ending, Phase
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, on
@@ -68,17 +64,18 @@ class MasterProcess:
         self._exit_codes: list[int] = []
         self._starting_next = False
         self._started: Conductor | None = None
+        self._embedded_cpu: gevent.Greenlet | None = None
         # First, because a worker may send its message before the conductor is there.
         on(environment.runner, Hello, self._on_hello)
         self.profile = profile_of_command_line(environment)
         # The web form changes the option.
         self.started_with: str = options.profile
         try:
-            self.endpoint = self._choose_endpoint()
-            environment.host = self.endpoint.url
+            self.accounts = self._choose_accounts()
+            environment.host = self.accounts.url
             self.conductor = self._started = Conductor(
                 environment,
-                self.endpoint,
+                self.accounts,
                 embedded=bool(self._servers),
                 gateway=self._gateway,
                 console=self.console,
@@ -89,10 +86,14 @@ class MasterProcess:
                     options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
                 )
             self._check_repeat()
+            self._embedded_cpu = watch_embedded(
+                environment, [server.pid for server in self._servers], lambda: self.conductor.run
+            )
             if options.headless or options.autostart:
                 self.conductor.prepare(self.profile)
             else:
-                check(self.endpoint)
+                for endpoint in self.accounts:
+                    check(endpoint)
         except SetupError:
             self._close()
             raise
@@ -104,20 +105,20 @@ class MasterProcess:
         if self._started is not None:
             self._started.share_out()
 
-    def _choose_endpoint(self) -> Endpoint:
-        host = self._environment.host
-        if not host:
-            return self._start_servers()
+    def _choose_accounts(self) -> Accounts:
+        hosts = self._environment.host
+        if not hosts:
+            return Accounts((self._start_servers(),))
         if self._options.throttling is not None:
             raise SetupError(
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
                 "--upstream` in front of your endpoint and name the gateway with -H"
             )
-        endpoint = endpoint_from(host, os.environ)
-        problem = consent_problem(endpoint, self._options.remote_ok)
+        accounts = accounts_from(hosts)
+        problem = consent_problem(accounts, self._options.remote_ok)
         if problem is not None:
             raise SetupError(problem)
-        return endpoint
+        return accounts
 
     def _start_servers(self) -> Endpoint:
         """Start Azurite and, with ``--throttling``, the gateway; return the endpoint of the runs.
@@ -309,6 +310,8 @@ class MasterProcess:
             conductor.linger(options.metrics_linger)
 
     def _close(self) -> None:
+        if self._embedded_cpu is not None:
+            self._embedded_cpu.kill(block=False)
         if self._started is not None:
             self._started.close()
         if self._metrics is not None:
@@ -370,7 +373,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
             billable_transactions=run.billable_transactions,
             billable_limit=plan.profile.limits.billable_transactions,
         ),
-        targets=targets_for(run.endpoint.kind),
+        targets=targets_for(run.accounts.kind),
         users=conductor.environment.runner.user_count,
         workers=conductor.workers,
         cpu_percent={
@@ -378,9 +381,9 @@ def exposed(conductor: Conductor) -> Exposed | None:
         },
         info={
             "profile": plan.profile_name,
-            "endpoint": str(run.endpoint.kind),
-            "described": run.endpoint.kind.described,
-            "host": run.endpoint.host,
+            "endpoint": str(run.accounts.kind),
+            "described": run.accounts.kind.described,
+            "host": run.accounts.host,
             "table": plan.table,
             "session": plan.session,
             "version": __version__,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Iterator
 
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.generator import GeneratorLog
@@ -23,7 +25,7 @@ from harness.profile.checks.observed import Observed
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
-from harness.workload.budget import Budget
+from harness.workload.budget import Budget, Budgets
 from harness.workload.load.search import Step
 
 _MIN_LIGHT_OPERATIONS = 20
@@ -64,30 +66,41 @@ class Cause(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a run ended; ``condition`` is the one that cannot hold any more, if that is the cause."""
+    """Why a run ended.
+
+    ``condition`` is the one that cannot hold any more, and ``account`` the throttled one of several
+    accounts, if that is the cause.
+    """
 
     cause: Cause
     condition: Condition | None = None
+    account: str = ""
 
     def __str__(self) -> str:
-        if self.condition is None:
-            return self.cause.value
-        return f"{self.condition.text!r}, which cannot hold any more"
+        if self.condition is not None:
+            return f"{self.condition.text!r}, which cannot hold any more"
+        return f"{self.cause.value} {self.account}".rstrip()
 
 
 @dataclasses.dataclass(slots=True)
 class Loaded:
-    """What was loaded so far; ``defects`` are responses that the harness does not understand."""
+    """What was loaded so far.
+
+    Attributes:
+        defects: Responses that the harness does not understand.
+        throttled: Key of a partition whose account was throttled; None while none was.
+    """
 
     entities: int = 0
     attempts: int = 0
     defects: int = 0
     seconds: float = 0.0
-    account_throttled: bool = False
+    throttled: str | None = None
 
     def on_attempt(self, operation: Operation, attempt: Attempt) -> None:
         self.attempts += 1
-        self.account_throttled |= attempt.scope is Scope.ACCOUNT
+        if attempt.scope is Scope.ACCOUNT:
+            self.throttled = operation.partition_key
 
     def add(self, result: Result) -> None:
         """Count the result of an operation, and its attempts that were not counted before."""
@@ -122,7 +135,7 @@ class MasterRun:
     """
 
     plan: RunPlan
-    endpoint: Endpoint
+    accounts: Accounts
     clock: Clock
     aliases: Aliases | None = None
     phase: Phase = Phase.PREPARED
@@ -149,7 +162,9 @@ class MasterRun:
 
     def __post_init__(self) -> None:
         self.started_s = self.clock()
-        self.budget = Budget(self.plan.profile.limits.billable_transactions)
+        self.budgets = Budgets(
+            [self.plan.profile.limits.billable_transactions] * len(self.accounts)
+        )
 
     def take_observed(self, observed: Observed) -> None:
         if self.aliases is not None:
@@ -164,14 +179,20 @@ class MasterRun:
             return
         self.report_numbers[worker] = report.number
         self.ledger.merge(report.delta)
+        self.generator.note_machine(worker, report.machine)
         for sample in report.samples:
             self.generator.add(worker, sample)
         self.reports[worker] = report.state
         self.took_part.add(worker)
 
     @property
+    def paid_accounts(self) -> Iterator[tuple[Endpoint, Budget]]:
+        """Each account, and the budget of the master's requests to it."""
+        return zip(self.accounts, self.budgets.each, strict=True)
+
+    @property
     def stops_on_account_throttling(self) -> bool:
-        return self.endpoint.remote and self.plan.profile.limits.stop_on_account_throttling
+        return self.accounts.remote and self.plan.profile.limits.stop_on_account_throttling
 
     @property
     def total(self) -> WorkerState:
@@ -186,10 +207,15 @@ class MasterRun:
         )
 
     @property
+    def billable_by_account(self) -> tuple[int, ...]:
+        """Requests of the whole run so far to each account, loading included."""
+        reported = (state.billable_transactions for state in self.reports.values())
+        return tuple(map(sum, zip(self.budgets.spent, *filter(None, reported), strict=True)))
+
+    @property
     def billable_transactions(self) -> int:
         """Requests of the whole run so far, loading included."""
-        sent = sum(state.billable_transactions for state in self.reports.values())
-        return self.budget.spent + sent
+        return sum(self.billable_by_account)
 
     @property
     def light_latency_s(self) -> float | None:
@@ -242,7 +268,7 @@ class MasterRun:
             return self.step.rate_per_s
         schedule = schedule_of(profile)
         if schedule is None:
-            return capped_rate(profile, self.endpoint.kind)
+            return capped_rate(profile, self.accounts.kind)
         began_s = self.origin_s
         if began_s is None or end_s <= start_s or profile.search is not None:
             return None

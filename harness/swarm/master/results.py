@@ -47,8 +47,10 @@ def record_of(
     if not over:
         known = tuple(point for point in counted.series if point.second < until_s)
         snapshot = dataclasses.replace(counted, series=known)
-    generator = run.generator.view(snapshot.start, snapshot.end)
-    targets = targets_for(run.endpoint.kind)
+    generator = run.generator.view(snapshot.start, snapshot.end).model_copy(
+        update={"capacity": run.generator.capacity(snapshot, plan.session)}
+    )
+    targets = targets_for(run.accounts.kind)
     stored, wire = entity_sizes(profile, plan.run_id)
     # While the run goes on, no worker has sent its last report.
     all_reported = run.all_reported or not over
@@ -56,7 +58,7 @@ def record_of(
     evidence = Evidence(
         snapshot=snapshot,
         generator=generator,
-        kind=run.endpoint.kind,
+        kind=run.accounts.kind,
         targets=targets,
         # A search asks for several rates.
         wanted_per_s=None
@@ -113,9 +115,9 @@ def record_of(
             "conditions": [condition.text for condition in run.conditions],
         },
         endpoint=EndpointPart(
-            kind=str(run.endpoint.kind),
-            described=run.endpoint.kind.described,
-            host=run.endpoint.host,
+            kind=str(run.accounts.kind),
+            described=run.accounts.kind.described,
+            host=run.accounts.host,
             table=plan.table,
         ),
         session=plan.session,

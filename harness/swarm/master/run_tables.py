@@ -6,6 +6,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import gevent
 import gevent.lock
@@ -20,8 +21,9 @@ from harness.endpoint.admin.tables import (
     follow,
     require_empty_table,
 )
+from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.session import TableSession
-from harness.endpoint.sessions import open_session
+from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.redaction import Aliases
 from harness.measure.figures import counted
 from harness.measure.record.findings import PointersPart
@@ -33,7 +35,7 @@ from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_tra
 from harness.swarm.master.console import CTRL_C_ENDS, ConsoleMessages
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.worker.departures import PacedItems
-from harness.workload.budget import BudgetSpent, equal_parts
+from harness.workload.budget import Budget, BudgetSpent, equal_parts
 
 PROGRESS_EVERY_S = 0.5
 _SILENT_S = 120.0
@@ -47,8 +49,16 @@ class LoadingFailed(SetupError):
     """The table exists, and not all entities could be inserted."""
 
 
+class StoredTable(NamedTuple):
+    """A table of a run in one account, and the budget that pays for its requests."""
+
+    endpoint: Endpoint
+    name: str
+    budget: Budget
+
+
 class RunTables:
-    """The tables of one run, whose budget pays for every request.
+    """The tables of one run, whose budgets pay for every request.
 
     ``cleaning`` is True while `clean_up` runs.
     """
@@ -60,7 +70,7 @@ class RunTables:
         self._messages = messages
         self._housekeeping = housekeeping
         self.cleaning = False
-        self._to_delete: list[str] = []
+        self._to_delete: list[StoredTable] = []
         self._deleted_entities = 0
         self._source = source_of(run.plan.profile, run_id=run.plan.run_id, worker=0)
 
@@ -69,15 +79,17 @@ class RunTables:
 
         Raises a `SetupError` if they cannot, or if the user stopped the start.
         """
-        run, plan, host = self._run, self._run.plan, self._run.endpoint.host
+        run, plan = self._run, self._run.plan
         self._check_budget()
         try:
-            run.budget.take()
-            # The probe has a bound of its own, and its error says how far the probe came.
-            self._do(f"asking {host}", partial(check, run.endpoint), within_s=None)
-            if not plan.own_table:
-                read = partial(require_empty_table, run.endpoint, plan.table, run.budget)
-                self._do(f"looking for entities in {plan.table} at {host}", read)
+            for endpoint, budget in run.paid_accounts:
+                host = endpoint.host
+                budget.take()
+                # The probe has a bound of its own, and its error says how far the probe came.
+                self._do(f"asking {host}", partial(check, endpoint), within_s=None)
+                if not plan.own_table:
+                    read = partial(require_empty_table, endpoint, plan.table, budget)
+                    self._do(f"looking for entities in {plan.table} at {host}", read)
         except HousekeepingEnded:
             raise SetupError("the start was stopped; nothing was changed") from None
 
@@ -87,15 +99,18 @@ class RunTables:
         self._housekeeping.do(doing, work, within_s=within_s, note=lambda: CTRL_C_ENDS)
 
     def _check_budget(self) -> None:
-        run, limit = self._run, self._run.budget.limit
-        # The first request is the probe.
-        needed = 1 + loading_transactions(run.plan.profile)
+        run = self._run
+        limit, accounts = run.plan.profile.limits.billable_transactions, len(run.accounts)
+        # The first request is the probe. One of several accounts gets at least its equal part.
+        needed = 1 + -(-loading_transactions(run.plan.profile) // accounts)
         if run.plan.own_table:
             needed += len(run.plan.tables)
         if limit is not None and limit < needed:
+            each = " in each account" if accounts > 1 else ""
             raise SetupError(
-                f"limits.billable_transactions is {limit:,}, and {needed:,} are needed to make and "
-                "load the table: raise it, or load fewer entities (keys.rows_per_partition)"
+                f"limits.billable_transactions is {limit:,}, and {needed:,} are needed{each} to "
+                "make and load the table: raise it, or load fewer entities "
+                "(keys.rows_per_partition)"
             )
 
     def set_up(self) -> None:
@@ -119,32 +134,41 @@ class RunTables:
     def _create(self) -> None:
         run, plan = self._run, self._run.plan
         self._messages.table_is_created()
+        stored = [
+            StoredTable(endpoint, name, budget)
+            for endpoint, budget in run.paid_accounts
+            for name in plan.table_names
+        ]
         if not plan.own_table:
-            self._to_delete.append(plan.table)
+            self._to_delete += stored
             return
-        for name in plan.table_names:
+        for one in stored:
             # Without an answer the table may exist all the same.
-            self._to_delete.append(name)
-            create = partial(create_table, run.endpoint, name, run.budget)
+            self._to_delete.append(one)
+            at = f" at {one.endpoint.host}" if len(run.accounts) > 1 else ""
             try:
-                self._do(f"creating the table {name}", create)
+                self._do(f"creating the table {one.name}{at}", partial(create_table, *one))
             except SetupError as error:
                 if not isinstance(error, Ambiguous):
-                    self._to_delete.remove(name)
+                    self._to_delete.remove(one)
                 raise
 
     def _load(self) -> None:
         run, plan, profile = self._run, self._run.plan, self._run.plan.profile
         total = self._source.loaded_entities
         self._messages.table_is_loaded(total)
-        options = dataclasses.replace(
-            plan.session_options(0, run.endpoint, run.budget, run.clock),
-            retry=LOADING_RETRY,
-            rng=random.Random(f"{profile.seed}/loading"),
-            connections=profile.loading.concurrency,
-            on_attempt=run.loaded.on_attempt,
-        )
-        session = open_session(plan.session, options)
+        rng = random.Random(f"{profile.seed}/loading")
+        options = [
+            dataclasses.replace(
+                one,
+                retry=LOADING_RETRY,
+                rng=rng,
+                connections=profile.loading.concurrency,
+                on_attempt=run.loaded.on_attempt,
+            )
+            for one in plan.session_options(0, run.accounts, run.budgets, run.clock)
+        ]
+        session = open_sessions(plan.session, options)
         try:
             operations, progress = self._source.loading(), self._messages.console.progress
             load = partial(load_table, run, session, operations, total, progress)
@@ -152,13 +176,17 @@ class RunTables:
         finally:
             session.close()
 
-    def worker_budgets(self, count: int) -> list[int | None]:
-        """Divide the budget among ``count`` workers, less what deleting needs."""
-        run = self._run
-        limit = run.budget.limit
+    def worker_budgets(self, count: int) -> list[tuple[int, ...] | None]:
+        """Divide the budget of each account among ``count`` workers, less what deleting needs."""
+        limit = self._run.plan.profile.limits.billable_transactions
         if limit is None:
             return [None] * count
-        left = limit - run.budget.spent
+        left = (self._left_for_load(limit - spent) for spent in self._run.budgets.spent)
+        return list(zip(*(equal_parts(amount, count) for amount in left), strict=True))
+
+    def _left_for_load(self, left: int) -> int:
+        """What is left of the budget of one account when deleting needs the most that it may."""
+        run = self._run
         if run.plan.own_table:
             left -= len(run.plan.tables)
         else:
@@ -168,7 +196,7 @@ class RunTables:
             if adds_rows(profile):
                 # In the worst case each inserted entity is deleted by a request of its own.
                 left = left * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1)
-        return list(equal_parts(max(0, left), count))
+        return max(0, left)
 
     def pointers(self) -> tuple[PointersPart, ...]:
         """Count index rows without their row, and rows without an index row.
@@ -181,7 +209,7 @@ class RunTables:
 
         def follow_all() -> None:
             for pointers in getattr(self._source, "pointers", ()):
-                found.append(follow(run.endpoint, plan.table, pointers, run.budget))
+                found.append(follow(run.accounts, plan.table, pointers, run.budgets))
 
         try:
             self._do("following the index tables", follow_all)
@@ -195,7 +223,7 @@ class RunTables:
         """Delete what the run created and nothing else; a ``hurry`` allows 5 s in place of 60."""
         if not self._to_delete:
             return
-        what = ", ".join(self._to_delete)
+        what = ", ".join(dict.fromkeys(one.name for one in self._to_delete))
         if not self._run.plan.own_table:
             what = f"the run's entities from {what}"
         self.cleaning = True
@@ -207,7 +235,10 @@ class RunTables:
                 note=self._deleted,
             )
         except (HousekeepingEnded, SetupError) as error:
-            self._messages.left_behind(" ".join(self._to_delete), _reason(error))
+            left: dict[Endpoint, list[str]] = {}
+            for one in self._to_delete:
+                left.setdefault(one.endpoint, []).append(one.name)
+            self._messages.left_behind(left, _reason(error))
         finally:
             self.cleaning = False
             self._to_delete.clear()
@@ -217,18 +248,20 @@ class RunTables:
         return f"{deleted}a second Ctrl-C ends the wait"
 
     def _delete(self) -> None:
-        run, plan = self._run, self._run.plan
-        # Deleting is never refused: the shares of the workers leave what it needs.
-        run.budget.limit = None
-        if not plan.own_table:
+        plan = self._run.plan
+        for one in tuple(self._to_delete):
+            # Deleting is never refused: the shares of the workers leave what it needs.
+            one.budget.limit = None
+            if plan.own_table:
+                delete_table(*one)
+            else:
+                before = self._deleted_entities
 
-            def count(deleted: int) -> None:
-                self._deleted_entities = deleted
+                def count(deleted: int, before: int = before) -> None:
+                    self._deleted_entities = before + deleted
 
-            delete_run_entities(run.endpoint, plan.table, plan.run_id, count, run.budget)
-        for name in tuple(self._to_delete) if plan.own_table else ():
-            delete_table(run.endpoint, name, run.budget)
-            self._to_delete.remove(name)
+                delete_run_entities(one.endpoint, one.name, plan.run_id, count, one.budget)
+            self._to_delete.remove(one)
 
 
 def _reason(error: Exception) -> str:
@@ -257,7 +290,7 @@ def load_table(
     clock, loaded = run.clock, run.loaded
     began = heard_s = clock()
     # Loading must not flood the account either.
-    pacer = loading_pacer_of(run.plan.profile, run.endpoint.kind)
+    pacer = loading_pacer_of(run.plan.profile, run.accounts.kind)
     failures: list[str] = []
     on_the_way = 0
     paced = PacedItems(operations, pacer, clock, units=lambda operation: operation.entities_asked)
@@ -296,9 +329,12 @@ def load_table(
             if silence_s >= silent_s:
                 failures.append(f"loading the table failed: no answer for {silent_s:g} s")
                 break
-            if loaded.account_throttled and run.stops_on_account_throttling:
+            if loaded.throttled is not None and run.stops_on_account_throttling:
+                which = ""
+                if len(run.accounts) > 1:
+                    which = f" {run.accounts.of(loaded.throttled)}"
                 failures.append(
-                    "loading the table failed: the account is throttled; lower "
+                    f"loading the table failed: the account{which} is throttled; lower "
                     "load.max_entities_per_s, or set limits.stop_on_account_throttling = false"
                 )
                 break

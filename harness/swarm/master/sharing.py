@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import gevent
 import gevent.event
 from locust.env import Environment
@@ -29,7 +31,7 @@ class Sharing:
     def __init__(self, environment: Environment, run: MasterRun) -> None:
         self._environment = environment
         self._run = run
-        self._budgets: dict[str, int | None] | None = None
+        self._budgets: dict[str, tuple[int, ...] | None] | None = None
         self._first: frozenset[str] = frozenset()
         self._excluded: set[str] = set()
         self._from_s = 0.0
@@ -50,8 +52,8 @@ class Sharing:
         self._excluded.add(worker)
         return True
 
-    def grant(self, budgets: list[int | None]) -> None:
-        """Give each current worker its part of the budget."""
+    def grant(self, budgets: Sequence[tuple[int, ...] | None]) -> None:
+        """Give each current worker its part of the budget of each account."""
         self._budgets = dict(zip(self.workers, budgets, strict=True))
 
     def follow(self, now_s: float) -> None:
@@ -77,13 +79,14 @@ class Sharing:
             return
         bounded = run.plan.profile.limits.billable_transactions is not None
         budgets = self._budgets or {}
+        nothing = (0,) * len(run.accounts) if bounded else None
         sending = [worker for worker in self.workers if worker in budgets or not bounded]
         for worker in self.workers:
             share = Share(
                 run_id=run.plan.run_id,
                 rank=sending.index(worker) if worker in sending else 0,
                 count=len(sending) or 1,
-                budget=budgets.get(worker, 0 if bounded else None),
+                budget=budgets.get(worker, nothing),
                 epoch_s=run.origin_s,
                 from_s=self._from_s,
                 hold=self._hold,

@@ -12,7 +12,7 @@ from locust.env import Environment
 from locust.util.timespan import parse_timespan
 from locust.web import WebUI
 
-from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.accounts import Accounts
 from harness.measure.figures import counted
 from harness.model.errors import SetupError, echoed
 from harness.profile.build.pace import window_s
@@ -37,22 +37,24 @@ class Consent:
     ``--profile``, a name or a file, and ``named`` that profile.
     """
 
-    def __init__(self, chosen: str, named: NamedProfile, endpoint: Endpoint) -> None:
+    def __init__(self, chosen: str, named: NamedProfile, accounts: Accounts) -> None:
         self._chosen = chosen
         self._named = named
-        self._endpoint = endpoint
+        self._accounts = accounts
+        self._who = f"{accounts.described[0].upper()}{accounts.described[1:]}"
 
     def announcement(self) -> str | None:
         """Return what runs from the page may do; None if nobody pays for them."""
-        if not self._endpoint.remote:
+        if not self._accounts.remote:
             return None
         profile = self._named.profile
         limit = profile.limits.billable_transactions
         if limit is None:
             return self._without_budget()
-        budget = counted(limit, "billable transaction")
+        each = " in each account" if len(self._accounts) > 1 else ""
+        budget = f"{counted(limit, 'billable transaction')}{each}"
         return (
-            f"Account {self._endpoint.account}: each run from the page is one of "
+            f"{self._who}: each run from the page is one of "
             f"{self._named.name} with {counted(profile.load.users, 'user')} at most, takes "
             f"{window_s(profile):,} s at most, and may make up to {budget} "
             "(limits.billable_transactions)"
@@ -63,7 +65,7 @@ class Consent:
 
         ``starts`` is True if a run begins, and False if a running one is changed.
         """
-        if not self._endpoint.remote:
+        if not self._accounts.remote:
             return None
         profile = self._named.profile
         if starts and profile.limits.billable_transactions is None:
@@ -82,14 +84,14 @@ class Consent:
 
     def _without_budget(self) -> str:
         return (
-            f"Account {self._endpoint.account}: no run can be started from the page, because "
+            f"{self._who}: no run can be started from the page, because "
             f"{self._named.name} has no budget of billable transactions; restart Locust with "
             "--set limits.billable_transactions=N"
         )
 
     def _given_for(self, what: str) -> str:
         return (
-            f"the consent to load the account {self._endpoint.account} was given for {what}; for "
+            f"the consent to load the {self._accounts.described} was given for {what}; for "
             "more, restart Locust with"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gevent
@@ -13,7 +13,7 @@ import gevent.lock
 import gevent.pool
 
 from harness.endpoint.session import SessionOptions, TableSession, ignore_attempt
-from harness.endpoint.sessions import open_session
+from harness.endpoint.sessions import open_sessions
 from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Journal, Row, Written
 from harness.model.operation import Kind, Operation
@@ -22,7 +22,7 @@ from harness.profile.build.pace import loading_pacer_of
 from harness.swarm.messages import AuditRequest, AuditResult
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.departures import PacedItems
-from harness.workload.budget import BudgetSpent
+from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.load.pacing import Pacer
 from harness.workload.retry import ExponentialBackoff
 
@@ -44,15 +44,18 @@ class Auditor:
         plan: RunPlan,
         worker: int,
         session: TableSession,
-        options: SessionOptions,
+        options: Sequence[SessionOptions],
+        budgets: Budgets,
         send: Callable[[AuditResult], None],
     ) -> None:
         self._plan = plan
         self._session = session
         self._options = options
+        self._clock = options[0].clock
+        self._budgets = budgets
         self._send = send
         self._journal = Journal(worker, seed=plan.run_id, most_rows=plan.profile.audit.most_rows)
-        self._granted: int | None = None
+        self._granted: tuple[int, ...] | None = None
         self._tally = AuditTally()
         self._failures_in_a_row = 0
         self._cut_short = ""
@@ -69,7 +72,7 @@ class Auditor:
         """
         if operation.kind.reads:
             return self._session.execute(operation, due_s, keep=keep)
-        noted = self._journal.sent(operation, self._options.clock())
+        noted = self._journal.sent(operation, self._clock())
         self._keep_back()
         try:
             result = self._session.execute(noted.operation, due_s)
@@ -79,8 +82,8 @@ class Auditor:
         self._journal.done(noted, result)
         return result
 
-    def grant(self, requests: int | None) -> None:
-        """Set how many requests the worker may send in all; None is unlimited."""
+    def grant(self, requests: tuple[int, ...] | None) -> None:
+        """Set how many requests the worker may send to each account; None is unlimited."""
         self._granted = requests
         self._keep_back()
 
@@ -90,8 +93,9 @@ class Auditor:
     def read_back(self, request: AuditRequest) -> None:
         """Begin to read rows back; a result is sent every second."""
         if self._reading is None:
-            self._options.budget.limit = self._granted
-            pacer = loading_pacer_of(self._plan.profile, self._options.endpoint.kind)
+            if self._granted is not None:
+                self._budgets.grant(self._granted)
+            pacer = loading_pacer_of(self._plan.profile, self._options[0].endpoint.kind)
             part = pacer.share(request.rank, request.count)
             self._reading = gevent.spawn(self._read_back, request.plan, part)
 
@@ -106,21 +110,27 @@ class Auditor:
 
     def _keep_back(self) -> None:
         if self._granted is not None and self._reading is None:
-            self._options.budget.limit = self._granted - len(self._journal)
+            # Which account holds a journaled row does not matter: each may have to read all.
+            reserved = len(self._journal)
+            self._budgets.grant(granted - reserved for granted in self._granted)
 
     def _read_back(self, plan: LookUp, pacer: Pacer) -> None:
-        session = open_session(
+        rng = random.Random(f"{self._plan.profile.seed}/audit")
+        session = open_sessions(
             "sdk",
-            dataclasses.replace(
-                self._options,
-                retry=_RETRY,
-                on_attempt=ignore_attempt,
-                rng=random.Random(f"{self._plan.profile.seed}/audit"),
-                connections=CONCURRENCY,
-            ),
+            [
+                dataclasses.replace(
+                    one,
+                    retry=_RETRY,
+                    on_attempt=ignore_attempt,
+                    rng=rng,
+                    connections=CONCURRENCY,
+                )
+                for one in self._options
+            ],
         )
         rows = self._journal.rows(plan.below)
-        paced = PacedItems(rows, pacer, self._options.clock, units=lambda _: 1)
+        paced = PacedItems(rows, pacer, self._clock, units=lambda _: 1)
 
         def read_rows() -> None:
             for row in paced:
@@ -173,6 +183,6 @@ class Auditor:
                 tally=copy.deepcopy(self._tally),
                 done=done,
                 cut_short=self._cut_short,
-                billable_transactions=self._options.budget.spent,
+                billable_transactions=self._budgets.spent,
             )
         )

@@ -16,7 +16,7 @@ from harness.measure.counts.ledger import Ledger
 from harness.profile.build.pace import counts_operations
 from harness.profile.settings.schema import Profile
 from harness.swarm.messages import Share
-from harness.workload.budget import Budget
+from harness.workload.budget import Budgets
 from harness.workload.load.pacing import STOP, Pacer
 
 _MAX_SLEEP_S = 60.0
@@ -26,18 +26,19 @@ _T = TypeVar("_T")
 class Departures:
     """Gives operations their turn, for all users of a worker.
 
-    No operation is sent when ``budget`` is used up. ``ledger`` counts the dropped operations.
+    No operation is sent when one of the ``budgets`` is used up. ``ledger`` counts the dropped
+    operations.
 
     Attributes:
         by_operation: Whether the schedule counts operations instead of entities.
     """
 
     def __init__(
-        self, profile: Profile, pacer: Pacer, clock: Clock, budget: Budget, ledger: Ledger
+        self, profile: Profile, pacer: Pacer, clock: Clock, budgets: Budgets, ledger: Ledger
     ) -> None:
         self._all_workers = pacer
         self._clock = clock
-        self._budget = budget
+        self._budgets = budgets
         self._ledger = ledger
         self._give_up_after_s = profile.load.give_up_after_s
         self.by_operation = counts_operations(profile)
@@ -126,7 +127,7 @@ class Departures:
                 self._wait_in_turn()
         except StopUser:
             # A page beyond the budget is refused when it is sent, which ends its query.
-            if not self._budget.exhausted:
+            if not self._budgets.exhausted:
                 raise GreenletExit from None
 
     def waiting(self) -> int:
@@ -156,7 +157,7 @@ class Departures:
     def _turn_at(self) -> tuple[float, float]:
         """When the next operation may leave, and now; `StopUser` after the end of the run."""
         now_s, pacer = self._clock(), self._pacer
-        if pacer is None or self._stopped_s is not None or self._budget.exhausted:
+        if pacer is None or self._stopped_s is not None or self._budgets.exhausted:
             raise StopUser
         due_s = pacer.next(now_s - self._epoch_s, self._handed_out)
         if due_s is STOP:

@@ -13,7 +13,6 @@ from harness.model.operation import (
     KeyRange,
     Kind,
     Operation,
-    require_text,
     transaction,
 )
 from harness.model.outcome import Result
@@ -135,7 +134,7 @@ class Table:
     def execute(self, operation: Operation) -> Result:
         """Execute any operation."""
         try:
-            require_text(operation)
+            self._run.require_sendable(operation)
         except (AttributeError, TypeError, UnicodeEncodeError) as error:
             named = operation.partition_key, operation.row_key, operation.table, operation.name
             raise ValueError(f"a key or a name of {named!r} is not text: {error}") from error

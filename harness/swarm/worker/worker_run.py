@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, TypeVarTuple
@@ -17,10 +18,12 @@ from locust.env import Environment
 from locust.exception import StopUser
 
 from harness.endpoint.http.exchange import Clock, monotonic_utc
-from harness.endpoint.sessions import open_session
+from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
+from harness.model.accounts import account_of, spread_problem
 from harness.model.errors import SetupError
+from harness.model.machine import this_process_runs_on
 from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
 from harness.profile.build.pace import pacer_of
@@ -40,7 +43,7 @@ from harness.swarm.worker.auditor import Auditor
 from harness.swarm.worker.departures import Departures
 from harness.swarm.worker.reports import Reports
 from harness.swarm.worker.request_events import RequestEvents
-from harness.workload.budget import Budget, BudgetSpent
+from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.operation_source import next_operation
 
 REPORT_EVERY_S = 1.0
@@ -60,7 +63,7 @@ class WorkerRun:
         worker: int = runner.worker_index
         self.plan = plan
         self.clock: Clock = monotonic_utc()
-        endpoint = plan.endpoint(environment.host or "")
+        accounts = plan.accounts(environment.host or "")
         profile = plan.profile
         self.rng = random.Random(f"{profile.seed}/{worker}")
         if fingerprint(profile.scenario) != plan.scenario_hash:
@@ -69,30 +72,31 @@ class WorkerRun:
                 "the same file"
             )
         self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
+        self._accounts = len(accounts)
         self.ledger = Ledger(runner.client_id)
-        self.budget = Budget()
+        self.budgets = Budgets([None] * len(accounts))
         self._events = RequestEvents(environment)
         self._send = partial(send, runner)
         # A random source of its own, so that random arrivals do not change the operations.
         arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
-        pacer = pacer_of(profile, endpoint.kind, arrivals)
-        self._departures = Departures(profile, pacer, self.clock, self.budget, self.ledger)
-        options = dataclasses.replace(
-            plan.session_options(worker, endpoint, self.budget, self.clock),
-            on_attempt=self._on_attempt,
-            pace=self._departures,
-        )
-        self.session = open_session(plan.session, options)
+        pacer = pacer_of(profile, accounts.kind, arrivals)
+        self._departures = Departures(profile, pacer, self.clock, self.budgets, self.ledger)
+        options = [
+            dataclasses.replace(one, on_attempt=self._on_attempt, pace=self._departures)
+            for one in plan.session_options(worker, accounts, self.budgets, self.clock)
+        ]
+        self.session = open_sessions(plan.session, options)
         self.auditor: Auditor | None = None
         self._execute = self.session.execute
         if profile.audit.enabled:
-            self.auditor = Auditor(plan, worker, self.session, options, self._send)
+            self.auditor = Auditor(plan, worker, self.session, options, self.budgets, self._send)
             self._execute = self.auditor.execute
         self._ending: gevent.Greenlet | None = None
         self._active = 0
         self._abandoned = 0
         self._state = WorkerState()
         self._samples: list[CpuSample] = []
+        self._machine = this_process_runs_on()
         self._sent_throttled = False
         self.reports = Reports(self._send, self.clock)
         self._greenlets = [gevent.spawn(self._sample_forever), gevent.spawn(self._report_forever)]
@@ -100,7 +104,7 @@ class WorkerRun:
     def take_share(self, share: Share) -> None:
         if self._ending is not None:
             return
-        self.budget.limit = share.budget
+        self.budgets.grant(share.budget or [None] * self._accounts)
         if self.auditor is not None:
             self.auditor.grant(share.budget)
         if share.window is not None:
@@ -163,7 +167,7 @@ class WorkerRun:
         finally:
             self._active -= 1
         if result.attempts[-1].scope is _ACCOUNT:
-            self._send_throttled()
+            self._send_throttled(operation)
         if not batch:
             self._events.fire(result)
             return result
@@ -178,12 +182,23 @@ class WorkerRun:
         try:
             made = make(*arguments)
             if isinstance(made, Operation):
-                require_text(made)
+                self.require_sendable(made)
             return made
         except Exception as error:
             self._state.defects += 1
             self._send(WorkloadFailure(run_id=self.plan.run_id, reason=mistake_of(error)))
             raise StopUser from error
+
+    def require_sendable(self, operation: Operation) -> None:
+        """Check that ``operation`` can be sent.
+
+        Raises:
+            ValueError: it would have to go to several accounts.
+            AttributeError, TypeError, UnicodeEncodeError: see `require_text`.
+        """
+        require_text(operation)
+        if self._accounts > 1 and (problem := spread_problem(operation)) is not None:
+            raise ValueError(problem)
 
     def stop(self, at_s: float, grace_s: float) -> gevent.Greenlet:
         """End the run in this process; the returned greenlet ends with the last report.
@@ -211,26 +226,31 @@ class WorkerRun:
         if attempt.retry_after_s > self.plan.profile.retry.maximum_s:
             self.ledger.note_wait_cut()
         if attempt.scope is _ACCOUNT:
-            self._send_throttled()
+            self._send_throttled(operation)
 
-    def _send_throttled(self) -> None:
+    def _send_throttled(self, operation: Operation) -> None:
         if not self._sent_throttled:
             self._sent_throttled = True
-            self._send(AccountThrottled(run_id=self.plan.run_id))
+            account = account_of(operation.partition_key, self._accounts)
+            self._send(AccountThrottled(run_id=self.plan.run_id, account=account))
 
     def _sample_forever(self) -> None:
         process = psutil.Process()
         process.cpu_percent(None)
         psutil.cpu_percent(None, percpu=True)
+        before_s = time.process_time()
         while True:
             # At full seconds, so that a sample covers one second of the time series.
             gevent.sleep(1.0 - self.clock() % 1.0)
+            now_s = time.process_time()
+            cpu_s, before_s = now_s - before_s, now_s
             self._samples.append(
                 CpuSample(
                     second=int(self.clock() - 0.5),
                     cpu_percent=process.cpu_percent(None),
                     machine_percent=_machine_percent(),
                     lag_s=self._departures.take_lag(),
+                    cpu_s=cpu_s,
                 )
             )
 
@@ -270,14 +290,15 @@ class WorkerRun:
         state.in_flight = self._active + self._abandoned
         state.waiting = self._departures.waiting()
         state.connections_in_use = max(state.connections_in_use, self.session.connections_in_use)
-        state.billable_transactions = self.budget.spent
-        state.exhausted = self.budget.exhausted
+        state.billable_transactions = self.budgets.spent
+        state.exhausted = self.budgets.exhausted
         if final and self.auditor is not None:
             state.written = self.auditor.written()
         self.ledger.note_waiting(self.clock(), state.waiting)
         report = WorkerReport(
             run_id=self.plan.run_id,
             number=self.reports.next_number,
+            machine=self._machine,
             delta=self.ledger.drain(),
             samples=tuple(self._samples),
             # In a local run the receiver gets this object.

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from azure.data.tables import TableServiceClient
 
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.tables import follow
 from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
-from harness.workload.budget import Budget, BudgetSpent
+from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.scenarios.scenario import Pointers
 from tests.support.sdk import named_key
 
@@ -97,7 +98,7 @@ def test_tables_in_step(
     posts = [("2024-01", "a"), ("2024-01", "b"), ("2024-02", "a")]
     add_posts(posts)
     add_index([*posts, posts[0]])
-    assert follow(endpoint, base, POINTERS) == found(4, 0, 0)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == found(4, 0, 0)
 
 
 def test_what_does_not_fit_together_is_counted(
@@ -109,7 +110,7 @@ def test_what_does_not_fit_together_is_counted(
     """Index rows without their post dangle, each of them; a post without index row is unnamed."""
     add_posts([("m", "there"), ("m", "forgotten"), ("n", "there")])
     add_index([("m", "there"), ("m", "gone"), ("m", "gone"), ("x", "there"), ("n", "there")])
-    assert follow(endpoint, base, POINTERS) == found(5, 3, 1)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == found(5, 3, 1)
 
 
 def test_keys_are_compared_as_two(
@@ -121,18 +122,18 @@ def test_keys_are_compared_as_two(
     """Where one key ends and the other begins is not lost; quotes and empty keys are keys."""
     add_posts([("ab", "c"), ("it's", ""), ("", "x")])
     add_index([("a", "bc"), ("it's", ""), ("", "x")])
-    assert follow(endpoint, base, POINTERS) == found(3, 1, 1)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == found(3, 1, 1)
 
 
 def test_empty_tables(endpoint: Endpoint, base: str) -> None:
     """Where nothing was written nothing is out of step."""
-    assert follow(endpoint, base, POINTERS) == found(0, 0, 0)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == found(0, 0, 0)
 
 
 def test_an_empty_index(endpoint: Endpoint, base: str, add_posts: Callable[[Keys], None]) -> None:
     """Without index rows every post is unnamed."""
     add_posts([("m", "a"), ("m", "b")])
-    assert follow(endpoint, base, POINTERS) == found(0, 0, 2)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == found(0, 0, 2)
 
 
 def test_rows_that_name_nothing_dangle(
@@ -140,7 +141,7 @@ def test_rows_that_name_nothing_dangle(
 ) -> None:
     """An index row without the properties names no row."""
     write(service, f"{base}Index", [{"PartitionKey": "p", "RowKey": "r", "TargetRow": "x"}])
-    assert follow(endpoint, base, POINTERS) == found(1, 1, 0)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == found(1, 1, 0)
 
 
 def test_other_properties_and_tables_can_be_named(
@@ -150,7 +151,7 @@ def test_other_properties_and_tables_can_be_named(
     write(service, base, [{"PartitionKey": "p", "RowKey": "r", "Day": "d", "Id": "7"}])
     write(service, f"{base}Index", [{"PartitionKey": "d", "RowKey": "7"}])
     pointers = Pointers(table="", to="Index", partition="Day", row="Id")
-    part = follow(endpoint, base, pointers)
+    part = follow(Accounts((endpoint,)), base, pointers)
     assert part == PointersPart(table="", to="Index", rows=1, dangling=0, unnamed=0)
 
 
@@ -163,9 +164,9 @@ def test_every_page_is_followed_and_taken_from_the_budget(
     """Over 1,000 rows come in pages: each is a request, and none is left out."""
     add_posts([("m", f"{number:05d}") for number in range(1200)])
     add_index([("m", f"{number:05d}") for number in range(100, 2200)])
-    budget = Budget()
-    assert follow(endpoint, base, POINTERS, budget) == found(2100, 1000, 100)
-    assert budget.spent == 2 + 3
+    budgets = Budgets()
+    assert follow(Accounts((endpoint,)), base, POINTERS, budgets) == found(2100, 1000, 100)
+    assert budgets.spent == (2 + 3,)
 
 
 @pytest.mark.parametrize("requests", [0, 1, 2])
@@ -179,10 +180,10 @@ def test_the_budget_ends_it(
     """Half a listing would accuse rows that are there: without budget there is no figure."""
     add_posts([("m", "a")])
     add_index([("m", f"{number:05d}") for number in range(1100)])
-    budget = Budget(requests)
+    budgets = Budgets([requests])
     with pytest.raises(BudgetSpent):
-        follow(endpoint, base, POINTERS, budget)
-    assert budget.spent == requests
+        follow(Accounts((endpoint,)), base, POINTERS, budgets)
+    assert budgets.spent == (requests,)
 
 
 @pytest.mark.parametrize("missing", ["", "Index"])
@@ -195,7 +196,7 @@ def test_a_missing_table_is_a_sentence(
     service.create_table(base + other)
     try:
         with pytest.raises(SetupError, match=rf"the table {base}{missing} cannot be listed: \w"):
-            follow(endpoint, base, POINTERS)
+            follow(Accounts((endpoint,)), base, POINTERS)
     finally:
         service.delete_table(base + other)
 
@@ -212,7 +213,7 @@ def test_too_many_rows_are_a_sentence(
     add_posts([("m", "a"), ("m", "b")])
     add_index([("m", "a"), ("m", "b"), ("m", "c")])
     if at_most == 3:
-        assert follow(endpoint, base, POINTERS, most_rows=3) == found(3, 1, 0)
+        assert follow(Accounts((endpoint,)), base, POINTERS, most_rows=3) == found(3, 1, 0)
     else:
         with pytest.raises(SetupError, match=rf"the table {base}Index has more than 2 rows"):
-            follow(endpoint, base, POINTERS, most_rows=2)
+            follow(Accounts((endpoint,)), base, POINTERS, most_rows=2)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import (
     create_table,
@@ -279,7 +280,7 @@ def around_a_run(service: Any) -> Iterable[tuple[str, Callable[[], object]]]:
     )
     yield (
         "cannot be listed",
-        lambda: follow(endpoint, "t", Pointers(table="A", to="B")),
+        lambda: follow(Accounts((endpoint,)), "t", Pointers(table="A", to="B")),
     )
 
 

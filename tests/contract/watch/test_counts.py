@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.endpoint.azurite.installation import node
+from harness.gateway.process import start_gateway
 from tests.support.js_sdk import installation
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
@@ -112,3 +113,27 @@ def test_the_record_has_the_counts_of_the_application(
     assert record["counts"]["attempts"] == own.requests - own.others
     if name in REPEATS_ITS_ID:
         assert (own.repeated > 0) is REPEATS_ITS_ID[name]
+
+
+def test_retries_that_reach_another_process(watch: Callable[..., Any], tmp_path: Path) -> None:
+    """The attempts of an operation over several connections are one, whoever gets them.
+
+    Bounds: sixteen operations at eight a second, about five seconds.
+    """
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[partition]\nentities_per_s = 8.0\nburst_s = 0.25\n", encoding="utf-8")
+    with start_gateway(upstream="none", limits=limits) as throttling:
+        options = ("--processes", "2", "--upstream", throttling.url)
+        watching = watch(*options, "--", sys.executable, str(PROGRAMS / "endings.py"), "reconnect")
+        assert watching.end() == 0, watching.stderr
+    record, attempts = watching.record, json.loads(watching.stdout)
+    watched, counts = record["watched"], record["counts"]
+    assert max(attempts) > 1
+    again = Counter(str(number) for number in attempts if number > 1)
+    assert watched["succeeded_after"] == again
+    assert counts["due"] == counts["sent"] == counts["operations"] == len(attempts) == 16
+    assert counts["attempts"] == watched["passed"] == sum(attempts)
+    (partition,) = record["partitions"]
+    refused = sum(attempts) - 16
+    assert partition["attempts_by_status"] == {"204": 16, "503 ServerBusy partition": refused}
+    assert not record["invariants"]

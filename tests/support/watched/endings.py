@@ -6,10 +6,13 @@ It prints ``ready`` when it has begun, and ends where it says so.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
 import time
+from collections import Counter
+from typing import Any
 
 from azure.core.exceptions import AzureError
 from azure.data.tables import TableClient
@@ -37,6 +40,23 @@ def write_on(*, pause_s: float = 0.02, count: int = 10**6, forgive: bool = False
             time.sleep(pause_s)
 
 
+def reconnect() -> None:
+    """Upsert over a new connection each time; print the attempts of each operation."""
+    text = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+    attempts: Counter[str] = Counter()
+
+    def note(response: Any) -> None:
+        request = response.http_request
+        attempts[request.headers["x-ms-client-request-id"]] += 1
+
+    retries = {"retry_backoff_factor": 0.05, "retry_total": 50, "retry_status": 50}
+    with TableClient.from_connection_string(text, "orders", **retries, retry_mode="fixed") as table:
+        for number in range(16):
+            row = {"PartitionKey": "p", "RowKey": f"{number}"}
+            table.upsert_entity(row, headers={"Connection": "close"}, raw_response_hook=note)
+    print(json.dumps(sorted(attempts.values())))
+
+
 def main(thing: str) -> None:
     """Do one thing."""
     if thing == "idle":
@@ -53,6 +73,8 @@ def main(thing: str) -> None:
         write_on(forgive=True, count=40)
     elif thing == "persist":
         write_on(forgive=True)
+    elif thing == "reconnect":
+        reconnect()
     elif thing == "ignore":
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
+from harness.model.machine import this_process_runs_on
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.worker.reports import REPEATED_AFTER_S, Reports
 
@@ -49,7 +50,12 @@ def report(number: int) -> WorkerReport:
     """An empty one."""
     ledger = Ledger("worker")
     return WorkerReport(
-        run_id="r", number=number, delta=ledger.drain(), samples=(), state=WorkerState()
+        run_id="r",
+        number=number,
+        machine=this_process_runs_on(),
+        delta=ledger.drain(),
+        samples=(),
+        state=WorkerState(),
     )
 
 

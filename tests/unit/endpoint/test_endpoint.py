@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
 from harness.endpoint.endpoint import (
     Endpoint,
-    consent_problem,
     emulator_endpoint,
     endpoint_from,
 )
@@ -240,8 +240,8 @@ def test_a_secret_in_the_wrong_place_is_refused_and_not_repeated(
 
 def test_consent_does_not_repeat_a_secret() -> None:
     """A key given to --remote-ok is not shown."""
-    endpoint = endpoint_from(ACCOUNT_URL, {"AZURE_STORAGE_KEY": KEY})
-    sentence = consent_problem(endpoint, LONG_KEY)
+    accounts = accounts_from(ACCOUNT_URL, {"AZURE_STORAGE_KEY": KEY})
+    sentence = consent_problem(accounts, LONG_KEY)
     assert sentence is not None
     assert LONG_KEY[:30] not in sentence
     assert "orders" in sentence
@@ -282,8 +282,8 @@ def test_a_remote_host_needs_its_account_said_again(
     host: str, remote_ok: str | None, words: str | None
 ) -> None:
     """Loopback needs no consent; anything else needs the account of the host, and no other."""
-    endpoint = endpoint_from(host, {"AZURE_STORAGE_KEY": KEY})
-    sentence = consent_problem(endpoint, remote_ok)
+    accounts = accounts_from(host, {"AZURE_STORAGE_KEY": KEY})
+    sentence = consent_problem(accounts, remote_ok)
     assert (sentence is None) if words is None else (sentence is not None and words in sentence)
 
 

@@ -8,17 +8,20 @@ import json
 from harness.measure.counts.ledger import Ledger
 from harness.watch.metering import MeteringReport, MeteringSettings
 from harness.watch.observer import Observer
-from tests.unit.watch.test_observer import busy, end, query, upsert
+from tests.unit.watch.test_observer import START_S, busy, end, query, upsert
 
 
 def report_of(observer: Observer, *, final: bool) -> MeteringReport:
     """What was counted since the last report."""
+    handed = observer.hand_over()
     delta, tally, behaviour = observer.drain(ended=final)
     return MeteringReport(
         url="http://127.0.0.1:1",
         delta=delta,
         tally=tally,
         behaviour=behaviour,
+        handed=handed,
+        until_s=START_S,
         final=final,
         in_flight=observer.books.in_flight,
         attempts_in_flight=observer.books.attempts_in_flight,

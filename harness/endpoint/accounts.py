@@ -1,0 +1,135 @@
+"""The accounts under load: one endpoint each, in the order of ``-H``.
+
+Several accounts share the load: each partition belongs to one of them
+(`harness.model.accounts.account_of`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from harness.endpoint.address import is_account_name
+from harness.endpoint.endpoint import Endpoint, endpoint_from
+from harness.model.accounts import account_of
+from harness.model.errors import SetupError
+from harness.model.target import EndpointKind
+
+_SEPARATORS = re.compile(r"[,\s]+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Accounts:
+    """One or several accounts of the same kind, each at an endpoint of its own."""
+
+    endpoints: tuple[Endpoint, ...]
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self.endpoints)
+
+    def __len__(self) -> int:
+        return len(self.endpoints)
+
+    @property
+    def kind(self) -> EndpointKind:
+        return self.endpoints[0].kind
+
+    @property
+    def remote(self) -> bool:
+        """True where requests may reach a billed account."""
+        return any(endpoint.remote for endpoint in self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name of each account; with the host where two emulators share the name."""
+        known = [endpoint.account for endpoint in self]
+        return tuple(
+            name if known.count(name) == 1 else f"{name}@{endpoint.host}"
+            for name, endpoint in zip(known, self, strict=True)
+        )
+
+    def of(self, partition_key: str) -> str:
+        """The name of the account of a partition."""
+        return self.names[account_of(partition_key, len(self))]
+
+    @property
+    def described(self) -> str:
+        """``account a``, or ``accounts a, b``."""
+        return f"account{'s' if len(self) > 1 else ''} {', '.join(self.names)}"
+
+    @property
+    def host(self) -> str:
+        """Host and port of each account."""
+        return ", ".join(endpoint.host for endpoint in self)
+
+    @property
+    def url(self) -> str:
+        """The addresses as one value of ``-H``."""
+        return ",".join(endpoint.url for endpoint in self)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all accounts in their order, without secrets, that workers compare."""
+        each = [endpoint.fingerprint for endpoint in self]
+        return (
+            each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()[:16]
+        )
+
+
+def accounts_from(hosts: str, environ: Mapping[str, str] = os.environ) -> Accounts:
+    """The accounts at ``hosts``: values of ``-H``, separated by commas or blanks.
+
+    A `SetupError` says which address or credential is wrong, or why accounts do not go together.
+    """
+    given = listed(hosts)
+    endpoints = [endpoint_from(host, environ, alone=len(given) == 1) for host in given]
+    for place, endpoint in enumerate(endpoints):
+        for earlier in endpoints[:place]:
+            same_name = endpoint.account == earlier.account and endpoint.remote
+            if endpoint.url == earlier.url or same_name:
+                raise SetupError(f"-H names the account {endpoint.account} twice")
+    kinds = dict.fromkeys(endpoint.kind for endpoint in endpoints)
+    if len(kinds) > 1:
+        raise SetupError(
+            f"-H names accounts of different kinds ({'; '.join(kind.described for kind in kinds)}),"
+            " and targets differ by kind: give each kind a run of its own"
+        )
+    return Accounts(tuple(endpoints))
+
+
+def listed(text: str | None) -> list[str]:
+    """The values of an option that takes several, separated by commas or blanks."""
+    return [value for value in _SEPARATORS.split(text or "") if value]
+
+
+def consent_problem(accounts: Accounts, remote_ok: str | None) -> str | None:
+    """Why a run needs more consent; None where it may start.
+
+    Each host that is not loopback may be a billed account, which ``--remote-ok`` has to name.
+    """
+    remote = [endpoint for endpoint in accounts if endpoint.remote]
+    if not remote:
+        return None
+    needed, named = [endpoint.account for endpoint in remote], listed(remote_ok)
+    if not named:
+        are, billed = ("is", "account") if len(remote) == 1 else ("are", "accounts")
+        return (
+            f"{', '.join(endpoint.host for endpoint in remote)} {are} not on this machine: every "
+            f"request is billed to the {billed} {', '.join(needed)}. To allow that, add "
+            f"--remote-ok {','.join(needed)}"
+        )
+    if missing := [account for account in needed if account not in named]:
+        return (
+            f"--remote-ok names {_shown(named)}, but -H leads to the account {missing[0]}: "
+            "no request was sent"
+        )
+    return None
+
+
+def _shown(names: Iterable[str]) -> str:
+    """``names`` where they can be accounts; what else is given may be a secret."""
+    fine = all(map(is_account_name, names))
+    return ", ".join(names) if fine else "something that is not an account"

@@ -1,0 +1,100 @@
+"""What the generator can make: the part of a record, and of `harness doctor`, that sizes a load.
+
+CPU time is the measure, not wall time: what a process makes in a second of CPU time hardly depends
+on what else the machine does meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import pydantic
+
+from harness.measure.figures import counted, number
+from harness.measure.record.findings import RecordPart
+
+USEFUL_SHARE = 0.8
+"""Share of a core that a worker can use and still be punctual; from 90 % it counts as busy."""
+_Figure = Annotated[float, pydantic.Field(ge=0)]
+_Count = Annotated[int, pydantic.Field(ge=0)]
+
+
+class MachineLoadPart(RecordPart):
+    """The mean CPU use of one machine, in percent of the cores that workers may use there.
+
+    Attributes:
+        workers: Number of worker processes.
+        busy_share: Share of the seconds in which the machine was saturated.
+        cpu_percent: All processes.
+        workers_percent: The workers.
+        harness_percent: The master, where it is no worker, and the embedded emulator.
+    """
+
+    name: str
+    cores: _Count
+    workers: _Count
+    busy_share: _Figure
+    cpu_percent: _Figure
+    workers_percent: _Figure
+    harness_percent: _Figure = 0.0
+
+    @property
+    def others_percent(self) -> float:
+        """Processes that do not belong to the run."""
+        return max(0.0, self.cpu_percent - self.workers_percent - self.harness_percent)
+
+    @property
+    def described(self) -> str:
+        """Who used its CPU, as a part of a sentence."""
+        harness = f", emulator or master {self.harness_percent:.0f}%"
+        return (
+            f"workers {self.workers_percent:.0f}% of {counted(self.cores, 'core')}"
+            f"{harness if self.harness_percent else ''}, other processes {self.others_percent:.0f}%"
+        )
+
+
+class CapacityPart(RecordPart):
+    """What worker processes make of CPU time with one session and one mix of operations.
+
+    Attributes:
+        session: Kind of session.
+        operations_per_cpu_s: Operations that a worker completes in a second of CPU time, and so at
+            most in a second on a core of its own.
+        entities_per_cpu_s: The entity count of these.
+        machines: The machines of the workers.
+    """
+
+    session: str
+    operations_per_cpu_s: _Figure
+    entities_per_cpu_s: _Figure
+    machines: tuple[MachineLoadPart, ...] = ()
+
+    @property
+    def described(self) -> str:
+        """What the workers made, as a part of a sentence."""
+        return (
+            f"{number(self.operations_per_cpu_s)} operations ({number(self.entities_per_cpu_s)} "
+            f"entities) in a second of CPU time with session {self.session!r}"
+        )
+
+    @property
+    def fullest(self) -> MachineLoadPart | None:
+        """The machine that was saturated for the largest share of the time."""
+        return max(self.machines, key=lambda machine: machine.busy_share, default=None)
+
+    @property
+    def cores(self) -> int:
+        """Cores of all machines."""
+        return sum(machine.cores for machine in self.machines)
+
+    def processes_for(self, entities_per_s: float) -> int | None:
+        """Worker processes that are enough for a rate; None if nothing was counted."""
+        if self.entities_per_cpu_s <= 0:
+            return None
+        return max(1, math.ceil(entities_per_s / (self.entities_per_cpu_s * USEFUL_SHARE)))
+
+    def machines_for(self, entities_per_s: float, cores: int) -> int | None:
+        """Machines with so many cores that are enough for a rate; None if nothing was counted."""
+        processes = self.processes_for(entities_per_s)
+        return None if processes is None or cores <= 0 else math.ceil(processes / cores)

@@ -1,0 +1,57 @@
+"""Joins the attempts of operations that several metering processes saw.
+
+A process hands over each attempt that may be followed by another one elsewhere, and each that may
+follow one. They are counted here, in the order in which they ended.
+"""
+
+from __future__ import annotations
+
+from harness.watch.books import Books, Course, Identity
+
+_MOST_WAITING = 200_000
+"""Above it the order is given up, to bound the memory."""
+
+
+class Joining:
+    """Attempts that metering processes handed over, and the books that count them."""
+
+    def __init__(self) -> None:
+        self.books = Books("joined")
+        self._waiting: list[tuple[Identity, Course]] = []
+        self._until_s: dict[str, float] = {}
+
+    def take(self, process: str, handed: list[tuple[Identity, Course]], until_s: float) -> None:
+        """Take what ``process`` handed over; it will hand over nothing that ended earlier."""
+        self._waiting += handed
+        self._until_s[process] = until_s
+
+    def join(self, processes: int) -> None:
+        """Count the attempts before which no other one is still to come.
+
+        Args:
+            processes: How many hand over.
+        """
+        if len(self._until_s) < processes:
+            return
+        until_s = min(self._until_s.values())
+        if len(self._waiting) > _MOST_WAITING:
+            until_s = float("inf")
+        self._count(until_s)
+        self.books.expire(until_s)
+
+    def finish(self) -> None:
+        """Count the rest; nothing is sent again."""
+        self._count(float("inf"))
+        self.books.finish()
+
+    def _count(self, until_s: float) -> None:
+        waiting = sorted(self._waiting, key=_ended_s)
+        self._waiting = [handed for handed in waiting if _ended_s(handed) >= until_s]
+        for handed in waiting[: len(waiting) - len(self._waiting)]:
+            identity, course = handed
+            self.books.add(course, identity, _ended_s(handed))
+
+
+def _ended_s(handed: tuple[Identity, Course]) -> float:
+    (attempt,) = handed[1].attempts
+    return attempt.sent_s + attempt.latency_s

@@ -1,0 +1,63 @@
+"""Several accounts: every partition has one, and the partitions spread evenly."""
+
+from __future__ import annotations
+
+import collections
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.accounts import account_of, spread_problem
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.workload.keys.scheme import RowCounts
+from harness.workload.keys.schemes import SCHEMES
+
+KEYS = 3000
+
+
+@given(key=st.text(), accounts=st.integers(min_value=1, max_value=50))
+def test_every_key_has_one_account(key: str, accounts: int) -> None:
+    """Any key, of any characters, has an account of those there are, and always the same one."""
+    account = account_of(key, accounts)
+    assert 0 <= account < accounts
+    assert account_of(key, accounts) == account
+
+
+@pytest.mark.parametrize("accounts", [2, 3, 7])
+@pytest.mark.parametrize("scheme", sorted(SCHEMES.keys() - {"single"}))
+def test_the_keys_of_each_scheme_spread_evenly(scheme: str, accounts: int) -> None:
+    """No account has a share far from the equal one: five standard deviations at most."""
+    made = SCHEMES[scheme](RowCounts(KEYS, 1))
+    keys = {made.partition_key(number) for number in range(KEYS)}
+    shares = collections.Counter(account_of(key, accounts) for key in keys)
+    equal = len(keys) / accounts
+    deviation = (equal * (1 - 1 / accounts)) ** 0.5
+    assert set(shares) == set(range(accounts))
+    assert all(abs(share - equal) < 5 * deviation for share in shares.values())
+
+
+def test_another_process_gives_the_same_accounts() -> None:
+    """Nothing depends on the process, as Python's own hash of a string does."""
+    text = (
+        "from harness.model.accounts import account_of;"
+        "print([account_of(f'p{n}', 5) for n in range(50)])"
+    )
+    other = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True, text=True)
+    assert other.stdout.strip() == str([account_of(f"p{n}", 5) for n in range(50)])
+
+
+def test_the_account_of_a_key_never_changes() -> None:
+    """A later version that spread keys otherwise could not read what an earlier one wrote."""
+    assert [account_of(f"p{n}", 3) for n in range(8)] == [0, 2, 1, 1, 2, 0, 2, 0]
+
+
+def test_queries_over_several_partitions_have_no_account() -> None:
+    """They would have to go to each account; everything else has its partition."""
+    scan = Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE)
+    assert "'full_table_scan' queries several partitions" in str(spread_problem(scan))
+    indexed = Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, table="Index")
+    assert spread_problem(indexed) is not None
+    assert spread_problem(Operation(kind=Kind.QUERY, partition_key="p")) is None
