@@ -40,8 +40,8 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 	$(PIP) install -r requirements-dev.txt
 	@touch $@
 
-$(VENV)/.js-sdk: tests/support/js_sdk/package-lock.json $(VENV)/.dev
-	$(BIN)/python -m tests.support.js_sdk.installation
+$(VENV)/.npm: $(wildcard tests/support/*/package-lock.json) $(VENV)/.dev
+	$(BIN)/python -m tests.support.npm_packages
 	@touch $@
 
 $(VENV)/.azurite: harness/endpoint/azurite/package-lock.json $(VENV)/.run
@@ -50,7 +50,7 @@ $(VENV)/.azurite: harness/endpoint/azurite/package-lock.json $(VENV)/.run
 
 venv: $(VENV)/.run ## Create .venv with the pinned packages
 
-dev: $(VENV)/.dev $(VENV)/.js-sdk ## Add what tests and checks need
+dev: $(VENV)/.dev $(VENV)/.npm ## Add what tests and checks need
 
 azurite: $(VENV)/.azurite ## Install the embedded Azurite into .venv
 

@@ -8,7 +8,6 @@ import json
 import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ from tests.support.differential import (
     own_counts,
     plain,
 )
-from tests.support.js_sdk import installation
+from tests.support.npm_packages import JS_SDK
 from tests.support.python_script import TABLE, Step, steps
 from tests.support.sdk import account_key, named_key
 
@@ -172,8 +171,8 @@ def run_in_javascript(script: Recorder) -> None:
     endpoint = script.endpoint
     told = {"url": endpoint.url, "account": endpoint.account, "key": account_key(endpoint)}
     ran = subprocess.run(
-        [str(node()), str(Path(installation.__file__).with_name("script.cjs")), json.dumps(told)],
-        env={"NODE_PATH": str(installation.MODULES)},
+        [str(node()), str(JS_SDK.folder / "script.cjs"), json.dumps(told)],
+        env={"NODE_PATH": str(JS_SDK.modules)},
         capture_output=True,
         timeout=120.0,
         check=False,
@@ -215,7 +214,7 @@ def test_an_sdk_gets_the_same_answers_through_the_gateway(
 
     Bounds: some hundred requests, about half a minute.
     """
-    if sdk == "javascript" and not installation.installed():
+    if sdk == "javascript" and not JS_SDK.installed:
         pytest.skip("the SDK for JavaScript is not installed: run `make dev`")
     endpoint, gateway = both
     direct, through = Recorder(endpoint), Recorder(emulator_endpoint(gateway.url))

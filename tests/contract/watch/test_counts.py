@@ -14,11 +14,11 @@ import pytest
 
 from harness.endpoint.azurite.installation import node
 from harness.gateway.process import start_gateway
-from tests.support.js_sdk import installation
+from tests.support.npm_packages import JS_SDK
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
-PROGRAMS = Path(installation.__file__).parents[1] / "watched"
+PROGRAMS = JS_SDK.folder.with_name("watched")
 LIMITS = "[partition]\nentities_per_s = 60.0\nburst_s = 2.0\n"
 """Two transactions of 100 in a row do not pass; everything else does."""
 OUTCOMES = {404: "not_found", 409: "conflict", 412: "precondition", 403: "forbidden"}
@@ -76,14 +76,14 @@ def test_the_record_has_the_counts_of_the_application(
 
     Bounds: some fifty requests and a few retries, about fifteen seconds.
     """
-    if name == "javascript" and not installation.installed():
+    if name == "javascript" and not JS_SDK.installed:
         pytest.skip("the SDK for JavaScript is not installed: run `make dev`")
     if name == "curl" and shutil.which("curl") is None:
         pytest.skip("allowed: there is no curl")
     limits = tmp_path / "limits.toml"
     limits.write_text(LIMITS, encoding="utf-8")
     command = [str(node()) if part == "node" else part for part in APPLICATIONS[name]]
-    environ = {"NODE_PATH": str(installation.MODULES)}
+    environ = {"NODE_PATH": str(JS_SDK.modules)}
     watching = watch("--limits", str(limits), "--", *command, **environ)
     assert watching.end() == 0, watching.stderr
     record = watching.record
