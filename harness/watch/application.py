@@ -37,6 +37,7 @@ class Application:
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self._in_terminal = os.isatty(0)
+        self._seen: set[psutil.Process] = set()
         try:
             self._popen = subprocess.Popen(
                 command, env=environ, process_group=None if self._in_terminal else 0
@@ -64,13 +65,17 @@ class Application:
             return signal.Signals(-code).name
         return f"signal {-code}"
 
-    @property
-    def process(self) -> psutil.Process | None:
-        """The process; None once it is gone."""
-        try:
-            return psutil.Process(self._popen.pid)
-        except psutil.NoSuchProcess:
-            return None
+    def family(self) -> list[psutil.Process]:
+        """The process of the command and those below it; empty once it has ended."""
+        if self._popen.poll() is not None:
+            return []
+        found = []
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(self._popen.pid)
+            found = [process, *process.children(recursive=True)]
+        # Those whose parent has ended are no longer below the command.
+        self._seen = {one for one in self._seen if one.is_running()}.union(found[1:])
+        return found
 
     def pass_on(self, number: int, *, always: bool = False) -> None:
         """Pass a signal of this process on, unless the terminal has sent it to the command too."""
@@ -91,28 +96,31 @@ class Application:
         return (self._popen.poll() or 0) < 0
 
     def kill_rest(self) -> None:
-        """Kill what the command, which has ended, left running in its process group."""
+        """Kill what the command, which has ended, left running.
+
+        In a terminal these are the processes that `family` has returned, since the process group
+        is also that of the shell's other commands. Elsewhere it is the group of the command.
+        """
         if not self._in_terminal:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
+            return
+        for process in self._seen:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if not self._in_terminal:
                 os.killpg(self._popen.pid, number)
                 return
-            children = []
-            with contextlib.suppress(psutil.NoSuchProcess):
-                children = psutil.Process(self._popen.pid).children(recursive=True)
-            with contextlib.suppress(PermissionError):
-                self._popen.send_signal(number)
-            for child in children:
+            for process in self.family():
                 with contextlib.suppress(psutil.Error):
-                    child.send_signal(number)
+                    process.send_signal(number)
 
 
 class CpuMeter:
-    """Samples the CPU of processes and their descendants, once a second.
+    """Samples the CPU of a command, once a second.
 
     A thread can use one core. The runtimes of Python and Node execute an application in one thread,
     so that the busiest thread shows whether the application has reserves; where an application
@@ -124,14 +132,13 @@ class CpuMeter:
         self._at_s: float | None = None
         psutil.cpu_percent()
 
-    def sample(self, roots: Sequence[psutil.Process], now_s: float) -> CpuSample | None:
-        """The busiest thread since the last call; None in the first one."""
+    def sample(self, family: Sequence[psutil.Process], now_s: float) -> CpuSample | None:
+        """The busiest thread of ``family`` since the last call; None in the first one."""
         used_s: dict[tuple[int, int], float] = {}
-        for root in roots:
-            for process in _family(root):
-                with contextlib.suppress(psutil.Error):
-                    for thread in process.threads():
-                        used_s[process.pid, thread.id] = thread.user_time + thread.system_time
+        for process in family:
+            with contextlib.suppress(psutil.Error):
+                for thread in process.threads():
+                    used_s[process.pid, thread.id] = thread.user_time + thread.system_time
         before, before_s = self._used_s, self._at_s
         self._used_s, self._at_s = used_s, now_s
         machine = psutil.cpu_percent()
@@ -144,10 +151,3 @@ class CpuMeter:
             machine_percent=machine,
             lag_s=0.0,
         )
-
-
-def _family(root: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []

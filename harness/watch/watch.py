@@ -317,16 +317,14 @@ class Watch:
         if int(now_s) == self._second:
             return
         self._second = int(now_s)
-        roots = []
-        if self._application is not None and (process := self._application.process) is not None:
-            roots.append(process)
-        application = self._cpu.sample(roots, now_s)
+        family = [] if self._application is None else self._application.family()
+        application = self._cpu.sample(family, now_s)
         gateway = {
             name: sample
             for name, process in self._gateway_psutil.items()
             if (sample := gateway_sample(process, self._second - 1)) is not None
         }
-        self._run.take_samples(application if roots else None, gateway)
+        self._run.take_samples(application if family else None, gateway)
 
     # The end.
 

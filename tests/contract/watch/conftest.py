@@ -26,7 +26,9 @@ _NOT_PASSED = ("AZURE_STORAGE_", "GITHUB_STEP_SUMMARY")
 class Watching:
     """A process of `harness watch`."""
 
-    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL, **environ: str
+    ) -> None:
         self.out = folder / "out"
         self._files = [folder / "stdout", folder / "stderr"]
         own = {name: v for name, v in os.environ.items() if not name.startswith(_NOT_PASSED)}
@@ -34,7 +36,7 @@ class Watching:
             self.process = psutil.Popen(
                 [sys.executable, "-m", "harness", "watch", "--out", str(self.out), *arguments],
                 env={**own, "PYTHONPATH": str(ROOT), **environ},
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
@@ -126,10 +128,10 @@ def watch(tmp_path: Path) -> Iterator[Callable[..., Watching]]:
     """Starts `harness watch` with arguments and variables."""
     started: list[Watching] = []
 
-    def start(*arguments: str, **environ: str) -> Watching:
+    def start(*arguments: str, stdin: int = subprocess.DEVNULL, **environ: str) -> Watching:
         folder = tmp_path / f"watch{len(started)}"
         folder.mkdir()
-        started.append(Watching(folder, *arguments, **environ))
+        started.append(Watching(folder, *arguments, stdin=stdin, **environ))
         return started[-1]
 
     yield start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.contract.watch.conftest import ROOT
@@ -109,6 +111,25 @@ def test_a_killed_command_leaves_no_child(watch: Callable[..., Any]) -> None:
     watching.said("ready")
     watching.child("sleep 600 & echo").send_signal(signal.SIGKILL)
     assert watching.end() == 137
+
+
+@pytest.mark.long
+def test_ctrl_c_in_a_terminal_leaves_no_child(watch: Callable[..., Any]) -> None:
+    """A background process that ignores Ctrl-C ends with the watch, as it does elsewhere."""
+    master, slave = os.openpty()
+    try:
+        watching = watch("--", "sh", "-c", "sleep 600 & echo ready; wait", stdin=slave)
+        watching.said("ready")
+        assert watching.child("sleep 600").status() != psutil.STATUS_ZOMBIE
+        # Processes are looked for once a second.
+        time.sleep(1.5)
+        # What a terminal does: the command is in the process group of the watch.
+        os.killpg(watching.process.pid, signal.SIGINT)
+        assert watching.end() == 0, watching.stderr
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert watching.record["ended_by"] == "Ctrl-C"
 
 
 @pytest.mark.long
