@@ -39,6 +39,11 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
+def is_every_address(host: str) -> bool:
+    """True for what a listener at all addresses of the machine is given, such as 0.0.0.0."""
+    return host in _EVERY_ADDRESS
+
+
 class OwnHosts:
     """The hosts that requests to one listener may name.
 
@@ -51,7 +56,7 @@ class OwnHosts:
     """
 
     def __init__(self, listening: str, named: Iterable[str] = ()) -> None:
-        self._every_address = listening in _EVERY_ADDRESS
+        self._every_address = is_every_address(listening)
         # An IPv6 address to listen at has no brackets, so it is not a Host header.
         address = _address(listening)
         own = host_of(listening) if address is None else str(address)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,13 +30,15 @@ from harness.endpoint.credential import (
     credential_for,
 )
 from harness.model.errors import SetupError
-from harness.model.hosts import is_loopback
+from harness.model.hosts import is_every_address, is_loopback
 
 ENDPOINT = "AZURE_TABLES_ENDPOINT"
 _AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 """Files that replace all authorities of OpenSSL, and of Python's requests."""
 _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
 """Files that are added to the authorities of Node."""
+_ANYWHERE, _ANYWHERE_IPV6 = "192.0.2.1", "2001:db8::1"
+"""Addresses on other networks, reserved for documentation."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,32 @@ class Addresses:
 
     endpoint: str
     connection_string: str = dataclasses.field(default="", repr=False)
+
+
+def host_here(listening: str) -> str:
+    """The host by which this machine reaches a listener at the address ``listening``."""
+    if not is_every_address(listening):
+        return listening
+    return "::1" if ":" in listening else "127.0.0.1"
+
+
+def host_elsewhere(listening: str) -> str:
+    """The host by which other machines reach it; as far as that can be known from here."""
+    if not is_every_address(listening):
+        return listening
+    family, anywhere = socket.AF_INET, _ANYWHERE
+    if ":" in listening:
+        family, anywhere = socket.AF_INET6, _ANYWHERE_IPV6
+    with socket.socket(family, socket.SOCK_DGRAM) as asked, contextlib.suppress(OSError):
+        # Sends nothing: it only chooses the address from which a packet would leave.
+        asked.connect((anywhere, 9))
+        return str(asked.getsockname()[0])
+    return socket.gethostname()
+
+
+def url_of(scheme: str, host: str, port: int) -> str:
+    """The URL of a listener."""
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, str]) -> Addresses:

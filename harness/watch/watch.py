@@ -37,7 +37,14 @@ from harness.watch.metering import MeteringSettings
 from harness.watch.metering_process import MeteringProcess, Reports
 from harness.watch.outputs import EnforcedLimits, LiveLine, exposed, shown
 from harness.watch.page import LivePage
-from harness.watch.variables import Addresses, addresses, environment
+from harness.watch.variables import (
+    Addresses,
+    addresses,
+    environment,
+    host_elsewhere,
+    host_here,
+    url_of,
+)
 from harness.watch.watched_run import WatchedRun, WatchEnd, WatchPlan, gateway_sample
 
 LIVE_EVERY_S = 5.0
@@ -116,7 +123,7 @@ class Watch:
         self._run: WatchedRun
         self._limits: EnforcedLimits
         self._line: LiveLine
-        self._gateway_url = ""
+        self._gateway_url = self._url_elsewhere = ""
         self._authority: Path | None = None
         self._cpu = CpuMeter()
         self._second = 0
@@ -142,8 +149,11 @@ class Watch:
             )
             self._line = LiveLine(self._run)
             self._open_pages(stack)
-            found = addresses(self._gateway_url, upstream, self._options.account, self._environ)
-            self._announce(found)
+            found, elsewhere = (
+                addresses(url, upstream, self._options.account, self._environ)
+                for url in (self._gateway_url, self._url_elsewhere)
+            )
+            self._announce(found, elsewhere)
             if self._options.command and not self._signals:
                 self._start_command(stack, found)
             self._follow()
@@ -178,7 +188,7 @@ class Watch:
         host, port = options.listen
         certificate = ""
         if options.tls:
-            _, self._authority = made_certificate(folder, host)
+            _, self._authority = made_certificate(folder, host_elsewhere(host))
             certificate = str(self._authority.with_name("server.pem"))
         clock = SteadyClock()
         self._run = WatchedRun(plan, clock, options.aliases)
@@ -203,9 +213,11 @@ class Watch:
             process = MeteringProcess(settings, self._reports, log)
             stack.callback(process.stop)
             report = process.first_report()
-            self._gateway_url = report.url
             # The other processes share the port that the first one was given.
             port = int(report.url.rpartition(":")[2])
+            scheme = "https" if options.tls else "http"
+            self._gateway_url = url_of(scheme, host_here(host), port)
+            self._url_elsewhere = url_of(scheme, host_elsewhere(host), port)
             self._processes.append(process)
             self._run.take_report(settings.name, report)
         self._gateway_psutil = {
@@ -225,9 +237,12 @@ class Watch:
             stack.callback(server.close)
             self._say(f"metrics:    http://{host}:{server.port}/metrics")
 
-    def _announce(self, found: Addresses) -> None:
+    def _announce(self, here: Addresses, elsewhere: Addresses) -> None:
+        """Say how the gateway is reached: on this machine, and from others."""
         options, plan = self._options, self._options.plan
-        self._say(f"gateway:    {found.endpoint} -> {plan.host}, {plan.described}")
+        self._say(f"gateway:    {here.endpoint} -> {plan.host}, {plan.described}")
+        if elsewhere != here:
+            self._say(f"elsewhere:  {elsewhere.endpoint} for other machines")
         if self._authority is not None:
             self._say(f"authority:  {self._authority} (to be trusted by clients)")
         if options.remote:
@@ -236,14 +251,14 @@ class Watch:
         if options.command:
             return
         self._say("To watch an application, start it with:")
-        if EMULATOR_KEY in found.connection_string:
+        if EMULATOR_KEY in elsewhere.connection_string:
             # The emulator's published key is no secret.
-            self._say(f"  export AZURE_STORAGE_CONNECTION_STRING='{found.connection_string}'")
-        self._say(f"  export AZURE_TABLES_ENDPOINT={found.endpoint}")
-        if EMULATOR_KEY not in found.connection_string:
+            self._say(f"  export AZURE_STORAGE_CONNECTION_STRING='{elsewhere.connection_string}'")
+        self._say(f"  export AZURE_TABLES_ENDPOINT={elsewhere.endpoint}")
+        if EMULATOR_KEY not in elsewhere.connection_string:
             self._say(
                 "  and in its connection string: "
-                f"TableEndpoint={found.endpoint} (key or SAS as before)"
+                f"TableEndpoint={elsewhere.endpoint} (key or SAS as before)"
             )
         self._say("Ctrl-C ends the watch.")
 

@@ -9,8 +9,16 @@ import pytest
 
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.model.errors import SetupError
+from harness.model.hosts import is_every_address
 from harness.watch.application import with_addresses
-from harness.watch.variables import Addresses, addresses, environment
+from harness.watch.variables import (
+    Addresses,
+    addresses,
+    environment,
+    host_elsewhere,
+    host_here,
+    url_of,
+)
 
 GATEWAY = "http://127.0.0.1:5"
 AZURE = "https://acme.table.core.windows.net"
@@ -126,3 +134,25 @@ def test_another_account_of_an_emulator_keeps_its_key() -> None:
     found = addresses(GATEWAY, "http://127.0.0.1:10002", "", environ)
     assert found.endpoint == f"{GATEWAY}/custom"
     assert fields(found.connection_string)["AccountKey"] == "c2VjcmV0"
+
+
+@pytest.mark.parametrize(
+    ("listening", "here"),
+    [
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "::1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("gateway.example", "gateway.example"),
+    ],
+)
+def test_a_gateway_at_every_address_has_names(listening: str, here: str) -> None:
+    """0.0.0.0 is no address to connect to: this machine uses loopback, others a real one."""
+    assert host_here(listening) == here
+    elsewhere = host_elsewhere(listening)
+    if listening == here:
+        assert elsewhere == listening
+    else:
+        assert elsewhere
+        assert not is_every_address(elsewhere)
+    assert url_of("https", "::1", 5) == "https://[::1]:5"
