@@ -34,6 +34,7 @@ class Command(Protocol):
 # The class of each subcommand, imported when it is used, and its help.
 COMMANDS = {
     "run": ("run.Run", "run a stress test: put load on an endpoint, and judge the result"),
+    "init": ("init.Init", "write a folder of your own: for this machine, Azure, Kubernetes or CI"),
     "watch": ("watch.Watch", "run your own application, and report what it does to its tables"),
     "profiles": (
         "profiles.Profiles",

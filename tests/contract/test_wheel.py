@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.endpoint.azurite import AzuriteProcess
+from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
 
 ROOT = Path(__file__).parents[2]
@@ -19,8 +21,8 @@ FILES = ("pyproject.toml", "setup.py", "LICENSE", "README.md", "locustfile.py", 
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that a wheel of the working copy was unpacked into."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the working copy."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     for name in SOURCES:
@@ -38,10 +40,17 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = folder.glob("*.whl")
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path) -> Path:
+    """The folder that the wheel was unpacked into."""
+    folder = wheel.parent / "installed"
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "installed")
-    return folder / "installed"
+        archive.extractall(folder)
+    return folder
 
 
 def run(unpacked: Path, folder: Path, *command: str) -> str:
@@ -76,6 +85,10 @@ def test_the_wheel_has_every_shipped_file(unpacked: Path, tmp_path: Path) -> Non
         }
     listed = run(unpacked, tmp_path, "-m", "harness", "profiles")
     assert len(listed.splitlines()) == len(shipped_names())
+    templates = Path("harness", "templates")
+    assert {path.relative_to(unpacked) for path in (unpacked / templates).rglob("*")} == {
+        path.relative_to(ROOT) for path in (ROOT / templates).rglob("*")
+    }
     asked = "from harness.gateway.limits import limits_path; print(limits_path('demo'))"
     assert Path(run(unpacked, tmp_path, "-c", asked).strip()).is_relative_to(unpacked)
 
@@ -97,3 +110,79 @@ def test_the_help_of_locust_shows_the_options(unpacked: Path, tmp_path: Path, na
     for option in ("--set", "--remote-ok", "--swarm", "--web-allowed-host"):
         assert f"\n  {option} " in said
     assert alone.splitlines()[-1] == said.splitlines()[-1]
+
+
+_PIP_READS = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "https", "no_proxy", "REQUESTS_")
+
+
+@pytest.fixture(scope="module")
+def empty(wheel: Path) -> Path:
+    """The programs of an empty environment, where the requirements of a new folder are installed.
+
+    The wheel takes the place of an index that has the package; dependencies are the pinned ones.
+    """
+    environment = wheel.parent / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    folder = wheel.parent / "first"
+    programs = environment / "bin"
+    subprocess.run([sys.executable, "-m", "harness", "init", str(folder)], cwd=ROOT, check=True)
+    command = [str(programs / "pip"), "install", "--quiet", "--find-links", str(wheel.parent)]
+    command += ["-c", str(ROOT / "requirements.txt"), "-r", "requirements.txt"]
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_PIP_READS)}
+    subprocess.run(command, cwd=folder, env={**kept, "PATH": "/usr/bin:/bin"}, check=True)
+    return programs
+
+
+@pytest.mark.long
+@pytest.mark.azurite
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        ("local", ["harness", "run", "./profile.toml"]),
+        ("local", ["locust", "-f", "locustfile.py", "--headless"]),
+        ("azure-load-testing", ["locust"]),
+    ],
+)
+def test_a_new_folder_runs_in_an_empty_environment(
+    empty: Path, azurite: AzuriteProcess, tmp_path: Path, place: str, command: list[str]
+) -> None:
+    """Unchanged, with the variables that a place sets (12 s each, installing before: minutes)."""
+    environ = {
+        "PATH": f"{empty}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "LOCUST_HOST": f"http://{azurite.endpoint.host}",
+        "LOCUST_USERS": "3",
+        "LOCUST_SPAWN_RATE": "10",
+        "LOCUST_RUN_TIME": "5",
+        "STRESS_SET": "[keys.rows_per_partition=100, conditions=[], load.settle_s=0]",
+        "STRESS_METRICS_PORT": "0",
+    }
+    made = subprocess.run(
+        [str(empty / "harness"), "init", "--for", place, "mine"],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    folder = tmp_path / "mine"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = subprocess.run(
+        [str(empty / command[0]), *command[1:]],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = (folder / "out").glob("*/run.json")
+    record = RunRecord.from_json(file.read_bytes())
+    assert record.complete
+    assert record.users == 3
+    assert record.counts.sent > 0
+    left = {path.name for path in folder.iterdir()} - set(before)
+    assert left <= {"out", "__pycache__"}
+    assert all((folder / name).read_bytes() == content for name, content in before.items())

@@ -1,0 +1,189 @@
+"""``harness init``: writes a small folder of the user's own, which starts the installed package."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import inspect
+import os
+import re
+import shlex
+from pathlib import Path
+
+from harness import __version__
+from harness.endpoint.address import is_account_name
+from harness.model.errors import SetupError, cut, echoed
+from harness.profile.profile_loader import DEFAULT_PROFILE, shipped_directory, shipped_names
+
+PLACES = {
+    "local": "this machine, and any other with Python",
+    "azure-load-testing": "the flat folder that Azure Load Testing takes",
+    "kubernetes": "manifests of master and workers, and of the Locust Kubernetes operator",
+    "github-actions": "a workflow that logs in by OIDC; DIR is the root of your repository",
+    "azure-pipelines": "a pipeline that logs in by OIDC; DIR is the root of your repository",
+}
+IN_REPOSITORY = ("github-actions", "azure-pipelines")
+"""Places that are a part of a repository: the test gets a folder of its own in it."""
+FOLDER = "stress"
+"""The name of that folder."""
+AUTH_MODES = ("login", "key")
+ACCOUNT = "ACCOUNT"
+"""What stands for an account that the user did not name."""
+_LONGEST_PLACE = max(map(len, PLACES))
+_EPILOG = """\
+places:
+{places}
+
+examples:
+  harness init stress                                       a folder for this machine
+  harness init --for azure-load-testing --account mytables stress
+  harness init --for github-actions --profile key-spread .  into your repository
+
+Nothing is sent, and no secret is written. A profile with comments, `profile.toml`, says what
+the test sends; README.md in the folder names the next steps.
+"""
+# A line of a template that begins or ends a part for some places or auth modes.
+_IF = re.compile(r"#if (.+)")
+
+
+class Init:
+    """Writes a small folder of your own, which starts the installed package.
+
+    It holds a locustfile, a profile, the requirements, a README, and the files of the place where
+    the load is started. Change the profile, add user classes to the locustfile, and keep the folder
+    in version control.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.description = inspect.getdoc(self)
+        parser.epilog = _EPILOG.format(
+            places="\n".join(f"  {name:{_LONGEST_PLACE}}  {text}" for name, text in PLACES.items())
+        )
+        parser.add_argument("folder", metavar="DIR", type=Path, help="is made unless it exists")
+        parser.add_argument(
+            "--for",
+            dest="place",
+            choices=PLACES,
+            default="local",
+            metavar="PLACE",
+            help="where the load is started, see below (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--profile",
+            metavar="NAME",
+            default=DEFAULT_PROFILE,
+            help="begin with this shipped profile; `harness profiles` lists them "
+            "(default: %(default)s)",
+        )
+        parser.add_argument(
+            "--account",
+            metavar="NAME",
+            default=ACCOUNT,
+            help="storage account to stress: is written as the endpoint, and as the confirmation "
+            f"that it may be loaded and billed (default: the word {ACCOUNT}, for you to replace)",
+        )
+        parser.add_argument(
+            "--auth-mode",
+            choices=AUTH_MODES,
+            default=AUTH_MODES[0],
+            help="sign in with Entra ID, or with a key or SAS from the place's store of secrets "
+            "(default: %(default)s)",
+        )
+        parser.add_argument("--force", action="store_true", help="overwrite files of these names")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.profile not in shipped_names():
+            raise SetupError(
+                f"there is no profile {echoed(args.profile)}; `harness profiles` lists them"
+            )
+        if args.account != ACCOUNT and not is_account_name(args.account):
+            raise SetupError(
+                "--account is not the name of a storage account: lower case letters and digits"
+            )
+        files = rendered(args.place, args.profile, args.account, args.auth_mode)
+        _write(args.folder, files, overwrite=args.force)
+        print(f"Wrote to {args.folder}:")
+        print("\n".join(f"  {name}" for name in files))
+        print(f"\n{_next_steps(args)}")
+        return 0
+
+
+def rendered(place: str, profile: str, account: str, auth_mode: str) -> dict[str, str]:
+    """The files of a place: each path in the user's folder, and its content."""
+    templates = Path(str(importlib.resources.files("harness"))) / "templates"
+    values = {"VERSION": __version__, "ACCOUNT": account}
+    files = {}
+    for root in (templates / "common", templates / place):
+        for file in sorted(root.rglob("*")):
+            if file.is_file():
+                # So named, a template is no part of the package, and no hidden file of it.
+                name = file.relative_to(root).as_posix().replace("dot-", ".").removesuffix(".in")
+                text = file.read_text(encoding="utf-8")
+                files[_path(place, name)] = filled(text, values, {place, auth_mode})
+    shipped = shipped_directory() / f"{profile}.toml"
+    files[_path(place, "profile.toml")] = shipped.read_text(encoding="utf-8")
+    return dict(sorted(files.items()))
+
+
+def _path(place: str, name: str) -> str:
+    """The path of a file in the user's folder."""
+    at_root = place not in IN_REPOSITORY or name.startswith(".github/")
+    return name if at_root else f"{FOLDER}/{name}"
+
+
+def filled(text: str, values: dict[str, str], facts: set[str]) -> str:
+    """A template with its values, and without the parts for other facts.
+
+    A value stands as ``@NAME@``. Lines between ``#if FACT`` and ``#else`` or ``#end`` are kept if
+    the fact holds, those after ``#else`` if it does not.
+    """
+    lines = []
+    kept = True
+    for line in text.splitlines():
+        if (condition := _IF.fullmatch(line)) is not None:
+            kept = condition[1] in facts
+        elif line == "#else":
+            kept = not kept
+        elif line == "#end":
+            kept = True
+        elif kept:
+            lines.append(line)
+    made = "\n".join(lines) + "\n"
+    for name, value in values.items():
+        made = made.replace(f"@{name}@", value)
+    return made
+
+
+def _write(folder: Path, files: dict[str, str], *, overwrite: bool) -> None:
+    """Write all files, or none if one exists and must not be overwritten."""
+    existing = [name for name in files if os.path.lexists(folder / name)]
+    if existing and not overwrite:
+        raise SetupError(
+            f"{cut(str(folder))} has files of the same names: {', '.join(existing)}. Nothing was "
+            "written; name another folder, or overwrite them with --force"
+        )
+    for name, text in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # What a link leads to stays as it is.
+            path.unlink(missing_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SetupError(
+                f"{cut(str(path))} cannot be written: {error.strerror or error}"
+            ) from error
+
+
+def _next_steps(args: argparse.Namespace) -> str:
+    test = args.folder / FOLDER if args.place in IN_REPOSITORY else args.folder
+    steps = [
+        "Next, try it on Azurite, an emulator on this machine (`harness azurite install`, once):",
+        *([] if test == Path() else [f"  cd {shlex.quote(str(test))}"]),
+        "  harness run ./profile.toml",
+        "",
+    ]
+    if args.account == ACCOUNT:
+        steps.append(f"Then replace {ACCOUNT} in the files by the name of your storage account.")
+    return "\n".join([*steps, f"{test / 'README.md'} has the next steps."])

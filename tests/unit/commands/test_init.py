@@ -1,0 +1,129 @@
+"""`harness init`: what it writes, and what it does not touch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import __version__
+from harness.cli import main
+from harness.commands.init import AUTH_MODES, IN_REPOSITORY, PLACES, filled, rendered
+from harness.profile.profile_loader import shipped_directory
+
+
+def written(folder: Path) -> dict[str, str]:
+    """The files of a folder."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("auth_mode", AUTH_MODES)
+@pytest.mark.parametrize("place", PLACES)
+def test_each_place_gets_a_whole_folder(place: str, auth_mode: str) -> None:
+    """A locustfile of three lines, a profile, pinned requirements, and a README of every file."""
+    files = rendered(place, "key-spread", "mytables", auth_mode)
+    within = "stress/" if place in IN_REPOSITORY else ""
+    locustfile = files[f"{within}locustfile.py"]
+    assert len(locustfile.splitlines()) == 3
+    ast.parse(locustfile)
+    assert files[f"{within}profile.toml"] == (shipped_directory() / "key-spread.toml").read_text(
+        encoding="utf-8"
+    )
+    assert re.fullmatch(
+        rf"table-stress-harness(\[\w+\])?=={re.escape(__version__)}\n",
+        files[f"{within}requirements.txt"],
+    )
+    readme = files[f"{within}README.md"]
+    for name in files:
+        assert f"`{name.removeprefix(within)}`" in readme or "README" in name or "ignore" in name
+    for name, text in files.items():
+        assert not re.search(r"@[A-Z]+@|^#(if|else|end)|\bACCOUNT\b", text, re.MULTILINE), name
+        assert text.endswith("\n")
+    # A credential has no place in files; a login needs none.
+    text = "\n".join(files.values())
+    assert ("AZURE_STORAGE_AUTH_MODE" in text) is (auth_mode == "login")
+    assert not re.search(r"AccountKey=|sig=|AZURE_STORAGE_(?:KEY|SAS_TOKEN): *[A-Za-z0-9+/]", text)
+
+
+def test_the_folder_is_written_and_the_next_step_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file is listed, and what to type next; without an account a word stands for it."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "a new one"]) == 0
+    said = capsys.readouterr().out
+    files = written(tmp_path / "a new one")
+    assert files == rendered("local", "single-partition", "ACCOUNT", "login")
+    assert all(f"\n  {name}\n" in said for name in files)
+    assert "\n  cd 'a new one'\n  harness run ./profile.toml\n" in said
+    assert "replace ACCOUNT" in said
+
+
+def test_a_repository_keeps_its_own_files(tmp_path: Path) -> None:
+    """The workflow goes where the platform looks for it, everything else into a folder."""
+    (tmp_path / "README.md").write_text("Ours.\n")
+    command = ["init", "--account", "mytables", str(tmp_path), "--for"]
+    assert main([*command, "github-actions"]) == 0
+    names = set(written(tmp_path))
+    assert {name for name in names if not name.startswith("stress/")} == {
+        ".github/workflows/table-stress.yml",
+        "README.md",
+    }
+    assert (tmp_path / "README.md").read_text() == "Ours.\n"
+
+
+def test_files_of_the_same_name_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is written beside them; --force replaces them, but not what a link leads to."""
+    theirs = tmp_path / "theirs.toml"
+    theirs.write_text("theirs")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "profile.toml").symlink_to(theirs)
+    (folder / "notes.txt").write_text("mine")
+    assert main(["init", str(folder)]) == 2
+    assert "files of the same names: profile.toml. Nothing was written" in capsys.readouterr().err
+    assert len(list(folder.iterdir())) == 2
+    assert main(["init", "--force", str(folder)]) == 0
+    assert not (folder / "profile.toml").is_symlink()
+    assert (theirs.read_text(), (folder / "notes.txt").read_text()) == ("theirs", "mine")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--profile", "imaginary"], "there is no profile 'imaginary'"),
+        (["--account", "https://mytables.table.core.windows.net"], "not the name of a storage"),
+        (["--account", "a: {b}"], "not the name of a storage"),
+    ],
+)
+def test_bad_input_is_said(
+    given: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2, and nothing is written."""
+    assert main(["init", *given, str(tmp_path / "new")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file in its place is one sentence, not a traceback."""
+    (tmp_path / "file").write_text("")
+    assert main(["init", str(tmp_path / "file" / "new")]) == 2
+    assert "cannot be written: Not a directory" in capsys.readouterr().err
+
+
+def test_parts_of_a_template_depend_on_facts() -> None:
+    """Without its fact a part is left out, and what follows #else takes its place."""
+    template = "a\n#if x\nb @V@\n#else\nc\n#end\n#if y\nd\n#end\ne\n"
+    assert filled(template, {"V": "1"}, {"x"}) == "a\nb 1\ne\n"
+    assert filled(template, {"V": "1"}, {"y"}) == "a\nc\nd\ne\n"
