@@ -133,6 +133,20 @@ def empty(wheel: Path) -> Path:
     return programs
 
 
+def place_variables(empty: Path, azurite: AzuriteProcess, home: Path) -> dict[str, str]:
+    """An environment as a place makes it, with a short run."""
+    return {
+        "PATH": f"{empty}:/usr/bin:/bin",
+        "HOME": str(home),
+        "LOCUST_HOST": f"http://{azurite.endpoint.host}",
+        "LOCUST_USERS": "3",
+        "LOCUST_SPAWN_RATE": "10",
+        "LOCUST_RUN_TIME": "5",
+        "STRESS_SET": "[keys.rows_per_partition=100, conditions=[], load.settle_s=0]",
+        "STRESS_METRICS_PORT": "0",
+    }
+
+
 @pytest.mark.long
 @pytest.mark.azurite
 @pytest.mark.parametrize(
@@ -147,16 +161,7 @@ def test_a_new_folder_runs_in_an_empty_environment(
     empty: Path, azurite: AzuriteProcess, tmp_path: Path, place: str, command: list[str]
 ) -> None:
     """Unchanged, with the variables that a place sets (12 s each, installing before: minutes)."""
-    environ = {
-        "PATH": f"{empty}:/usr/bin:/bin",
-        "HOME": str(tmp_path),
-        "LOCUST_HOST": f"http://{azurite.endpoint.host}",
-        "LOCUST_USERS": "3",
-        "LOCUST_SPAWN_RATE": "10",
-        "LOCUST_RUN_TIME": "5",
-        "STRESS_SET": "[keys.rows_per_partition=100, conditions=[], load.settle_s=0]",
-        "STRESS_METRICS_PORT": "0",
-    }
+    environ = place_variables(empty, azurite, tmp_path)
     made = subprocess.run(
         [str(empty / "harness"), "init", "--for", place, "mine"],
         cwd=tmp_path,
@@ -186,3 +191,36 @@ def test_a_new_folder_runs_in_an_empty_environment(
     left = {path.name for path in folder.iterdir()} - set(before)
     assert left <= {"out", "__pycache__"}
     assert all((folder / name).read_bytes() == content for name, content in before.items())
+
+
+# Everything is read-only, but the folder that is named first. Mounts end with the process.
+_READ_ONLY = """\
+mount --bind "$1" "$1" && mount -o remount,ro,bind / || exit 99
+cd "$1" && shift && exec "$@"
+"""
+_NO_MOUNTS = 99
+
+
+@pytest.mark.long
+@pytest.mark.azurite
+def test_a_run_writes_to_its_results_alone(
+    empty: Path, azurite: AzuriteProcess, tmp_path: Path
+) -> None:
+    """As in a container with a read-only file system (12 s)."""
+    out = tmp_path / "out"
+    out.mkdir()
+    environ = place_variables(empty, azurite, tmp_path) | {"TMPDIR": str(out)}
+    command = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    command += ["sh", "-c", _READ_ONLY, "sh", str(out), str(empty / "harness")]
+    done = subprocess.run(
+        [*command, "run", "single-partition", "--out", str(out)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode in (1, _NO_MOUNTS) and "mount" in done.stderr + done.stdout:
+        pytest.skip("allowed: this machine makes no mounts of its own")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.name for path in out.iterdir()] == [next(out.glob("2*")).name]

@@ -5,10 +5,12 @@ No engine for containers is needed: what is not tested here is said in docs/comp
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tomllib
@@ -18,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from harness import __version__
 from harness.cli import parsed
 from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.address import CREDENTIAL_VARIABLES
@@ -31,7 +34,6 @@ SERVICES = composed.services()
 IN_POD = [name for name, service in SERVICES.items() if service.get("network_mode")]
 COMMAND = {name: service.get("command", []) for name, service in SERVICES.items()}
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 METRICS_PORT = 9646
 """Where the harness serves metrics, if nothing else is said."""
 _SECRET = re.compile("PASSWORD|SECRET|KEY|TOKEN|CONNECTION_STRING")
@@ -122,11 +124,29 @@ def test_no_container_has_rights(name: str) -> None:
     assert service.get("user", "") not in ("root", "0")
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_container_takes_the_machine(name: str) -> None:
+    """Each has at most one core, a limit of memory and of processes, and logs that rotate."""
+    limits = SERVICES[name]["deploy"]["resources"]["limits"]
+    assert 0 < float(limits["cpus"]) <= 1
+    assert re.fullmatch(r"\d+[MG]", limits["memory"])
+    assert limits["pids"] <= 500
+    log = SERVICES[name]["logging"]
+    assert (log["driver"], set(log["options"])) == ("json-file", {"max-size", "max-file"})
+
+
+@pytest.mark.parametrize("name", [*IN_POD, "pod"])
+def test_the_own_image_is_read_only(name: str) -> None:
+    """Only volumes and /tmp can be written."""
+    assert SERVICES[name]["read_only"] is True
+    assert SERVICES[name]["tmpfs"] == ["/tmp"]
+
+
 def test_every_service_is_looked_at() -> None:
     """Each has a health check that runs without a shell, but the pod, which only waits."""
     for name, service in SERVICES.items():
         if name == "pod":
-            assert "healthcheck" not in service
+            assert service["healthcheck"] == {"disable": True}
             continue
         test = service["healthcheck"]["test"]
         assert test[0] == "CMD"
@@ -275,34 +295,84 @@ def test_what_env_holds_stays_there() -> None:
 
 def test_the_image_holds_what_a_run_needs() -> None:
     """What is copied exists and is let through; nothing that is let through is left out."""
-    copied = [word for line in instructions("COPY") for word in shlex.split(line)[:-1]]
+    lines = [line for line in instructions("COPY") if not line.startswith("--from=")]
+    copied = {word for line in lines for word in shlex.split(line)[:-1]}
     for source in copied:
         assert (ROOT / source).exists(), source
-    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert sorted(copied) == sorted(line[1:] for line in lines if line.startswith("!"))
-    assert {"harness", "profiles", "limits", "locustfile.py"} <= set(copied)
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert sorted(copied) == sorted(line[1:] for line in ignored if line.startswith("!"))
+    assert {"harness", "profiles", "limits", "locustfile.py"} <= copied
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     modules = project["tool"]["setuptools"]["py-modules"]
-    assert {f"{module}.py" for module in modules} <= set(copied)
+    assert {f"{module}.py" for module in modules} <= copied
 
 
-def test_the_image_is_made_as_the_readme_says() -> None:
-    """The same steps, by a user without rights, on a pinned image of an allowed Python."""
-    (base,) = instructions("FROM")
-    assert _IMAGE.fullmatch(base)
-    minor = re.match(r"python:3\.(\d+)\.\d+-slim", base)
+def test_the_image_is_made_of_the_wheel() -> None:
+    """The packages are the pinned ones, the base one version of an allowed Python."""
+    base, *stages = instructions("FROM")
+    assert stages == ["python AS build", "python"]
+    image = base.removesuffix(" AS python").partition("@")[0]
+    assert _IMAGE.fullmatch(image)
+    minor = re.match(r"python:3\.(\d+)\.\d+-slim", image)
     assert minor
     assert int(minor[1]) >= 11
-    (user,) = instructions("USER")
-    assert user not in ("root", "0")
-    after = DOCKERFILE.split(f"USER {user}", 1)[1]
+    build, made = DOCKERFILE.split("\nFROM python\n")
     for step in (
-        ".venv/bin/pip install -r requirements.txt",
-        ".venv/bin/pip install --no-deps",
-        ".venv/bin/harness azurite install",
+        "pip install -r requirements.txt",
+        "pip wheel --no-deps",
+        "pip install --no-deps dist/*.whl",
+        "harness azurite install",
     ):
-        assert step in README
-        assert step in after
+        assert step in build
+        assert step not in made
+    assert f'image.version="{__version__}"' in made
+
+
+def test_the_image_runs_without_rights() -> None:
+    """As a user with a number, whose only folder is a volume, with a health check."""
+    (user,) = instructions("USER")
+    assert f"--uid {user} " in DOCKERFILE
+    assert int(user) > 0
+    assert instructions("VOLUME") == ["/harness/out"]
+    # After USER nothing is built.
+    assert not re.search(r"^(RUN|COPY)", DOCKERFILE.split(f"USER {user}")[1], re.MULTILINE)
+    assert len(instructions("HEALTHCHECK")) == 1
+
+
+def test_the_health_check_of_the_image_sees_a_listener() -> None:
+    """A container is healthy while a process of it listens or is connected."""
+    (words,) = re.findall(r"CMD (\[\"python.*\])$", DOCKERFILE, re.MULTILINE)
+    check = [sys.executable, *json.loads(words)[1:]]
+    with socket.create_server(("127.0.0.1", 0)):
+        assert subprocess.run(check, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "started"),
+    [
+        (["run", "upsert"], "harness run upsert"),
+        (["harness", "--help"], "harness --help"),
+        (["locust", "--worker"], "locust --worker"),
+        (["--master", "-f", "my file.py"], "locust --master -f my file.py"),
+        ([], "harness "),
+    ],
+)
+def test_the_entry_point_starts_harness_or_locust(
+    given: list[str], started: str, tmp_path: Path
+) -> None:
+    """Options alone are Locust's, as operators give them; commands are those of harness."""
+    for name in ("harness", "locust"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho {name} "$*"\n', encoding="utf-8")
+        program.chmod(0o755)
+    (entry,) = [json.loads(line) for line in instructions("ENTRYPOINT")]
+    script = ROOT / "scripts" / entry[0]
+    assert os.access(script, os.X_OK)
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(
+        [str(script), *given], env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{started}\n"
 
 
 def test_the_document_says_what_there_is() -> None:

@@ -16,8 +16,8 @@ import yaml
 from harness import __version__
 from harness.commands.init import AUTH_MODES, PLACES, rendered
 from harness.commands.run import locust_arguments
+from harness.endpoint.accounts import Accounts, accounts_from, consent_problem
 from harness.endpoint.address import CREDENTIAL_VARIABLES
-from harness.endpoint.endpoint import consent_problem, endpoint_from
 from tests.support import places
 from tests.support.compose_file import ROOT
 
@@ -100,12 +100,12 @@ def test_azure_load_testing_takes_the_folder(auth_mode: str) -> None:
     secrets = {item["name"] for item in test.get("secrets", [])}
     assert secrets <= set(CREDENTIAL_VARIABLES)
     assert bool(secrets) is (auth_mode == "key")
-    assert consent_problem(endpoint_of(environ), environ["STRESS_REMOTE_OK"]) is None
+    assert consent_problem(accounts_of(environ), environ["STRESS_REMOTE_OK"]) is None
 
 
-def endpoint_of(environ: dict[str, str]) -> Any:
-    """The endpoint that a place's variables name, with a key that only this test knows."""
-    return endpoint_from(
+def accounts_of(environ: dict[str, str]) -> Accounts:
+    """The account that a place's variables name, with a key that only this test knows."""
+    return accounts_from(
         environ["LOCUST_HOST"], {"AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_KEY": "a2V5"}
     )
 
@@ -141,7 +141,7 @@ def pods(auth_mode: str) -> dict[str, dict[str, Any]]:
 
 def test_no_pod_has_rights(auth_mode: str) -> None:
     """Each runs as the user of the image, reads only, and is limited."""
-    (user,) = re.findall(r"--uid (\d+)", (ROOT / "Dockerfile").read_text())
+    (user,) = re.findall(r"^USER (\d+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     for pod in pods(auth_mode).values():
         spec = pod["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -217,7 +217,7 @@ def test_kustomize_finds_its_files(auth_mode: str) -> None:
         for line in files["settings.env"].splitlines()
         if not line.startswith("#")
     )
-    assert consent_problem(endpoint_of(settings), settings["STRESS_REMOTE_OK"]) is None
+    assert consent_problem(accounts_of(settings), settings["STRESS_REMOTE_OK"]) is None
     assert not {"AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"} & set(settings)
 
 

@@ -69,6 +69,8 @@ def install(on_line: Callable[[str], None]) -> Path:
             on_line(f"installing Azurite {VERSION} into {home}")
             _npm_ci(partial, on_line)
             shutil.rmtree(partial / ".npm", ignore_errors=True)
+            # Another user may run what this one installs, as in the container image.
+            partial.chmod(0o755)
             with contextlib.suppress(OSError):
                 partial.rename(home)
         finally:
