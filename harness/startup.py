@@ -16,7 +16,7 @@ from types import FrameType
 BAD_SETUP = 2
 """Exit code of a process with bad input or set-up; nothing was sent."""
 INTERRUPTED = 3
-"""Exit code of a process that was ended before its run began."""
+"""Exit code of a process that was ended before its run began, or by the loss of its master."""
 SIGHUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 """The signal of a lost terminal; None on Windows."""
 

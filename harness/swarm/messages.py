@@ -22,9 +22,6 @@ from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Delta
 from harness.model.machine import Machine
 
-MAX_CLOCK_DIFFERENCE_S = 5.0
-"""Accepted difference between the clocks of a worker and the master, message delay included."""
-
 REPORTS_WITHIN_S = 15.0
 """How long the last reports of the workers may take to arrive."""
 
@@ -74,7 +71,6 @@ class Share(RunMessage):
         hold: Second of the schedule and total rate of all workers from then on; None keeps the
             rate of the profile.
         window: Start and end of the measured window, UTC seconds; None while it is not open.
-        sent_s: When the master sent the message, UTC seconds.
     """
 
     rank: int
@@ -84,18 +80,14 @@ class Share(RunMessage):
     from_s: float
     hold: tuple[float, float] | None
     window: tuple[float, float] | None
-    sent_s: float
 
-    def clock_problem(self, now_s: float) -> str | None:
-        """Why a worker whose clock was at ``now_s`` on arrival cannot take part; None if it can."""
-        ahead_s = now_s - self.sent_s
-        if abs(ahead_s) <= MAX_CLOCK_DIFFERENCE_S:
-            return None
-        direction = "ahead of" if ahead_s > 0 else "behind"
-        return (
-            f"its clock is {abs(ahead_s):,.0f} s {direction} the master's, and counts are merged "
-            "second by second; synchronize the clocks of both machines (NTP)"
-        )
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClockAnswer(RunMessage):
+    """The time of the run when the master got the question asked at ``asked_s``; UTC seconds."""
+
+    asked_s: float
+    answered_s: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +125,13 @@ class AuditStop(RunMessage):
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Hello(SwarmMessage):
     """The worker is ready to take messages; it may have missed earlier ones."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClockQuestion(RunMessage):
+    """The worker asks for the time of the run; ``asked_s`` is its own, UTC seconds."""
+
+    asked_s: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from harness.profile.profile_loader import shipped_names
 from harness.swarm.command_line import CommandLine
 from harness.swarm.master.console import Console
 from harness.swarm.master.master_process import MasterProcess, end_workers
-from harness.swarm.messages import Hello, WorkerRefusal, send
+from harness.swarm.messages import Hello, send
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.web.pages import PLACE, Showing, add_pages, add_tab
 from harness.swarm.web.same_origin import own_hosts, stand_before
@@ -30,7 +31,11 @@ from harness.swarm.web.start_form import Consent, wrap_start, wrap_stop
 from harness.swarm.worker.worker import attach
 
 MASTER_TIMEOUT_S = 10
-"""A worker stops about so long after its master is gone; Locust's default is a minute."""
+"""A worker stops about so long after its master is gone; Locust's default is a minute.
+
+Only then the master gives its part of the load to the others: until then the worker may still send,
+though its master does not hear of it. Locust's default is 3 s.
+"""
 _POLL_S = 0.02
 
 
@@ -67,14 +72,22 @@ def _wire_worker(environment: Environment, *, forked: bool) -> None:
     runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_TIMEOUT_S
 
     def on_test_start(**_: Any) -> None:
-        plan = RunPlan.from_options(getattr(environment.parsed_options, OPTION))
-        try:
-            worker.start(plan)
-        except SetupError as error:
-            send(environment.runner, WorkerRefusal(run_id=plan.run_id, reason=str(error)))
+        worker.join(RunPlan.from_options(getattr(environment.parsed_options, OPTION)))
 
     environment.events.test_start.add_listener(on_test_start)
-    environment.events.quitting.add_listener(lambda **_: worker.leave())
+
+    def on_quitting(**_: Any) -> None:
+        heard_s = environment.runner.last_heartbeat_timestamp
+        lost = heard_s is not None and time.time() - heard_s > MASTER_TIMEOUT_S
+        if lost and not forked:
+            startup.complain(
+                f"the master has not answered for {MASTER_TIMEOUT_S} s, so this worker ends; what "
+                "it sent since its last report is in no record"
+            )
+            environment.process_exit_code = startup.INTERRUPTED
+        worker.leave(master_is_there=not lost)
+
+    environment.events.quitting.add_listener(on_quitting)
     if getattr(environment.parsed_options, OPTION, None) is not None:
         # Locust has let this worker join a run before this listener was there.
         on_test_start()
@@ -85,6 +98,7 @@ def _wire_master(environment: Environment) -> None:
     """Connect the process that leads: a master, or a local run."""
     options, events = environment.parsed_options, environment.events
     hosts = own_hosts(options.web_host, options.web_allowed_host)
+    runners.HEARTBEAT_LIVENESS = MASTER_TIMEOUT_S
     process = MasterProcess(environment)
     if not isinstance(environment.runner, MasterRunner):
         process.worker = attach(environment)

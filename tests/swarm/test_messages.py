@@ -19,6 +19,8 @@ from harness.swarm.messages import (
     AuditRequest,
     AuditResult,
     AuditStop,
+    ClockAnswer,
+    ClockQuestion,
     Hello,
     ReportTaken,
     RunStop,
@@ -41,7 +43,6 @@ SHARE = Share(
     from_s=7.5,
     hold=None,
     window=None,
-    sent_s=1_789_999_990.5,
 )
 PLAN = LookUp(below=PLACES, rows=1, wrote=b"12345678", deleted=b"", strangers=False)
 WRITTEN = Written(below=PLACES, places=b"12345678", deleted=b"", given_up=2)
@@ -54,6 +55,8 @@ MESSAGES: tuple[SwarmMessage, ...] = (
     AuditRequest(run_id="r", rank=0, count=2, plan=PLAN),
     AuditStop(run_id="r"),
     Hello(),
+    ClockQuestion(run_id="r", asked_s=1_789_999_990.25),
+    ClockAnswer(run_id="r", asked_s=1_789_999_990.25, answered_s=1_789_999_988.5),
     ReportTaken(run_id="r", number=7),
     WorkerRefusal(run_id="r", reason="its clock is wrong"),
     WorkloadFailure(run_id="r", reason="it raised"),
@@ -114,18 +117,3 @@ def test_in_a_local_run_the_object_itself_arrives() -> None:
     send(runner, SHARE)
     assert arrived == [(SHARE, "local")]
     assert arrived[0][0] is SHARE
-
-
-@pytest.mark.parametrize(
-    ("off_s", "said"),
-    [(0.0, None), (4.9, None), (-4.9, None), (7200.0, "7,200 s ahead of"), (-61.0, "61 s behind")],
-)
-def test_a_clock_that_is_far_off_is_told(off_s: float, said: str | None) -> None:
-    """Some seconds may be the way of the message; beyond, a sentence says what to do."""
-    problem = SHARE.clock_problem(SHARE.sent_s + off_s)
-    if said is None:
-        assert problem is None
-    else:
-        assert problem is not None
-        assert said in problem
-        assert "NTP" in problem

@@ -28,11 +28,11 @@ from tests.swarm.test_workers import workers_of
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
 RATE = 60
-RUN_S = 18
+RUN_S = 26
 CHANGE_S = 5
 """So long after the load began the workers change."""
-FOLLOWED_S = 6 + 2
-"""Within two of Locust's report intervals a change is followed, and a slow machine is slower."""
+FOLLOWED_S = 12 + 2
+"""A worker that is silent for so long has ended, so its part goes to the others."""
 NAMES = ("joins", "joins with a budget", "leaves", "dies")
 OPEN = (
     *("--headless", "-u", "8", "-r", "100"),

@@ -43,10 +43,12 @@ from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.rehearsal import Rehearsal
 from harness.swarm.master.results import record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
-from harness.swarm.master.sharing import GRACE_S, Sharing
+from harness.swarm.master.sharing import GRACE_S, Sharing, host_of
 from harness.swarm.messages import (
     AccountThrottled,
     AuditResult,
+    ClockAnswer,
+    ClockQuestion,
     ReportTaken,
     RunMessage,
     WorkerRefusal,
@@ -69,6 +71,7 @@ class Conductor:
         accounts: The accounts under load.
         embedded: True if the endpoint is the embedded Azurite.
         gateway: The embedded gateway before it, if there is one.
+        ready: The workers that take messages.
         leave: Called when a headless run is over, to end the process.
 
     Attributes:
@@ -84,6 +87,7 @@ class Conductor:
         embedded: bool,
         gateway: GatewayProcess | None,
         console: Console,
+        ready: set[str],
         leave: Callable[[], None],
     ) -> None:
         self.environment = environment
@@ -93,6 +97,7 @@ class Conductor:
         self._embedded = embedded
         self._gateway = gateway
         self._console = console
+        self._ready = ready
         self._leave = leave
         self._housekeeping = Housekeeping(console.waiting)
         self._loading_over = gevent.event.Event()
@@ -101,6 +106,7 @@ class Conductor:
         runner = environment.runner
         on(runner, WorkerReport, self._on_report)
         on(runner, AuditResult, self._on_audit_result)
+        on(runner, ClockQuestion, self._on_clock_question)
         on(runner, WorkerRefusal, self._on_refusal)
         on(runner, AccountThrottled, self._on_account_throttled)
         on(runner, WorkloadFailure, self._on_workload_failure)
@@ -163,7 +169,7 @@ class Conductor:
         self.run = run
         self._messages = messages
         self._tables = tables
-        self._sharing = Sharing(self.environment, run)
+        self._sharing = Sharing(self.environment, run, self._ready)
         self._audit = MasterAudit(self.environment, run, self._console)
 
     def stop_preparing(self) -> None:
@@ -370,7 +376,9 @@ class Conductor:
         return run
 
     def _on_report(self, report: WorkerReport, worker: str) -> None:
-        if (run := self._run_of(report, before=Phase.DONE)) is not None:
+        run = self._run_of(report, before=Phase.DONE)
+        # A worker that joins while the run ends has sent nothing.
+        if run is not None and (run.phase < Phase.ENDING or worker in run.took_part):
             run.take_report(worker, report)
             taken = ReportTaken(run_id=run.plan.run_id, number=report.number)
             send(self.environment.runner, taken, worker)
@@ -381,13 +389,21 @@ class Conductor:
             run.reports[worker].billable_transactions = result.billable_transactions
             self._audit.take(worker, result)
 
+    def _on_clock_question(self, question: ClockQuestion, worker: str) -> None:
+        if (run := self._run_of(question, before=Phase.DONE)) is not None:
+            answer = ClockAnswer(
+                run_id=run.plan.run_id, asked_s=question.asked_s, answered_s=run.clock()
+            )
+            send(self.environment.runner, answer, worker)
+
     def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
         if (run := self._run_of(refusal, before=Phase.ENDING)) is None:
             return
-        sentence = f"a worker refused the run: {refusal.reason}"
-        if self._sharing.exclude(worker):
-            # The worker came late: the others go on without it.
+        sentence = f"the worker on {host_of(worker)} refused the run: {refusal.reason}"
+        if not self._sharing.needs(worker):
+            # The worker came late: the others go on without it, and get its users.
             self._console.error(sentence)
+            self.environment.runner.send_message("quit", client_id=worker)
             return
         run.phase = Phase.ENDING
         gevent.spawn(self._give_up, run, sentence)

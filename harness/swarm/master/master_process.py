@@ -65,6 +65,8 @@ class MasterProcess:
         self._starting_next = False
         self._started: Conductor | None = None
         self._embedded_cpu: gevent.Greenlet | None = None
+        # Workers that take messages. A local run takes them from the start.
+        self._ready = set() if isinstance(environment.runner, MasterRunner) else {"local"}
         # First, because a worker may send its message before the conductor is there.
         on(environment.runner, Hello, self._on_hello)
         self.profile = profile_of_command_line(environment)
@@ -79,6 +81,7 @@ class MasterProcess:
                 embedded=bool(self._servers),
                 gateway=self._gateway,
                 console=self.console,
+                ready=self._ready,
                 leave=self._after_run,
             )
             if options.metrics_port:
@@ -102,6 +105,7 @@ class MasterProcess:
 
     def _on_hello(self, _: Hello, worker: str) -> None:
         """A worker is ready, and may have missed its share."""
+        self._ready.add(worker)
         if self._started is not None:
             self._started.share_out()
 
@@ -184,7 +188,7 @@ class MasterProcess:
         try:
             self.conductor.start()
             if self.worker is not None and self.conductor.run is not None:
-                self.worker.start(self.conductor.run.plan)
+                self.worker.start(self.conductor.run.plan, self.conductor.run.clock)
             self.conductor.share_out()
         except Exception as error:
             # Locust would log it and start the users all the same.

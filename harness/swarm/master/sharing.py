@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import gevent
 import gevent.event
@@ -17,6 +17,7 @@ GRACE_S = 10.0
 NOTICE_S = 0.5
 """Changes that hold for all workers from one moment on are sent this long before it."""
 _ASK_EVERY_S = 2.0
+_REPEATED_EVERY_S = 3.0
 _POLL_S = 0.02
 
 
@@ -26,14 +27,18 @@ class Sharing:
     The rate is divided among the current ``workers``. The budget of billable transactions is
     divided once, so that it cannot be exceeded: a worker that comes later gets none of it, and no
     part of the rate.
+
+    Args:
+        ready: The workers that take messages; one that has just connected may not yet.
     """
 
-    def __init__(self, environment: Environment, run: MasterRun) -> None:
+    def __init__(self, environment: Environment, run: MasterRun, ready: Set[str]) -> None:
         self._environment = environment
         self._run = run
+        self._ready = ready
+        self._repeat_s = 0.0
         self._budgets: dict[str, tuple[int, ...] | None] | None = None
         self._first: frozenset[str] = frozenset()
-        self._excluded: set[str] = set()
         self._from_s = 0.0
         self._hold: tuple[float, float] | None = None
         self.workers: list[str] = []
@@ -45,25 +50,27 @@ class Sharing:
         self._run.took_part.update(self.workers)
         return len(self.workers)
 
-    def exclude(self, worker: str) -> bool:
-        """Go on without a late worker; return False for one that was there at the beginning."""
-        if worker in self._first:
-            return False
-        self._excluded.add(worker)
-        return True
+    def needs(self, worker: str) -> bool:
+        """True if the worker was there at the beginning: the run cannot go on without it."""
+        return worker in self._first
 
     def grant(self, budgets: Sequence[tuple[int, ...] | None]) -> None:
         """Give each current worker its part of the budget of each account."""
         self._budgets = dict(zip(self.workers, budgets, strict=True))
 
     def follow(self, now_s: float) -> None:
-        """Divide the load again if a worker came or went; ``now_s`` is UTC."""
+        """Divide the load again if a worker came or went; ``now_s`` is UTC.
+
+        Shares are sent again every few seconds, because a connection that breaks loses messages.
+        """
         workers = self._taking_part()
         if workers != self.workers:
             self.workers = workers
             if self._run.origin_s is not None:
                 # A moment in the future, the same for all, so that the total rate stays exact.
                 self._from_s = now_s + NOTICE_S - self._run.origin_s
+            self.share_out()
+        elif now_s >= self._repeat_s:
             self.share_out()
 
     def hold(self, from_s: float, per_s: float) -> None:
@@ -77,11 +84,12 @@ class Sharing:
         run = self._run
         if run.origin_s is None:
             return
+        self._repeat_s = run.clock() + _REPEATED_EVERY_S
         bounded = run.plan.profile.limits.billable_transactions is not None
         budgets = self._budgets or {}
         nothing = (0,) * len(run.accounts) if bounded else None
         sending = [worker for worker in self.workers if worker in budgets or not bounded]
-        for worker in self.workers:
+        for worker in filter(self._ready.__contains__, self.workers):
             share = Share(
                 run_id=run.plan.run_id,
                 rank=sending.index(worker) if worker in sending else 0,
@@ -91,7 +99,6 @@ class Sharing:
                 from_s=self._from_s,
                 hold=self._hold,
                 window=run.window,
-                sent_s=run.clock(),
             )
             send(self._environment.runner, share, worker)
 
@@ -103,23 +110,30 @@ class Sharing:
         run = self._run
         grace_s = 0.0 if hurry.is_set() else GRACE_S
         stop = RunStop(run_id=run.plan.run_id, at_s=stopped_s, grace_s=grace_s)
-        asked = self._taking_part()
-        run.took_part.update(asked)
+        run.took_part.update(self._taking_part())
         deadline, ask_s = run.clock() + REPORTS_WITHIN_S, 0.0
-        while run.clock() < deadline and not hurry.is_set():
-            missing = [worker for worker in asked if not run.has_final_report(worker)]
-            if not missing:
-                return
+        while missing := [one for one in self._taking_part() if not run.has_final_report(one)]:
             if run.clock() >= ask_s:
                 # Again, because a connection that breaks loses messages.
                 ask_s = run.clock() + _ASK_EVERY_S
                 for worker in missing:
                     send(self._environment.runner, stop, worker)
+            if run.clock() >= deadline or hurry.is_set():
+                return
             gevent.sleep(_POLL_S)
 
     def _taking_part(self) -> list[str]:
-        alive = live_workers(self._environment)
-        return [worker for worker in alive if worker not in self._excluded]
+        """The connected workers that began the run, and those that have joined it since.
+
+        A worker has joined when its first report is there: it may still refuse before.
+        """
+        joined = self._first | self._run.reports.keys()
+        return [worker for worker in live_workers(self._environment) if worker in joined]
+
+
+def host_of(worker: str) -> str:
+    """The name of the machine of a worker. Locust puts it before a random part of the id."""
+    return worker.rpartition("_")[0] or worker
 
 
 def live_workers(environment: Environment) -> list[str]:

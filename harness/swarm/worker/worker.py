@@ -9,7 +9,9 @@ import gevent
 from locust.env import Environment
 from locust.exception import StopUser
 
-from harness.endpoint.http.exchange import monotonic_utc
+from harness import startup
+from harness.endpoint.http.exchange import Clock
+from harness.model.errors import SetupError
 from harness.swarm.messages import (
     AuditRequest,
     AuditStop,
@@ -21,6 +23,7 @@ from harness.swarm.messages import (
     send,
 )
 from harness.swarm.plan import RunPlan
+from harness.swarm.worker.master_clock import MasterClock
 from harness.swarm.worker.worker_run import WorkerRun
 
 _LEAVING_S = 2.0
@@ -38,48 +41,72 @@ class Worker:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._early: Share | None = None
-        self._refused_run: str | None = None
+        self._joining: gevent.Greenlet | None = None
         self.run: WorkerRun | None = None
         self.refused = False
         runner = environment.runner
+        self._master_clock = MasterClock(runner)
         on(runner, Share, self._on_share)
         on(runner, RunStop, self._on_stop)
         on(runner, ReportTaken, self._on_report_taken)
         on(runner, AuditRequest, self._on_audit_request)
         on(runner, AuditStop, self._on_audit_stop)
 
-    def start(self, plan: RunPlan) -> None:
-        """Begin the run that ``plan`` describes; a `SetupError` if this worker cannot take part."""
+    def wait_until_joined(self) -> None:
+        """Wait until it is known whether this worker takes part in the run."""
+        if self._joining is not None:
+            self._joining.join()
+
+    def join(self, plan: RunPlan) -> None:
+        """Take part in the run that ``plan`` describes, as soon as the master's clock is known."""
         self.end()
+        self._joining = gevent.spawn(self._join, plan)
+
+    def _join(self, plan: RunPlan) -> None:
         self.refused = True
-        self.run = WorkerRun(self._environment, plan)
+        try:
+            clock, _ = self._master_clock.read(plan.run_id)
+            self._begin(plan, clock)
+        except SetupError as error:
+            startup.complain(f"this worker takes no part in run {plan.run_id}: {error}")
+            self._environment.process_exit_code = startup.BAD_SETUP
+            refusal = WorkerRefusal(run_id=plan.run_id, reason=str(error))
+            send(self._environment.runner, refusal)
+        else:
+            self._environment.process_exit_code = None
+
+    def start(self, plan: RunPlan, clock: Clock) -> None:
+        """Begin the run that ``plan`` describes; ``clock`` is that of the master.
+
+        Raises:
+            SetupError: this worker cannot take part.
+        """
+        self.end()
+        self._begin(plan, clock)
+
+    def _begin(self, plan: RunPlan, clock: Clock) -> None:
+        self.refused = True
+        self.run = WorkerRun(self._environment, plan, clock)
         self.refused = False
         if self._early is not None and self._early.run_id == plan.run_id:
             self.run.take_share(self._early)
 
-    def leave(self) -> None:
+    def leave(self, *, master_is_there: bool) -> None:
         """End and report the current run, because the process exits."""
         if self.run is not None:
-            self.run.stop(self.run.clock(), _LEAVING_S).join(_LAST_REPORT_WITHIN_S)
+            within_s = _LAST_REPORT_WITHIN_S if master_is_there else _LEAVING_S
+            self.run.stop(self.run.clock(), _LEAVING_S).join(within_s)
         self.end()
 
     def end(self) -> None:
+        if self._joining is not None:
+            self._joining.kill()
+            self._joining = None
         if self.run is not None:
             self.run.close()
             self.run = None
 
     def _on_share(self, share: Share, _: str) -> None:
-        if share.run_id == self._refused_run:
-            # The users of this worker wait for a share that does not come.
-            return
-        # Only the first share is checked: a busy process may have kept a later one waiting.
-        if self._early is None or self._early.run_id != share.run_id:
-            clock = monotonic_utc() if self.run is None else self.run.clock
-            problem = share.clock_problem(clock())
-            if problem is not None:
-                self._refused_run = share.run_id
-                send(self._environment.runner, WorkerRefusal(run_id=share.run_id, reason=problem))
-                return
         self._early = share
         if (run := self._run_of(share.run_id)) is not None:
             run.take_share(share)
@@ -125,10 +152,12 @@ def current_run(environment: Environment) -> WorkerRun:
     """
     for _ in range(_ATTACHED_TRIES):
         worker: Worker | None = getattr(environment, _ATTRIBUTE, None)
-        if worker is not None and worker.run is not None:
-            return worker.run
-        if worker is not None and worker.refused:
-            raise StopUser
+        if worker is not None:
+            worker.wait_until_joined()
+            if worker.run is not None:
+                return worker.run
+            if worker.refused:
+                raise StopUser
         gevent.sleep(_ATTACHED_EVERY_S)
     if worker is None:
         raise RuntimeError("a locustfile with a TableUser must call wire(events)")
