@@ -95,7 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self._head_bytes = 0
         self._headers: Headers | None = None
         self._new_message()
-        self.gone = False
+        self.gone = self.ended_input = False
 
     # What the event loop calls.
 
@@ -125,6 +125,7 @@ class ClientConnection(asyncio.Protocol):
                 self._refuse_rest(Defect.HEAD_TOO_LARGE)
 
     def eof_received(self) -> bool:
+        self.ended_input = True
         self._end_of_input()
         # TLS has no half-closed connections.
         return self._scheme == "http"

@@ -34,6 +34,10 @@ class Client(Protocol):
     def gone(self) -> bool:
         """True if the client can receive nothing."""
 
+    @property
+    def ended_input(self) -> bool:
+        """True if the client sends nothing more; it may still receive."""
+
 
 @dataclasses.dataclass(slots=True)
 class Request:

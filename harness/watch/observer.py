@@ -103,9 +103,13 @@ class Observer:
         if self._budget is not None and not fate.upstream and fate.rule != "budget":
             # It did not reach the endpoint, so it is not billed.
             self._taken -= 1
+        request = received.request
+        if request.client.ended_input and _identity(request)[0]:
+            # SDKs close their connection if they give up waiting, and only then.
+            fate = fate._replace(sent=GONE)
         added = self._added
         added.append((received, fate, count, answer, now_s))
-        moved = len(received.request.body) + (0 if answer is None else len(answer.body))
+        moved = len(request.body) + (0 if answer is None else len(answer.body))
         if (
             len(added) >= _TOGETHER
             or moved > _LARGE_BYTES

@@ -32,7 +32,13 @@ START_S = 1_700_000_000.0
 class Here:
     """A client that can receive."""
 
-    gone = False
+    gone = ended_input = False
+
+
+class Left(Here):
+    """A client that has closed its half of the connection."""
+
+    ended_input = True
 
 
 def request(
@@ -202,6 +208,21 @@ def test_a_retry_after_a_lost_answer(method: str, status: str, outcome: str) -> 
     end(observer, again, RESET, upstream=UNANSWERED)
     end(observer, again, status, at_s=1.0, code="EntityAlreadyExists")
     assert outcomes(observer) == {outcome: 1}
+
+
+def test_a_client_that_left_before_the_answer() -> None:
+    """An SDK that closes its connection has given up waiting; its retry is the same operation."""
+    observer = Observer("gateway-1")
+    for id in ("a", ""):
+        received = upsert(id=id)
+        received.request.client = Left()
+        end(observer, received, "204")
+    end(observer, upsert(id="a"), "204", at_s=1.0)
+    (partition,) = counted(observer).partitions
+    # Without an id it may be a client that only sends nothing more.
+    assert partition.attempts_by_status == {"204": 2, "read_timeout": 1}
+    assert outcomes(observer) == {"success": 2}
+    assert observer.books.tally.succeeded_after == {2: 1}
 
 
 def test_without_an_id_every_request_is_an_operation() -> None:
