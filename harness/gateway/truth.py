@@ -143,6 +143,7 @@ class Truth:
 
     def to_json(self, *, address: str, upstream: str, moves: Iterable[Move], moved: int) -> str:
         """Return the page. Partition null: requests about several partitions, or about tables."""
+        spelled = {table: row.table for (table, _), row in self._rows.items()}
         content = {
             "what": "Azurite or another endpoint behind a model of the published limits, not Azure",
             "address": address,
@@ -150,7 +151,10 @@ class Truth:
             "requests": self._requests,
             "counts": list(self._told()),
             "moved": moved,
-            "moves": [dataclasses.asdict(move) for move in moves],
+            "moves": [
+                {**dataclasses.asdict(move), "table": spelled.get(move.table, move.table)}
+                for move in moves
+            ],
         }
         # One line per count, for human readers.
         lines = [

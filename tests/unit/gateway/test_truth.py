@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.gateway.requests import Asked, read_request
 from harness.gateway.rules.counting import Count
+from harness.gateway.rules.moving import Move
 from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
 from harness.model.operation import FOLDED
 
@@ -52,6 +53,17 @@ def test_spellings_of_a_table_are_one_table() -> None:
         truth.add(point("p", table), PASSED, Count(entities=1))
     (row,) = told(truth)["counts"]
     assert (row["table"], row["requests"]) == ("Tab", 3)
+
+
+def test_a_move_names_its_table_as_the_counts_do() -> None:
+    """The model knows tables in lower case; readers know them as clients wrote them."""
+    truth = Truth()
+    truth.add(point("p", "Orders"), PASSED)
+    move = Move(
+        at_s=1.0, until_s=2.0, table="orders", partition_key="p", from_server=0, to_server=1
+    )
+    page = json.loads(truth.to_json(address="here", upstream="there", moves=[move], moved=1))
+    assert [found["table"] for found in page["moves"]] == ["Orders"]
 
 
 def test_walked_and_returned_entities_are_counted_apart() -> None:
