@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import os
+import ssl
 import sys
 import tempfile
 import time
@@ -68,14 +70,34 @@ class GatewayProcess(ChildProcess):
         Raises:
             SetupError: the gateway does not respond.
         """
-        # A proxy named by the environment is not used for a host on this machine.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(self.url + TRUTH_PATH, timeout=_TRUTH_WITHIN_S) as response:
-                content: bytes = response.read()
-        except OSError as error:
-            raise SetupError(f"the gateway at {self.url} does not respond: {error}") from error
-        return content
+        return read_truth(self.url)
+
+
+def read_truth(
+    url: str, authority: Path | None = None, *, within_s: float = _TRUTH_WITHIN_S
+) -> bytes:
+    """The truth page of the gateway at ``url``, in JSON.
+
+    Args:
+        url: Scheme, host and port.
+        authority: File of the authority that issued its certificate.
+        within_s: Time limit.
+
+    Raises:
+        SetupError: the gateway does not respond.
+    """
+    # A proxy named by the environment is not used for a host on this machine.
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if authority is not None:
+        context = ssl.create_default_context(cafile=str(authority))
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    try:
+        opener = urllib.request.build_opener(*handlers)
+        with opener.open(url + TRUTH_PATH, timeout=within_s) as response:
+            content: bytes = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise SetupError(f"the gateway at {url} does not respond: {error}") from error
+    return content
 
 
 def start_gateway(*, upstream: str, limits: Path, listen: str = "127.0.0.1:0") -> GatewayProcess:

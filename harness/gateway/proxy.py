@@ -54,6 +54,9 @@ class Meter(Protocol):
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
 
+    def sent_again(self) -> None:
+        """The endpoint got a second request for one of a client, because a page was cut."""
+
     def refused(self) -> None:
         """A request that cannot be executed, such as one that is too large, was refused."""
 
@@ -245,6 +248,8 @@ class Proxy:
             rows = self._model.cut(asked, read_answer(asked, answer))
             if rows is not None:
                 # The page ends where the next server begins, with the continuation of the endpoint.
+                if self._meter is not None:
+                    self._meter.sent_again()
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return route.answer(answer)
 

@@ -79,6 +79,7 @@ class Asked(NamedTuple):
         in_batch: A query is the only request of a batch.
         makes_table: The request creates the table.
         drops_table: The request deletes the table.
+        query: The query string of a query.
     """
 
     kind: Kind | None
@@ -94,6 +95,7 @@ class Asked(NamedTuple):
     in_batch: bool = False
     makes_table: bool = False
     drops_table: bool = False
+    query: str = ""
 
     @property
     def writes(self) -> bool:
@@ -212,6 +214,7 @@ def _read_query(table: str, query: str) -> Asked:
         entities=1,
         keys=keys,
         top=int(top) if top.isdecimal() and len(top) < 10 else None,
+        query=query,
     )
 
 

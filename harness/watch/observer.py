@@ -82,6 +82,11 @@ class Observer:
         self._taken += 1
         return ""
 
+    def sent_again(self) -> None:
+        """Count a second request to the endpoint for the same request of the client."""
+        self.books.tally.passed += 1
+        self._taken += 1
+
     def refused(self) -> None:
         """Count a request that cannot be executed, such as one that is too large."""
         self.books.tally.requests += 1
@@ -262,7 +267,7 @@ def operation_of(asked: Asked, request: Request) -> Operation:
     kind, key = asked.kind, asked.partition_key
     assert kind is not None
     if kind is _QUERY:
-        return _query(asked, request.target)
+        return _query(asked)
     partition_key = WHOLE_TABLE if key is None else key
     if kind is _TRANSACTION:
         parts = tuple(
@@ -289,8 +294,8 @@ def operation_of(asked: Asked, request: Request) -> Operation:
     )
 
 
-def _query(asked: Asked, target: str) -> Operation:
-    parameters = parse_qs(target.partition("?")[2])
+def _query(asked: Asked) -> Operation:
+    parameters = parse_qs(asked.query)
     text = parameters.get("$filter", [""])[0]
     select = parameters.get("$select", [""])[0]
     key, keys = asked.partition_key, asked.keys

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import ssl
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 from harness import __version__
 from harness.gateway.limits import GatewayLimits
-from harness.gateway.pages import TRUTH_PATH
+from harness.gateway.process import read_truth
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.enforced import EnforcedPart, moves_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
+from harness.model.errors import SetupError
 from harness.model.target import EndpointKind, targets_for
 from harness.report.terminal.live import watch_line
 from harness.report.web.live import Shown, State
@@ -141,9 +138,13 @@ class EnforcedLimits:
         """Note what is known now; without an answer of the gateway the earlier moves stay."""
         if run.plan.kind is not EndpointKind.GATEWAY:
             return
-        moves = self._moves()
-        if moves is None and run.enforced is not None:
-            return
+        try:
+            page = read_truth(self._url, self._authority, within_s=_TRUTH_WITHIN_S)
+            moves = json.loads(page)["moves"]
+        except SetupError:
+            if run.enforced is not None:
+                return
+            moves = ()
         limits, aliases = self._limits, run.aliases
 
         def name_of(table: str, key: str) -> str:
@@ -154,19 +155,5 @@ class EnforcedLimits:
             partition_per_s=limits.partition.entities_per_s,
             account_per_s=limits.account.entities_per_s,
             server_per_s=limits.servers.entities_per_s,
-            moves=moves_of(moves or (), run.started_s, name_of),
+            moves=moves_of(moves, run.started_s, name_of),
         )
-
-    def _moves(self) -> list[dict[str, Any]] | None:
-        # A proxy named by the environment is not used for a host on this machine.
-        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
-        if self._authority is not None:
-            context = ssl.create_default_context(cafile=str(self._authority))
-            handlers.append(urllib.request.HTTPSHandler(context=context))
-        opener = urllib.request.build_opener(*handlers)
-        try:
-            with opener.open(self._url + TRUTH_PATH, timeout=_TRUTH_WITHIN_S) as page:
-                found: list[dict[str, Any]] = json.load(page)["moves"]
-        except (OSError, ValueError, KeyError, http.client.HTTPException):
-            return None
-        return found

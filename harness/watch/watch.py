@@ -35,7 +35,7 @@ from harness.watch.clock import SteadyClock
 from harness.watch.marks import create_marks
 from harness.watch.metering import MeteringSettings
 from harness.watch.metering_process import MeteringProcess, Reports
-from harness.watch.outputs import EnforcedLimits, LiveLine, exposed, shown
+from harness.watch.outputs import LIVE_EVERY_S, EnforcedLimits, LiveLine, exposed, shown
 from harness.watch.page import LivePage
 from harness.watch.variables import (
     Addresses,
@@ -47,7 +47,6 @@ from harness.watch.variables import (
 )
 from harness.watch.watched_run import WatchedRun, WatchEnd, WatchPlan, gateway_sample
 
-LIVE_EVERY_S = 5.0
 _TURN_S = 0.1
 _SIGNALS = {
     signal.SIGINT: WatchEnd.CTRL_C,
@@ -58,7 +57,6 @@ _ENDED_WITHIN_S = 10.0
 """Time for the command to end after a signal, before it is killed."""
 _ASKED_AGAIN_AFTER_S = 2.0
 _TRUTH_EVERY_S = 5.0
-_TRUTH_WITHIN_S = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

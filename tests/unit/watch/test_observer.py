@@ -343,6 +343,32 @@ def test_what_a_query_asks_for() -> None:
     assert (operation.top, operation.select) == (5, ("A", "B"))
 
 
+def test_a_query_inside_a_batch_is_named_as_any_other() -> None:
+    """Its filter and properties are those of the request in the body."""
+    body = (
+        b"--b\r\nContent-Type: application/http\r\n\r\n"
+        b"GET http://h/account/orders()?$filter=PartitionKey%20eq%20'p'%20and%20N%20gt%203"
+        b"&$select=A,B HTTP/1.1\r\nAccept: application/json\r\n\r\n--b--\r\n"
+    )
+    received = request(
+        "POST", "/account/$batch", body=body, Content_Type="multipart/mixed; boundary=b"
+    )
+    operation = operation_of(received.asked, received.request)
+    assert (operation.label, operation.partition) == ("partition_scan", "orders/p")
+    assert operation.select == ("A", "B")
+    assert "N gt 3" in str(operation.filter)
+
+
+def test_a_page_that_is_asked_for_twice_is_billed_twice() -> None:
+    """A page that a limit cuts costs two requests to the endpoint, and the budget two."""
+    observer = Observer("gateway-1", 2)
+    assert not observer.take()
+    observer.sent_again()
+    end(observer, query(), "200")
+    assert (observer.books.tally.requests, observer.books.tally.passed) == (1, 2)
+    assert "used up" in observer.take()
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
