@@ -111,7 +111,7 @@ def _while_it_runs(
         row = ui.rows().get("p0")
         return row is not None and float(row["503/s"]) > 0
 
-    wait_until(throttled, "a 503 in the tab")
+    wait_until(throttled, "a 503 in the tab", every_s=0.25)
     told.first_rows = ui.rows()
     told.running = ui.data()
     for live in (light, dark):
@@ -121,7 +121,11 @@ def _while_it_runs(
         told.inks.append(tick.evaluate("element => element.style.fill"))
     # A course that is worth a picture.
     enough = COURSE_S - 3
-    wait_until(lambda: len(ui.data()["charts"]["chart-rate"]["data"][0]["x"]) > enough, "a course")
+    wait_until(
+        lambda: len(ui.data()["charts"]["chart-rate"]["data"][0]["x"]) > enough,
+        "a course",
+        every_s=0.5,
+    )
     light.reload()
     drawn(light, "chart-heat")
     told.reloaded = light.inner_text("#state")
@@ -161,7 +165,7 @@ def _another_run(told: Story, ui: LocustUi, dark: Page) -> None:
     ui.start("key-spread", users=4, run_time="6")
     says(dark, "key-spread: running")
     ui.open_tab()
-    wait_until(lambda: len(ui.rows()) > 20, "rows of the second run")
+    wait_until(lambda: len(ui.rows()) > 20, "rows of the second run", every_s=0.25)
     told.second_rows = ui.rows()
     says(dark, "ended by run time")
     drawn(dark, "chart-heat")

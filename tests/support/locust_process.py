@@ -63,12 +63,14 @@ _HIDDEN = ("AZURE_", "AZURITE_", "GITHUB_", "LOCUST_", "STRESS_")
 _AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
-def wait_until(true: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> None:
+def wait_until(
+    true: Callable[[], object], what: str, within_s: float = PATIENCE_S, *, every_s: float = 0.03
+) -> None:
     """Wait until ``true`` gives something true; else the test has failed."""
     deadline = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
-        time.sleep(0.03)
+        time.sleep(every_s)
 
 
 def forked(count: int) -> tuple[str, ...]:

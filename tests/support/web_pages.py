@@ -16,7 +16,7 @@ PATIENCE_MS = PATIENCE_S * 1000
 WIDTH, HEIGHT = 1200, 800
 UPDATE = os.environ.get("UPDATE_SCREENSHOTS") == "1"
 """Whether the pictures of the README are made again."""
-COURSE_S = 15 if UPDATE else 9
+COURSE_S = 15 if UPDATE else 6
 """So long are runs whose course is looked at; longer where it is to be a picture."""
 
 
