@@ -9,14 +9,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # How many pytest processes run side by side. Most tests wait more than they compute.
-JOBS ?= 4
+JOBS ?= 5
 PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
+ALONE := $(BIN)/python -m tests.parallel -j 1 --
 # Importing Locust patches the standard library of its process: these tests have their own.
 UNPATCHED := tests/unit tests/contract tests/golden tests/rules
 PATCHED := tests/swarm tests/browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched test-patched test-serial \
+.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched \
 	test-wire test-long test-deps coverage lint check bench dashboards lock release-check clean
 
 help: ## List the targets
@@ -68,25 +69,20 @@ stress-%: venv azurite ## Stress with the profile of that name, such as stress-k
 ui: venv azurite ## Open the Locust web UI, profiles to choose from
 	$(BIN)/harness run $(PROFILE) --ui $(ARGS)
 
-test: test-unpatched test-patched test-serial ## Run all tests but the long ones
+# Serial tests say something about a machine that has nothing else to do.
+test: dev azurite ## Run all tests but the long ones
+	$(PARALLEL) $(PATCHED) -m "not long and not serial" -- $(UNPATCHED) -m "not long"
+	$(ALONE) $(PATCHED) -m "serial and not long"
 
 test-unpatched: dev azurite
 	$(PARALLEL) $(UNPATCHED) -m "not long"
-
-test-patched: dev azurite
-	$(PARALLEL) $(PATCHED) -m "not long and not serial"
-
-# They say something about a machine that has nothing else to do.
-test-serial: dev azurite
-	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "serial and not long"
 
 test-wire: dev azurite ## Run again, with the session on the wire, what differs by the session
 	TEST_SESSION=wire $(PARALLEL) tests/swarm -m "session and not long and not serial"
 
 test-long: dev azurite ## Run the tests that need real minutes
-	$(PARALLEL) $(UNPATCHED) -m long
-	$(PARALLEL) $(PATCHED) -m "long and not serial"
-	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
+	$(PARALLEL) $(PATCHED) -m "long and not serial" -- $(UNPATCHED) -m long
+	$(ALONE) $(PATCHED) -m "long and serial"
 
 test-deps: ## Install the system packages of some tests (apt: prometheus, chromium)
 	@if command -v promtool >/dev/null && command -v chromium >/dev/null; then \

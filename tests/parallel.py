@@ -5,6 +5,10 @@ that no other fork has claimed. So collecting and importing, which takes seconds
 pytest-xdist cannot run `tests/swarm`: Locust patches the locks that its workers wait with. What
 follows `--` goes to pytest.
 
+Several groups of arguments, each after a `--`, are for tests that must not share a process. Each
+group has a pytest of its own, and the forks of all of them take turns: `-j` of them run tests at
+any time. So tests that wait leave the processor to tests that compute.
+
 A test that fails beside others runs once more, alone, and the last lines name it: most tests are
 about real processes and real seconds, and a machine that had no time for them proves nothing. The
 exit code is 0 where every test passed, beside others or alone.
@@ -13,6 +17,7 @@ exit code is 0 where every test passed, beside others or alone.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import itertools
 import os
@@ -32,6 +37,8 @@ CLAIMS = "TEST_CLAIMS"
 """Names the folder in which the forks of one pytest claim files. Without it nothing forks."""
 JOBS = "TEST_JOBS"
 """How many processes the pytest forks."""
+TURNS = "TEST_TURNS"
+"""The two ends of a pipe with a byte for each process that may run tests now."""
 APART = "apart"
 """Marks tests that may run in another process than the rest of their file."""
 FAILED = "failed.txt"
@@ -54,6 +61,7 @@ def run_shared(session: pytest.Session) -> bool:
     if session.testsfailed:
         raise session.Interrupted("a file could not be collected")
     folder = Path(name)
+    turns = _Turns(*map(int, os.environ.pop(TURNS).split()))
     gc.freeze()
     sys.stdout.flush()
     forks: dict[int, Path] = {}
@@ -66,10 +74,10 @@ def run_shared(session: pytest.Session) -> bool:
                 forks.clear()
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 _redirect(session.config, output)
-                _run_claimed(session, folder)
+                _run_claimed(session, folder, turns)
                 return True
             forks[pid] = output
-        code = _joined(forks)
+        code = _joined(forks, turns)
     finally:
         for pid in forks:
             os.kill(pid, signal.SIGTERM)
@@ -92,7 +100,23 @@ def _redirect(config: pytest.Config, output: Path) -> None:
     capture.suspend_global_capture()
 
 
-def _joined(forks: dict[int, Path]) -> int:
+class _Turns:
+    """Lets as many processes run tests as there are bytes in a pipe."""
+
+    def __init__(self, taking: int, giving: int) -> None:
+        self.ends = (taking, giving)
+
+    def __enter__(self) -> None:
+        os.read(self.ends[0], 1)
+
+    def __exit__(self, *error: object) -> None:
+        self.give()
+
+    def give(self, count: int = 1) -> None:
+        os.write(self.ends[1], b"." * count)
+
+
+def _joined(forks: dict[int, Path], turns: _Turns) -> int:
     """The exit code of all forks together; each is printed and taken out when it ends."""
     started = time.monotonic()
     codes = []
@@ -101,6 +125,9 @@ def _joined(forks: dict[int, Path]) -> int:
         if (output := forks.pop(pid, None)) is None:
             continue
         code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            # Killed in a test, most probably: its turn goes on.
+            turns.give()
         # A negative code names the signal that killed the fork; shells count it from 128.
         codes.append(code if code >= 0 else 128 - code)
         sys.stdout.write(output.read_text(encoding="utf-8", errors="replace"))
@@ -110,23 +137,31 @@ def _joined(forks: dict[int, Path]) -> int:
     return next((code for code in codes if code not in (0, _TESTS_FAILED)), max(codes))
 
 
-def _run_claimed(session: pytest.Session, folder: Path) -> None:
+def _run_claimed(session: pytest.Session, folder: Path, turns: _Turns) -> None:
     """Run what is claimed of a session, one file after the other, as pytest would."""
     session.config.pluginmanager.register(_Failures(folder))
-    claimed: dict[str, list[pytest.Item]] = {}
+    items: dict[str, list[pytest.Item]] = {}
     for item in session.items:
-        claimed.setdefault(_claimed_as(item), []).append(item)
-    for name, items in claimed.items():
-        if not _claim(folder, name):
-            continue
-        for item, following in itertools.zip_longest(items, items[1:]):
-            # After the last test of a file everything but the session's fixtures is torn down.
-            following = following or session
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if session.shouldfail:
-                raise session.Failed(session.shouldfail)
-            if session.shouldstop:
-                raise session.Interrupted(session.shouldstop)
+        items.setdefault(_claimed_as(item), []).append(item)
+    left = iter(items)
+    while True:
+        # The turn comes first: what is claimed runs at once.
+        with turns:
+            claimed = next((name for name in left if _claim(folder, name)), None)
+            if claimed is None:
+                return
+            _run(session, items[claimed])
+
+
+def _run(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
+    for item, following in itertools.zip_longest(items, items[1:]):
+        # After the last test of a file everything but the session's fixtures is torn down.
+        following = following or session
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
 
 
 def _claimed_as(item: pytest.Item) -> str:
@@ -157,46 +192,94 @@ class _Failures:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.parallel", description=__doc__)
-    parser.add_argument("-j", "--jobs", type=int, default=4, help="how many processes")
-    parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
-    chosen = parser.parse_args(arguments)
+    options, *groups = _split(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.parallel",
+        usage="%(prog)s [-j JOBS] -- PYTEST_ARGUMENT... [-- PYTEST_ARGUMENT...]...",
+        description=__doc__,
+    )
+    parser.add_argument("-j", "--jobs", type=int, default=4, help="how many processes run tests")
+    chosen = parser.parse_args(options)
     # Ended by SIGTERM it ends its processes too.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    with tempfile.TemporaryDirectory(prefix="tests-") as name:
-        claims = Path(name) / "claims"
-        claims.mkdir()
-        code = _run(chosen.pytest, {CLAIMS: str(claims), JOBS: str(chosen.jobs)})
+    turns = _Turns(*os.pipe())
+    turns.give(chosen.jobs)
+    with tempfile.TemporaryDirectory(prefix="tests-") as name, contextlib.ExitStack() as stack:
+        shared = [
+            _Shared(group, Path(name) / str(number), chosen.jobs, turns)
+            for number, group in enumerate(groups or [[]])
+        ]
+        for group in shared:
+            stack.callback(_end, group.process)
+        for group in shared:
+            group.process.wait()
+        return next(filter(None, [group.code() for group in shared]), 0)
+
+
+def _split(arguments: Sequence[str]) -> list[list[str]]:
+    """The parts between the arguments that are `--`."""
+    parts: list[list[str]] = [[]]
+    for argument in arguments:
+        if argument == "--":
+            parts.append([])
+        else:
+            parts[-1].append(argument)
+    return parts
+
+
+class _Shared:
+    """A pytest whose forks share the tests that its arguments choose."""
+
+    def __init__(self, arguments: Sequence[str], folder: Path, jobs: int, turns: _Turns) -> None:
+        self._arguments = arguments
+        self._claims = folder / "claims"
+        self._claims.mkdir(parents=True)
+        environ = {
+            CLAIMS: str(self._claims),
+            JOBS: str(jobs),
+            TURNS: " ".join(map(str, turns.ends)),
+        }
+        self.process = _started(arguments, environ, pass_fds=turns.ends)
+
+    def code(self) -> int:
+        """The exit code, once the process has ended; 0 if what failed passes alone."""
+        code = self.process.wait()
         if code != _TESTS_FAILED:
             return code
-        tests = sorted(set((claims / FAILED).read_text(encoding="utf-8").splitlines()))
+        tests = sorted(set((self._claims / FAILED).read_text(encoding="utf-8").splitlines()))
         if len({test.partition("::")[0] for test in tests}) > MOST_REPEATED:
             return code
-    print(f"again, alone: {', '.join(tests)}", flush=True)
-    options = [one for one in chosen.pytest if not (ROOT / one).exists()]
-    code = _run([*options, *tests], {})
-    if code == 0:
-        print(f"passed alone, after failing beside other tests: {', '.join(tests)}")
-    return code
+        print(f"again, alone: {', '.join(tests)}", flush=True)
+        options = [one for one in self._arguments if not (ROOT / one).exists()]
+        process = _started([*options, *tests], {})
+        try:
+            code = process.wait()
+        finally:
+            _end(process)
+        if code == 0:
+            print(f"passed alone, after failing beside other tests: {', '.join(tests)}")
+        return code
 
 
-def _run(arguments: Sequence[str], environ: dict[str, str]) -> int:
-    """The exit code of pytest, which is not left behind."""
+def _started(
+    arguments: Sequence[str], environ: dict[str, str], pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
     environ = {**os.environ, **environ}
     # Tests start interpreters by the hundred, which compile the harness where nothing is kept.
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],
         cwd=ROOT,
         env=environ,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.STDOUT,
+        pass_fds=pass_fds,
     )
-    try:
-        return process.wait()
-    finally:
-        process.terminate()
-        process.wait()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait()
 
 
 if __name__ == "__main__":

@@ -46,15 +46,15 @@ def test_last(): note("last")
 _ALWAYS = "def test_failing(): assert False\n"
 
 
-def _share(folder: Path, **tests: str) -> subprocess.CompletedProcess[str]:
-    """Let two processes share the tests of some files."""
+def _share(folder: Path, *groups: str, **tests: str) -> subprocess.CompletedProcess[str]:
+    """Let two processes share the tests of some files, in groups of arguments."""
     (folder / "tests").mkdir()
     shutil.copy(parallel.__file__, folder / "tests")
     (folder / "tests" / "conftest.py").write_text(_CONFTEST)
     for name, content in tests.items():
         (folder / "tests" / f"test_{name}.py").write_text(content)
     return subprocess.run(
-        [sys.executable, "-m", "tests.parallel", "-j", "2", "--", "tests"],
+        [sys.executable, "-m", "tests.parallel", "-j", "2", "--", *(groups or ("tests",))],
         cwd=folder,
         # Without the plugins that are installed, whose imports take seconds.
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
@@ -88,3 +88,38 @@ def test_every_test_of_a_file_runs_once_with_some_of_them_apart(tmp_path: Path) 
     assert ran.returncode == 0, ran.stdout
     noted = (tmp_path / "tests" / "test_apart.ran").read_text().split()
     assert sorted(noted) == ["a/b", "c", "first", "last"]
+
+
+_TOGETHER = """\
+import os, time
+from pathlib import Path
+import pytest
+
+@pytest.mark.apart
+@pytest.mark.parametrize("one", range(3))
+def test_one(one):
+    folder = Path(__file__).parent
+    mine = folder / f"running-{os.getpid()}-{one}"
+    mine.touch()
+    time.sleep(0.3)
+    with (folder / "ran").open("a") as file:
+        file.write(f"{len(list(folder.glob('running-*')))} ")
+    mine.unlink()
+"""
+
+
+def test_groups_take_turns(tmp_path: Path) -> None:
+    """Tests of two groups run at once, each test once, and never more than there are jobs."""
+    files = ("tests/test_first.py", "--", "tests/test_second.py")
+    ran = _share(tmp_path, *files, first=_TOGETHER, second=_TOGETHER)
+    assert ran.returncode == 0, ran.stdout
+    running = list(map(int, (tmp_path / "tests" / "ran").read_text().split()))
+    assert len(running) == 6
+    assert max(running) == 2
+
+
+def test_a_failure_in_any_group_fails_the_whole(tmp_path: Path) -> None:
+    """Also where the other group passes."""
+    files = ("tests/test_failing.py", "--", "tests/test_good.py")
+    ran = _share(tmp_path, *files, failing=_ALWAYS, good="def test_good(): pass\n")
+    assert ran.returncode == 1, ran.stdout
