@@ -31,7 +31,7 @@ from tests.swarm.test_workers import workers_of
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
-CALM = ("--set", "load.max_entities_per_s=100", "-t", "40s")
+CALM = ("--set", "load.max_entities_per_s=50", "-t", "40s")
 LONG_LOADING = ("--set", "keys.rows_per_partition=300000")
 SLOW_RAMP = ("-u", "60", "-r", "1")
 WEB = tuple(option for option in QUICK if option != "--headless")
@@ -89,7 +89,7 @@ class Endings:
 
     def ctrl_c_while_loading(self) -> LocustProcess:
         process = self._started(*LONG_LOADING, until="[2/4]", embedded=True)
-        gevent.sleep(4.0)
+        gevent.sleep(1.0)
         process.interrupt()
         return process
 

@@ -188,13 +188,15 @@ def runs(
 ) -> Iterator[Runs]:
     """The runs of all tests of this module that were asked for, begun at once."""
     made = Runs(stress, azurite, tmp_path_factory.mktemp("certificates"))
-    wanted: dict[str, None] = {}
+    wanted: dict[str, Case] = {}
     for item in request.session.items:
         called = getattr(item, "callspec", None)
         if item.path == request.path and called is not None:
-            wanted[called.params["name"]] = None
-    for name in wanted:
-        made.begin(name, {**CASES, **LONG, **EACH}[name])
+            name = called.params["name"]
+            wanted[name] = {**CASES, **LONG, **EACH}[name]
+    # Those that take longest first.
+    for name in sorted(wanted, key=lambda name: -len(wanted[name].scripts)):
+        made.begin(name, wanted[name])
     yield made
     made.end()
 
