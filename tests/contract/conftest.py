@@ -21,6 +21,7 @@ from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import SESSION_KINDS, open_session
 from harness.workload.budget import Budget
 from harness.workload.retry import ScheduledBackoff
+from tests.support.ports import free_port
 from tests.support.sdk import named_key
 
 NO_CONTENT = b'HTTP/1.1 204 No Content\r\nETag: W/"1"\r\nContent-Length: 0\r\n\r\n'
@@ -79,7 +80,8 @@ class ScriptedService:
         self._released = threading.Event()
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        # A port that is given to no other test, also when nobody listens on it any more.
+        self._listener = socket.create_server(("127.0.0.1", free_port()))
         self._start(self._accept)
 
     @property
