@@ -11,7 +11,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # How many pytest processes run side by side. Most tests wait more than they compute.
 JOBS ?= 5
 PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
-ALONE := $(BIN)/python -m tests.parallel -j 1 --
 # Importing Locust patches the standard library of its process: these tests have their own.
 UNPATCHED := tests/unit tests/contract tests/golden tests/rules
 PATCHED := tests/swarm tests/browser
@@ -69,10 +68,10 @@ stress-%: venv azurite ## Stress with the profile of that name, such as stress-k
 ui: venv azurite ## Open the Locust web UI, profiles to choose from
 	$(BIN)/harness run $(PROFILE) --ui $(ARGS)
 
-# Serial tests say something about a machine that has nothing else to do.
+# Serial tests say something about a machine that has time: two files of them at once leave it some.
 test: dev azurite ## Run all tests but the long ones
 	$(PARALLEL) $(PATCHED) -m "not long and not serial" -- $(UNPATCHED) -m "not long"
-	$(ALONE) $(PATCHED) -m "serial and not long"
+	$(BIN)/python -m tests.parallel -j 2 -- $(PATCHED) -m "serial and not long"
 
 test-unpatched: dev azurite
 	$(PARALLEL) $(UNPATCHED) -m "not long"
@@ -82,7 +81,7 @@ test-wire: dev azurite ## Run again, with the session on the wire, what differs 
 
 test-long: dev azurite ## Run the tests that need real minutes
 	$(PARALLEL) $(PATCHED) -m "long and not serial" -- $(UNPATCHED) -m long
-	$(ALONE) $(PATCHED) -m "long and serial"
+	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
 
 test-deps: ## Install the system packages of some tests (apt: prometheus, chromium)
 	@if command -v promtool >/dev/null && command -v chromium >/dev/null; then \

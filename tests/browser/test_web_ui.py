@@ -14,20 +14,20 @@ from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
-from tests.support.web_pages import COURSE_S, WIDTH, LocustUi, Pages, drawn, says
+from tests.support.web_pages import COURSE_S, UPDATE, WIDTH, LocustUi, Pages, drawn, says
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
 OPTIONS = (
     *("--profile", "single-partition"),
-    # One partition gets 250 entities/s through, and is asked for more.
-    *("--throttling", "demo"),
-    *("--set", "load.max_entities_per_s=400"),
+    *("--set", f"load.max_entities_per_s={400 if UPDATE else 120}"),
     *("--set", "load.settle_s=0"),
     *("--set", "loading.settle_s=0"),
-    *("--set", "keys.rows_per_partition=50"),
+    *("--set", "keys.rows_per_partition=10"),
     *("--set", "conditions=[]"),
 )
+LIMITS = "[partition]\nentities_per_s = 60.0\n"
+"""One partition is asked for more."""
 REFUSED = {
     "a path": ({"profile": "../own.toml"}, "only shipped profiles can be chosen"),
     "no profile": ({"profile": "nosuch"}, "no profile 'nosuch'"),
@@ -63,11 +63,19 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(stress: Stress, pages: Pages, picture: Callable[..., None]) -> Story:
+def story(
+    stress: Stress,
+    pages: Pages,
+    picture: Callable[..., None],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Story:
     """Wrong forms, a throttled run in two browsers, Stop, files, another run."""
+    limits = tmp_path_factory.mktemp("limits") / "low.toml"
+    limits.write_text(LIMITS, encoding="utf-8")
+    throttling = "demo" if UPDATE else str(limits)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    process = stress(*OPTIONS, "--web-port", str(port))
+    process = stress(*OPTIONS, "--throttling", throttling, "--web-port", str(port))
     process.until_said("Charts:")
     told = Story(process=process)
     ui = LocustUi(url, pages(url))

@@ -20,8 +20,8 @@ from tests.support.sdk import account_key
 
 SHORT = (
     *("--headless", "-u", "8", "-r", "100", "-t", "3s"),
-    *("--set", "load.max_entities_per_s=300"),
-    *("--set", "load.emulator_max_entities_per_s=300"),
+    *("--set", "load.max_entities_per_s=150"),
+    *("--set", "load.emulator_max_entities_per_s=150"),
     *("--set", "load.settle_s=0"),
     *("--set", "loading.settle_s=0"),
     *("--set", "conditions=[]"),

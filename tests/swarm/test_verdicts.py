@@ -1,21 +1,17 @@
 """Verdicts that are reached by real runs in that situation.
 
-Within target is in test_headless.py, throttled in test_throttled.py.
+Within target is in test_headless.py, throttled in test_throttled.py, client-limited in
+test_client_limited.py.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.locust_process import QUICK, Stress, wait_until
 from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.azurite
@@ -25,83 +21,8 @@ UNREACHABLE = (
     *("--set", "load.max_entities_per_s=5000"),
     *("--set", "load.emulator_max_entities_per_s=5000"),
 )
-BURNERS = 2
 TRIES = 3
 """Where others keep the whole machine busy meanwhile, a run says so and nothing else."""
-DELETES = """\
-from locust import events, task
-from harness.swarm import TableUser, wire
-
-class DeletingUser(TableUser):
-    @task
-    def delete(self):
-        self.table.delete("p0", "is not there")
-
-wire(events)
-"""
-
-
-@contextlib.contextmanager
-def burnt_core() -> Iterator[int]:
-    """A core that is kept busy by others; they end with the context, or by themselves."""
-    core = min(os.sched_getaffinity(0))
-    script = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
-    burners = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(BURNERS)]
-    try:
-        for burner in burners:
-            os.sched_setaffinity(burner.pid, {core})
-        yield core
-    finally:
-        for burner in burners:
-            burner.kill()
-            burner.wait()
-
-
-@pytest.fixture(scope="module")
-def client_limited(
-    stress: Stress, host: str, tmp_path_factory: pytest.TempPathFactory
-) -> LocustProcess:
-    """A generator that has a third of a core, and wants more. Deletes what is not there."""
-    deletes = tmp_path_factory.mktemp("deletes") / "locustfile.py"
-    deletes.write_text(DELETES, encoding="utf-8")
-    with burnt_core() as core:
-        process = stress(
-            *(*QUICK, *CONDITION, *UNREACHABLE, "-H", host, "-u", "20"), locustfile=deletes
-        )
-        process.until_said("[2/4]")
-        os.sched_setaffinity(process.pid, {core})
-        process.wait()
-    return process
-
-
-@pytest.mark.serial
-def test_a_starved_generator_is_client_limited(client_limited: LocustProcess) -> None:
-    """Where others burn the generator's core, the rate says nothing about the endpoint.
-
-    More processes would not help: the advice is to free the core.
-    """
-    verdict = client_limited.record.verdict
-    assert (verdict.result, verdict.limited_by) == ("client_limited", "generator"), verdict
-    assert "free the CPU" in verdict.advice[0].text, verdict
-    made = client_limited.record.generator.capacity
-    assert made is not None
-    assert made.operations_per_cpu_s > 0
-    assert made.machines[0].others_percent > made.machines[0].workers_percent
-    assert client_limited.process.returncode == 3
-
-
-@pytest.mark.serial
-def test_the_error_log_is_capped(client_limited: LocustProcess) -> None:
-    """A thousand failed attempts are kept, the rest is counted."""
-    record = client_limited.record
-    folder = client_limited.folder / "out" / record.run_id
-    *kept, last = map(json.loads, (folder / "errors.jsonl").read_text("utf-8").splitlines())
-    failed = sum(
-        count for name, count in record.attempts_by_status.items() if not name.startswith("2")
-    )
-    assert len(kept) == 1000
-    assert last == {"not_kept": failed - 1000}
-    assert {error["error_code"] for error in kept} == {"ResourceNotFound"}
 
 
 @pytest.mark.serial

@@ -29,7 +29,10 @@ from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
-WEB = tuple(option for option in QUICK if option != "--headless")
+WEB = (
+    *(option for option in QUICK if option != "--headless"),
+    *("--set", "keys.rows_per_partition=10"),
+)
 GOOD = {"user_count": "3", "spawn_rate": "50"}
 WRONG_FORMS = {
     "unknown profile": ({**GOOD, "profile": "nosuch"}, "no profile 'nosuch'"),

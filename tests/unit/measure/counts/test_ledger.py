@@ -93,7 +93,7 @@ some_result = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(some_result, st.integers(0, 2), st.integers(0, 2)), max_size=25),
+    st.lists(st.tuples(some_result, st.integers(0, 1), st.integers(0, 1)), max_size=25),
     st.randoms(use_true_random=False),
 )
 def test_however_results_are_split_the_sums_are_the_same(
@@ -101,10 +101,10 @@ def test_however_results_are_split_the_sums_are_the_same(
 ) -> None:
     """Any spread over workers and drains, merged in any order, is one ledger that saw it all."""
     deltas = []
-    for worker in range(3):
+    for worker in range(2):
         ledger = Ledger(f"w{worker}")
         ledger.open_window(START, END)
-        for drain in range(3):
+        for drain in range(2):
             for one, of_worker, in_drain in split:
                 if (of_worker, in_drain) == (worker, drain):
                     ledger.note_due()
