@@ -44,11 +44,11 @@ class Accounts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name of each account; with the host where two emulators share the name."""
+        """A name of each account: of emulators that share one, their hosts."""
         known = [endpoint.account for endpoint in self]
         return tuple(
-            name if known.count(name) == 1 else f"{name}@{endpoint.host}"
-            for name, endpoint in zip(known, self, strict=True)
+            endpoint.account if known.count(endpoint.account) == 1 else endpoint.host
+            for endpoint in self
         )
 
     def of(self, partition_key: str) -> str:

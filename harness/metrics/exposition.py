@@ -52,6 +52,7 @@ class LoadState:
         offered_per_s: Entities per second that the load requests; None without a requested rate.
         waiting: Operations that are due and not sent; None in a closed loop.
         billable_transactions: Requests of the whole run, loading included.
+        billable_by_account: The same by the name of each of several accounts.
     """
 
     offered_per_s: float | None = None
@@ -60,6 +61,7 @@ class LoadState:
     dropped: int = 0
     billable_transactions: int = 0
     billable_limit: int | None = None
+    billable_by_account: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,8 @@ class RunState(Collector):
         yield from _course(families, exposed.course)
         yield from _load(families, exposed.load)
         yield from _counts(families, exposed.snapshot)
+        if exposed.snapshot.accounts:
+            yield from _accounts(families, exposed.snapshot, exposed.load)
         yield _durations(run, exposed.snapshot)
         yield _percentiles(run, exposed.snapshot)
         yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
@@ -220,6 +224,34 @@ def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
             )
         ),
         ("op", "estimated"),
+    )
+
+
+def _accounts(families: Families, snapshot: Snapshot, load: LoadState) -> Iterator[Metric]:
+    """The counts of each of several accounts, which add up to those of the run."""
+    accounts = [(showable(part.name), part) for part in snapshot.accounts]
+    yield families.counter(
+        "aztables_account_entities",
+        "Entities that were inserted, updated, deleted or scanned, by account; only in a run "
+        "against several.",
+        (((name,), part.entities) for name, part in accounts),
+        ("account",),
+    )
+    yield families.counter(
+        "aztables_account_attempts",
+        "HTTP requests by account, retries and pages included; only in a run against several.",
+        (
+            ((name, str(status), showable(code), str(scope)), count)
+            for name, part in accounts
+            for (status, code, scope), count in part.attempts.items()
+        ),
+        ("account", "status", "error_code", "scope"),
+    )
+    yield families.counter(
+        "aztables_account_billable_transactions",
+        "Requests that each account is charged for; only in a run against several.",
+        (((showable(name),), count) for name, count in load.billable_by_account.items()),
+        ("account",),
     )
 
 

@@ -12,7 +12,12 @@ from typing import Any, Generic, TypeVar
 
 from harness.measure.figures import milliseconds, number, percent
 from harness.measure.record.findings import PointersPart, StepPart
-from harness.measure.record.record import OperationPart, PartitionPart, RunRecord
+from harness.measure.record.record import (
+    AccountLoadPart,
+    OperationPart,
+    PartitionPart,
+    RunRecord,
+)
 from harness.model.operation import Kind
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, is_throttling
 
@@ -82,7 +87,7 @@ def columns_of(
 ) -> list[Column[Row]]:
     """The columns that an output shows of a run, with the headings of that run.
 
-    A closed loop has no response latency, and no columns of it.
+    A closed loop has no response latency, and no columns of it. A single account has no column.
     """
     return [
         column
@@ -91,6 +96,7 @@ def columns_of(
         for column in columns
         if output in column.outputs
         and (record.response_ms is not None or column.group != "response ms")
+        and (record.accounts or column is not ACCOUNT)
     ]
 
 
@@ -119,6 +125,15 @@ def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 
+def csv_columns(record: RunRecord) -> list[Column[PartitionPart]]:
+    """The columns of ``partitions.csv``."""
+    return [
+        column
+        for column in PARTITION_COLUMNS
+        if column.csv and (record.accounts or column is not ACCOUNT)
+    ]
+
+
 def throttled_attempts(part: PartitionPart) -> int:
     return sum(throttled_by_status(part.attempts_by_status).values())
 
@@ -134,11 +149,16 @@ def _target(record: RunRecord) -> str:
     return "target" if target is None else f"of {number(target)}"
 
 
-def _throttled_by(status: str) -> Callable[[PartitionPart], int]:
+def _account_target(record: RunRecord) -> str:
+    target = next((part.target for part in record.accounts), None)
+    return "target" if target is None else f"of {number(target)}"
+
+
+def _throttled_by(status: str) -> Callable[[Any], int]:
     return lambda part: throttled_by_status(part.attempts_by_status)[status]
 
 
-def _throttled_for(scope: Scope) -> Callable[[PartitionPart], int]:
+def _throttled_for(scope: Scope) -> Callable[[Any], int]:
     # The names of other responses have no scope.
     return lambda part: sum(
         count for name, count in part.attempts_by_status.items() if name.endswith(f" {scope}")
@@ -199,6 +219,10 @@ THROTTLED_RATIO: Column[PartitionPart] = Column(
     outputs=_NOWHERE,
     csv="throttled_ratio",
 )
+ACCOUNT: Column[PartitionPart] = Column(
+    "account", lambda part: part.account, outputs=Output.HTML, csv="account"
+)
+"""The account of a partition, in a run against several."""
 PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
     _in_csv("entities", lambda part: part.entities),
     MEAN_RATE,
@@ -241,8 +265,65 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
     _in_csv("told_apart_since_utc_s", lambda part: part.since),
     _in_csv("entities_at_least", lambda part: getattr(part.estimate, "at_least", None)),
     _in_csv("entities_at_most", lambda part: getattr(part.estimate, "at_most", None)),
+    ACCOUNT,
 )
 """The columns behind the name of a partition."""
+
+ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
+    Column(
+        "mean",
+        lambda part: part.entities_per_s.mean,
+        number,
+        narrow="entities/s",
+        group="entities/s",
+    ),
+    Column("best 1 s", lambda part: part.entities_per_s.best_1s, number, group="entities/s"),
+    Column(
+        "best 10 s",
+        lambda part: part.entities_per_s.best_10s,
+        number,
+        group="entities/s",
+        heading=best_over,
+    ),
+    Column(
+        "of target",
+        lambda part: part.ratio,
+        percent,
+        heading=_account_target,
+        absent="none",
+        share=True,
+    ),
+    Column(
+        "transactions/s", lambda part: part.transactions_per_s, number, narrow="trans-\nactions/s"
+    ),
+    *(
+        Column(status, _throttled_by(status), _count, group="throttled attempts", bad=True)
+        for status in map(str, THROTTLING_STATUSES)
+    ),
+    Column(
+        "by its partitions",
+        _throttled_for(Scope.PARTITION),
+        _count,
+        outputs=Output.MARKDOWN | Output.HTML,
+        group="throttled attempts",
+        bad=True,
+    ),
+    Column(
+        "by the account",
+        _throttled_for(Scope.ACCOUNT),
+        _count,
+        narrow="by the\naccount",
+        group="throttled attempts",
+        bad=True,
+    ),
+    Column(
+        "billable transactions",
+        lambda part: part.billable_transactions,
+        _count,
+        outputs=Output.MARKDOWN | Output.HTML,
+    ),
+)
+"""The columns behind the name of one of several accounts."""
 
 OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column("count", lambda part: part.count, _count),

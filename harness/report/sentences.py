@@ -219,14 +219,19 @@ class AccountRow:
 
 
 def account_rows(record: RunRecord) -> list[AccountRow]:
-    """The rates of the account in entities and in requests, with their targets."""
-    part = record.account
+    """The rates of the account in entities and in requests, with their targets.
+
+    Several accounts are added up, and their targets too.
+    """
+    part, accounts = record.account, max(1, len(record.accounts))
+    together = "" if accounts == 1 else f", {accounts} accounts together"
     rates = part.entities_per_s
     ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
     if part.target is not None:
-        ratio, target = part.ratio, f"of {number(part.target)}"
-        share = part.transactions_per_s / ACCOUNT_TRANSACTIONS_PER_S
-        requests = f"of {ACCOUNT_TRANSACTIONS_PER_S:,} (target in newer documents)"
+        ratio, target = part.ratio, f"of {number(part.target)}{together}"
+        most = accounts * ACCOUNT_TRANSACTIONS_PER_S
+        share = part.transactions_per_s / most
+        requests = f"of {most:,} (target in newer documents)"
     return [
         AccountRow("entities/s", number(rates.mean), ratio, target),
         AccountRow("  best 1 s", number(rates.best_1s)),

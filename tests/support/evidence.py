@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from harness.measure.counts.generator import GeneratorLog
@@ -23,9 +24,14 @@ def snapshot_of(
     operations_per_s: int = 20,
     throttled_per_s: int = 0,
     scope: Scope = Scope.PARTITION,
+    accounts: Sequence[str] = (),
+    throttled: Collection[str] | None = None,
 ) -> Snapshot:
-    """Each key took its rate of entities a second in so many operations."""
-    ledger = Ledger()
+    """Each key took its rate of entities a second in so many operations.
+
+    Only the keys in ``throttled`` are throttled; None is all.
+    """
+    ledger = Ledger(accounts=accounts)
     ledger.open_window(START, START + seconds)
     for second in range(seconds):
         at_s = float(START + second)
@@ -34,7 +40,7 @@ def snapshot_of(
         for key, rate in rates.items():
             for number in range(operations_per_s):
                 more = 1 if number < rate % operations_per_s else 0
-                refused = number < throttled_per_s
+                refused = number < throttled_per_s and (throttled is None or key in throttled)
                 ledger.add(
                     Result(
                         operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),

@@ -109,9 +109,9 @@ def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Pat
     said: list[str] = []
     with ExitStack() as stack:
 
-        def clean_up() -> int:
+        def clean_up() -> tuple[int, ...]:
             stack.enter_context(no_room(1000))
-            return 99
+            return (99,)
 
         final, path = write_run(
             record,
@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path) ->
             str(tmp_path),
             ledger=ledger([{"message": "x" * NO_REPORT}]),
             aliases=None,
-            clean_up=lambda: 0,
+            clean_up=lambda: (0,),
             complain=said.append,
         )
     assert [sentence.split("/")[-1] for sentence in said] == [

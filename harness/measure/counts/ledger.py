@@ -9,7 +9,7 @@ others are folded into one row, so that sums stay exact for any number of keys.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.measure.counts.heatmap import HeatMap
@@ -19,7 +19,8 @@ from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_o
 from harness.measure.counts.tally import KIND_DIGITS, Counts, PartitionTally, Tally
 from harness.measure.counts.time_course import LatencyCourse
 from harness.measure.record.record import EstimatePart
-from harness.model.operation import FOLDED, Operation
+from harness.model.accounts import account_of
+from harness.model.operation import FOLDED, Operation, table_and_key
 from harness.model.outcome import Attempt, Result
 
 PARTITION_CAP = 200
@@ -59,12 +60,16 @@ class Delta:
 class Ledger:
     """Counts results of the worker ``source``, or merges what other ledgers counted.
 
-    ``cap`` partitions have a row of their own.
+    ``cap`` partitions have a row of their own. ``accounts`` are the names of the accounts that the
+    partitions are spread over; several are counted each too.
     """
 
-    def __init__(self, source: str = "local", cap: int = PARTITION_CAP) -> None:
+    def __init__(
+        self, source: str = "local", cap: int = PARTITION_CAP, accounts: Sequence[str] = ()
+    ) -> None:
         self._source = source
         self._cap = cap
+        self._accounts = tuple(accounts) if len(accounts) > 1 else ()
         self._window: tuple[float, float] = (float("inf"), float("inf"))
         self._tracked: dict[str, float | None] = {}
         self._folding: set[str] = set()
@@ -133,6 +138,8 @@ class Ledger:
         seen = (attempt.status, attempt.error_code, attempt.scope)
         row = self._row(operation.partition, moment)
         row.attempts[seen] = row.attempts.get(seen, 0) + 1
+        if self._accounts:
+            self._tally.account(self._account(operation.partition_key)).add_attempt(attempt)
         if attempt.status >= 300 or attempt.error_code:
             self._count_refused(operation, attempt, moment)
         self._tally.add_attempts({moment: 1})
@@ -204,6 +211,12 @@ class Ledger:
         tally.add_attempts(attempts)
         for key, entities in accessed.items():
             self._weights.access(key, entities)
+        if self._accounts:
+            for result in results:
+                tally.account(self._account(result.operation.partition_key)).add(result)
+
+    def _account(self, partition_key: str) -> str:
+        return self._accounts[account_of(partition_key, len(self._accounts))]
 
     def _count_refused(self, operation: Operation, attempt: Attempt, second: int) -> None:
         """Count the throttling of a failed attempt, and keep its error."""
@@ -216,9 +229,11 @@ class Ledger:
             self._errors_dropped += 1
             return
         self._errors_kept += 1
+        account = self._account(operation.partition_key) if self._accounts else ""
         self._errors.append(
             {
                 "time_s": round(attempt.sent_s, 6),
+                **({"account": account} if account else {}),
                 "operation": operation.label,
                 "table": operation.table,
                 "partition_key": operation.partition_key,
@@ -300,6 +315,7 @@ class Ledger:
                 exact=exact and row.since_s is None and key not in self._partial,
                 estimate=EstimatePart(**self._weights.bounds(key)),
                 latencies=latencies,
+                account=self._account(table_and_key(key)[1]) if self._accounts else "",
             )
             for key, row in self._rows.items()
         ]
@@ -312,6 +328,7 @@ class Ledger:
             self._tally,
             partitions,
             folded,
+            accounts=self._accounts,
             start=start,
             end=end,
             heat=self._heat.view(),

@@ -13,6 +13,7 @@ from harness.measure.counts.per_second import PerSecond
 from harness.measure.counts.tally import (
     KIND_DIGITS,
     PARTITION_DIGITS,
+    AccountTally,
     Counts,
     PartitionTally,
     Tally,
@@ -20,6 +21,7 @@ from harness.measure.counts.tally import (
 )
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.measure.record.record import (
+    AccountLoadPart,
     EstimatePart,
     LatencyPart,
     OperationPart,
@@ -75,6 +77,7 @@ class Snapshot:
     operations: tuple[OperationPart, ...]
     partitions: tuple[PartitionPart, ...]
     folded: PartitionPart | None
+    accounts: tuple[AccountLoadPart, ...]
     series: tuple[SeriesPoint, ...]
     heat: HeatPart | None
     service_over_time: LatencyCoursePart | None
@@ -98,6 +101,17 @@ class Snapshot:
         """The partition with the highest mean rate, without queries over several partitions."""
         partitions = (part for part in self.partitions if not over_partitions(part.key))
         return max(partitions, key=lambda part: part.entities_per_s.mean, default=None)
+
+    @property
+    def busiest_account(self) -> AccountLoadPart | None:
+        """The one of several accounts with the highest mean rate; None with a single account."""
+        return max(self.accounts, key=lambda part: part.entities_per_s.mean, default=None)
+
+    @property
+    def account_rates(self) -> RatesPart:
+        """The rates that are held against the target of an account: those of the busiest one."""
+        busiest = self.busiest_account
+        return self.entities_per_s if busiest is None else busiest.entities_per_s
 
 
 def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:
@@ -129,11 +143,13 @@ def partition_part(
     exact: bool,
     estimate: EstimatePart | None = None,
     latencies: bool = True,
+    account: str = "",
 ) -> PartitionPart:
     """The row of one partition, without a target."""
     views = (row.latencies if latencies else Latencies(PARTITION_DIGITS)).views()
     return PartitionPart(
         key=key,
+        account=account,
         exact=exact,
         since=row.since_s,
         estimate=None if exact else estimate,
@@ -149,6 +165,20 @@ def partition_part(
     )
 
 
+def account_part(name: str, counted: AccountTally, *, start: int, end: int) -> AccountLoadPart:
+    """The row of one of several accounts, without its host, its target and its cost."""
+    requests = sum(counted.attempts.values())
+    return AccountLoadPart(
+        name=name,
+        entities=counted.entities,
+        entities_per_s=rates_of(counted.seconds, start, end),
+        transactions_per_s=rates_of(counted.requests, start, end).mean,
+        attempts_by_status=attempts_by_status(counted.attempts),
+        throttled_ratio=_ratio(throttled_of(counted.attempts), requests),
+        attempts=counted.attempts,
+    )
+
+
 def snapshot_of(
     tally: Tally,
     partitions: Sequence[PartitionPart],
@@ -157,13 +187,15 @@ def snapshot_of(
     start: int,
     end: int,
     heat: HeatPart | None,
+    accounts: Sequence[str] = (),
     service_over_time: LatencyCoursePart | None = None,
     response_over_time: LatencyCoursePart | None = None,
     series: bool = True,
 ) -> Snapshot:
     """The snapshot of a tally and its partitions, which it sorts from the hottest down.
 
-    The series grows with the run; without ``series`` it is left out.
+    ``accounts`` are the names of several accounts, also of those without any count. The series
+    grows with the run; without ``series`` it is left out.
     """
     entities = PerSecond()
     outcomes: dict[Outcome, int] = {}
@@ -208,6 +240,10 @@ def snapshot_of(
             )
         ),
         folded=folded,
+        accounts=tuple(
+            account_part(name, tally.accounts.get(name, AccountTally()), start=start, end=end)
+            for name in accounts
+        ),
         series=_series(tally, entities, end) if series else (),
         heat=heat,
         service_over_time=service_over_time,

@@ -11,7 +11,14 @@ from pydantic import BeforeValidator, PlainSerializer
 from harness.measure.counts.latency import Latencies
 from harness.measure.counts.per_second import PerSecond
 from harness.model.operation import FOLDED, Kind, Operation
-from harness.model.outcome import SUCCESS, THROTTLING_STATUSES, AttemptKey, Outcome, Result
+from harness.model.outcome import (
+    SUCCESS,
+    THROTTLING_STATUSES,
+    Attempt,
+    AttemptKey,
+    Outcome,
+    Result,
+)
 
 MOST_LABELS = 60
 """Names of operations that are counted separately; a partition counts the others as `FOLDED`."""
@@ -91,6 +98,34 @@ class PartitionTally:
 
 
 @dataclasses.dataclass(slots=True)
+class AccountTally:
+    """The counts of one of several accounts; ``requests`` are attempts by second."""
+
+    entities: int = 0
+    attempts: _Attempts = dataclasses.field(default_factory=dict)
+    seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
+    requests: PerSecond = dataclasses.field(default_factory=PerSecond)
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        seen = (attempt.status, attempt.error_code, attempt.scope)
+        self.attempts[seen] = self.attempts.get(seen, 0) + 1
+        self.requests.add(int(attempt.sent_s + attempt.latency_s), 1)
+
+    def add(self, result: Result) -> None:
+        """Count a result, and its attempts that `add_attempt` did not count."""
+        self.entities += result.entities
+        self.seconds.add(int(result.done_s), result.entities)
+        for attempt in result.attempts[result.told :]:
+            self.add_attempt(attempt)
+
+    def merge(self, other: AccountTally) -> None:
+        self.entities += other.entities
+        add_counts(self.attempts, other.attempts)
+        self.seconds.merge(other.seconds)
+        self.requests.merge(other.requests)
+
+
+@dataclasses.dataclass(slots=True)
 class KindTally:
     """The counts of the operations of one name, all of one kind, named as in an `OperationPart`."""
 
@@ -123,7 +158,7 @@ SERIES = ("operations", "unsuccessful", "attempts", "waiting", "dropped")
 
 @dataclasses.dataclass(slots=True)
 class Tally:
-    """All counts of a run except those by partition.
+    """All counts of a run except those by partition. ``accounts`` is empty for a single account.
 
     Operations are counted by label. An application chooses its names: beyond `MOST_LABELS` names,
     operations are counted under their kind. If two kinds share a name, the kind is appended to the
@@ -136,6 +171,10 @@ class Tally:
     throttled: dict[int, PerSecond] = dataclasses.field(
         default_factory=lambda: _seconds_of(THROTTLING_STATUSES)
     )
+    accounts: dict[str, AccountTally] = dataclasses.field(default_factory=dict)
+
+    def account(self, name: str) -> AccountTally:
+        return self.accounts.setdefault(name, AccountTally())
 
     def label_of(self, operation: Operation) -> str:
         """The label under which ``operation`` is counted from now on."""
@@ -200,6 +239,8 @@ class Tally:
             self.series[name].merge(seconds)
         for status, seconds in other.throttled.items():
             self.throttled[status].merge(seconds)
+        for name, counted in other.accounts.items():
+            self.account(name).merge(counted)
 
 
 def add_counts(into: dict[_K, int], more: Mapping[_K, int]) -> None:

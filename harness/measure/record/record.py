@@ -10,8 +10,8 @@ could fail on, such as a wrong type or a number out of range.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
 
 import pydantic
 from pydantic import Strict
@@ -179,7 +179,10 @@ class LoadingPart(RecordPart):
 
 
 class AccountPart(RecordPart):
-    """The whole account. ``target`` and ``ratio`` are None where no target applies."""
+    """The account, or all accounts together, whose ``target`` is the sum of theirs.
+
+    ``target`` and ``ratio`` are None where no target applies.
+    """
 
     entities_per_s: RatesPart
     reads_per_s: float
@@ -187,6 +190,34 @@ class AccountPart(RecordPart):
     transactions_per_s: float
     target: _Target | None
     ratio: float | None
+
+
+class AccountLoadPart(RecordPart):
+    """One of several accounts over which the partitions were spread.
+
+    In a snapshot figures have full precision, and host, target and cost are missing.
+
+    Attributes:
+        name: The account, or its host where another one has the same name.
+        attempts_by_status: As in a `PartitionPart`.
+        attempts: The same by status, error code and scope. Only snapshots have them.
+    """
+
+    name: str
+    host: str = ""
+    entities: int
+    entities_per_s: RatesPart
+    transactions_per_s: float
+    target: _Target | None = None
+    ratio: float | None = None
+    attempts_by_status: dict[str, int]
+    throttled_ratio: float
+    billable_transactions: int = 0
+    attempts: dict[AttemptKey, int] = pydantic.Field(default_factory=dict, exclude=True)
+
+    def throttled(self, scope: Scope | None = None) -> int:
+        """Throttled attempts; in a snapshot only."""
+        return throttled_of(self.attempts, scope)
 
 
 class EstimatePart(RecordPart):
@@ -202,6 +233,7 @@ class PartitionPart(RecordPart):
     In a snapshot figures have full precision, and there is no target.
 
     Attributes:
+        account: The one of several accounts that the partition belongs to.
         exact: True if every operation of the key was counted in this row.
         since: When the key was first counted separately, UTC; None is from the start.
         estimate: For a key that is not exact, bounds of its entities in the whole run.
@@ -211,6 +243,7 @@ class PartitionPart(RecordPart):
     """
 
     key: str
+    account: str = pydantic.Field(default="", exclude_if=lambda name: not name)
     exact: bool
     since: _Instant | None
     estimate: EstimatePart | None
@@ -342,6 +375,19 @@ class RunRecord(RecordPart):
     enforced: EnforcedPart | None = None
     behaviour: BehaviourPart | None = None
     watched: WatchedPart | None = None
+    accounts: Annotated[
+        tuple[AccountLoadPart, ...], pydantic.Field(exclude_if=lambda parts: not parts)
+    ] = ()
+
+    def billed(self, by_account: Sequence[int]) -> Self:
+        """The same record with the billable transactions of the whole run, by account."""
+        counts = self.counts.model_copy(update={"billable_transactions": sum(by_account)})
+        accounts = tuple(
+            part.model_copy(update={"billable_transactions": billed})
+            # A single account has no part of its own.
+            for part, billed in zip(self.accounts, by_account, strict=bool(self.accounts))
+        )
+        return self.model_copy(update={"counts": counts, "accounts": accounts})
 
     def to_json(self) -> str:
         """The content of ``run.json``."""

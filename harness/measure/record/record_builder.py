@@ -57,10 +57,17 @@ def broken_invariants(
 
 
 def measured_fields(
-    snapshot: Snapshot, generator: GeneratorPart, targets: Targets | None
+    snapshot: Snapshot,
+    generator: GeneratorPart,
+    targets: Targets | None,
+    hosts: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The fields of a `RunRecord` that a snapshot gives, except ``counts``."""
+    """The fields of a `RunRecord` that a snapshot gives, except ``counts``.
+
+    ``hosts`` are those of the accounts of the snapshot.
+    """
     partition_target = None if targets is None else targets.partition
+    account_target = None if targets is None else targets.account
     partitions = []
     for part in snapshot.partitions:
         target = None if over_partitions(part.key) else partition_target
@@ -84,7 +91,16 @@ def measured_fields(
         "throttled_ratio": snapshot.throttled_ratio,
         "service_ms": snapshot.service_ms and snapshot.service_ms.recorded(),
         "response_ms": snapshot.response_ms and snapshot.response_ms.recorded(),
-        "account": _account_part(snapshot, None if targets is None else targets.account),
+        "account": _account_part(snapshot, account_target),
+        "accounts": tuple(
+            part.recorded(
+                host=host,
+                target=account_target,
+                ratio=share(part.entities_per_s.mean, account_target),
+                throttled_ratio=part.throttled_ratio,
+            )
+            for part, host in zip(snapshot.accounts, hosts, strict=True)
+        ),
         "partitions": tuple(partitions),
         "partitions_folded": folded and folded.recorded(throttled_ratio=folded.throttled_ratio),
         "operations": tuple(part.recorded() for part in snapshot.operations),
@@ -106,7 +122,8 @@ def judged_fields(
     }
 
 
-def _account_part(snapshot: Snapshot, target: float | None) -> AccountPart:
+def _account_part(snapshot: Snapshot, of_each: float | None) -> AccountPart:
+    target = None if of_each is None else of_each * max(1, len(snapshot.accounts))
     attempts = sum(
         point.attempts for point in snapshot.series if snapshot.start <= point.second < snapshot.end
     )

@@ -25,6 +25,8 @@ BURST_S = 30
 """Throttling before this second meets a table that the service had no time to balance."""
 UNEVEN_FROM = 2.0
 """A partition with this multiple of its equal share of the load is uneven."""
+UNEVEN_ACCOUNTS_FROM = 1.5
+"""An account with this multiple of its equal share of the load is uneven."""
 SINGLE_FROM = 0.5
 """Share of single writes among all writes from which transactions are advised."""
 WRITES_FROM = 0.25
@@ -116,11 +118,23 @@ def on_keys(evidence: Evidence) -> Iterator[AdvicePart]:
 def on_account(evidence: Evidence) -> Iterator[AdvicePart]:
     yield from _on_queries(evidence)
     less = "" if evidence.queries_are_most else "send fewer requests, or "
+    accounts, busiest = len(evidence.snapshot.accounts), evidence.snapshot.busiest_account
     yield AdvicePart(
-        text=f"{less}spread the data over several storage accounts",
+        text=f"{less}spread the data over {f'more than {accounts}' if accounts else 'several'} "
+        "storage accounts",
         document=CHECKLIST,
         section="Capacity and transaction targets",
     )
+    if busiest is None or not evidence.achieved_per_s:
+        return
+    share = busiest.entities_per_s.mean / evidence.achieved_per_s
+    if share * accounts >= UNEVEN_ACCOUNTS_FROM:
+        yield AdvicePart(
+            text="use a finer PartitionKey so that the partitions spread evenly over the accounts: "
+            f"account {busiest.name} took {percent(share)} of the load of {accounts}",
+            document=CHECKLIST,
+            section="High-traffic data",
+        )
 
 
 def on_gateway(evidence: Evidence) -> Iterator[AdvicePart]:
@@ -208,5 +222,5 @@ def _under_targets(evidence: Evidence) -> bool:
     hottest, targets = evidence.snapshot.hottest, evidence.targets
     if targets is None or hottest is None:
         return False
-    account = evidence.snapshot.entities_per_s.best_1s
+    account = evidence.snapshot.account_rates.best_1s
     return hottest.entities_per_s.best_1s <= targets.partition and account <= targets.account

@@ -9,11 +9,16 @@ from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import agreed, counted
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.record import GeneratorPart, PartitionPart, RatesPart
+from harness.measure.record.record import (
+    AccountLoadPart,
+    GeneratorPart,
+    PartitionPart,
+    RatesPart,
+)
 from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.throttling import throttling_of
 from harness.model.operation import Kind, over_partitions
-from harness.model.outcome import Outcome
+from harness.model.outcome import Outcome, Scope
 from harness.model.target import EndpointKind, Targets
 
 SHORTEST_S = 5
@@ -140,6 +145,12 @@ class Evidence:
     def queries_are_most(self) -> bool:
         """Whether scanned entities are more than half of all counted entities."""
         return self.scans.entities * 2 > self.snapshot.counts.entities
+
+    @property
+    def most_throttled_account(self) -> AccountLoadPart | None:
+        """The one of several accounts whose own limit throttled most attempts."""
+        accounts = self.snapshot.accounts
+        return max(accounts, key=lambda part: part.throttled(Scope.ACCOUNT), default=None)
 
     @property
     def most_throttled(self) -> PartitionPart | None:

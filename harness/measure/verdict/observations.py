@@ -86,6 +86,8 @@ def _rates(evidence: Evidence) -> Iterator[str]:
             f"{named(hottest)} was the busiest: {number(rate)} entities/s, "
             f"{percent(rate / targets.partition)} of its target"
         )
+    if evidence.length_s > 0:
+        yield from _accounts(evidence)
     if evidence.scheduled:
         due, dropped = snapshot.counts.due, snapshot.counts.dropped
         yield (
@@ -93,6 +95,20 @@ def _rates(evidence: Evidence) -> Iterator[str]:
             f"dropped; {evidence.waiting:,} {agreed(evidence.waiting, 'was', 'were')} still "
             "waiting at the end"
         )
+
+
+def _accounts(evidence: Evidence) -> Iterator[str]:
+    """The rates of the busiest and of the least busy of several accounts."""
+    accounts, targets = evidence.snapshot.accounts, evidence.targets
+    if not accounts:
+        return
+    rated = sorted(accounts, key=lambda part: -evidence.rate(part.entities_per_s))
+    words = []
+    for part, rank in ((rated[0], f"busiest of {len(accounts)}"), (rated[-1], "least busy")):
+        rate = evidence.rate(part.entities_per_s)
+        of = "" if targets is None else f", {percent(rate / targets.account)} of its target"
+        words.append(f"account {part.name} was the {rank}: {number(rate)} entities/s{of}")
+    yield "; ".join(words)
 
 
 def _rate(evidence: Evidence) -> str:
@@ -146,6 +162,10 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
             f"{throttled_of(snapshot.attempts, Scope.PARTITION):,} by a partition's limit, "
             f"{throttled_of(snapshot.attempts, Scope.ACCOUNT):,} by the account's"
         )
+    for part in snapshot.accounts:
+        if throttled := part.throttled(Scope.ACCOUNT):
+            requests = counted(sum(part.attempts.values()), "attempt")
+            yield f"account {part.name} throttled {throttled:,} of {requests} by its own limit"
     most = evidence.most_throttled
     if most is not None and most.throttled:
         yield f"{named(most)}: {percent(most.throttled_ratio)} of the attempts were throttled"

@@ -125,6 +125,8 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
     whole_run = _of_the_whole_run(form, snapshot, facts)
     if whole_run is not None:
         return whole_run
+    if (form.metric, form.of) == ("entities_per_s", "account"):
+        return _rate(snapshot.account_rates, snapshot, "")
     holder = _holder(form, name, snapshot)
     if isinstance(holder, str):
         return Measured(None, holder)

@@ -70,7 +70,8 @@ def reachable(
     if holder is None or (form.metric, form.of) == ("entities_per_s", "partition"):
         return _ANYTHING
     if form.metric == "entities_per_s":
-        return _rate(holder.entities_per_s, snapshot, extent)
+        rates = holder.entities_per_s if form.by else snapshot.account_rates
+        return _rate(rates, snapshot, extent)
     for percentile in PERCENTILES:
         if form.metric == f"p{percentile}":
             return _percentile(percentile, getattr(holder, f"{form.of}_ms"), snapshot, extent)

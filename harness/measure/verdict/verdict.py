@@ -169,9 +169,12 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     snapshot, throttling = evidence.snapshot, evidence.throttling
     by_account = throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled
     most = evidence.most_throttled
-    where = "the account"
+    where, account = "the account", evidence.most_throttled_account
     if not by_account and most is not None:
-        where = f"{named(most)} ({number(most.entities_per_s.mean)} entities/s)"
+        of = f" of account {most.account}" if most.account else ""
+        where = f"{named(most)}{of} ({number(most.entities_per_s.mean)} entities/s)"
+    elif account is not None:
+        where = f"account {account.name} ({number(account.entities_per_s.mean)} entities/s)"
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
@@ -235,21 +238,26 @@ def _missed_by_idle_users(evidence: Evidence) -> VerdictPart:
 
 def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     snapshot, targets = evidence.snapshot, evidence.targets
-    account = evidence.rate(snapshot.entities_per_s)
+    busiest, account = snapshot.busiest_account, evidence.rate(snapshot.account_rates)
     if targets is None:
+        everything = evidence.rate(snapshot.entities_per_s)
         return _verdict(
             VerdictResult.INCONCLUSIVE,
             limited_by,
             f"No entities/s target applies to {evidence.kind.described}, which counts "
-            f"request units; the endpoint served {number(account)} entities/s without throttling.",
+            f"request units; the endpoint served {number(everything)} entities/s without "
+            "throttling.",
         )
     hottest = evidence.busiest
     partition = 0.0 if hottest is None else evidence.rate(hottest.entities_per_s)
     name = "no partition" if hottest is None else named(hottest)
+    which = "the account"
+    if busiest is not None:
+        which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
     figures = (
         f"{name} served {number(partition)} entities/s "
         f"({percent(partition / targets.partition)} of the target of {targets.partition:,.0f}), "
-        f"the account {number(account)} ({percent(account / targets.account)} of "
+        f"{which} {number(account)} ({percent(account / targets.account)} of "
         f"{targets.account:,.0f}); {throttled_words(snapshot)}"
     )
     advice: list[AdvicePart] = []
@@ -266,7 +274,9 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
 
 def _danger(evidence: Evidence, partition: bool) -> str:
     """What a rate over the target means in production: of a partition, or of the account alone."""
-    where = "the server might run too hot" if partition else "the account might throttle"
+    account = evidence.snapshot.busiest_account
+    named_account = "the account" if account is None else f"account {account.name}"
+    where = "the server might run too hot" if partition else f"{named_account} might throttle"
     cause = ""
     if evidence.queries_are_most:
         cause = "; queries may scan too many entities"

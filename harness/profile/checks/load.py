@@ -185,9 +185,10 @@ def account_target(seen: Seen) -> Look | None:
     wanted = seen.peak
     if wanted is None:
         return None
-    share = wanted / PUBLISHED.account
+    share = wanted / (PUBLISHED.account * seen.accounts)
     judge = fine if share < _NEAR_TARGET else offends if share > 1.0 else consider
-    target = f"{share:.0%} of the published target of an account."
+    whose = "an account" if seen.accounts == 1 else f"{seen.accounts} accounts"
+    target = f"{share:.0%} of the published target of {whose}."
     if seen.recorded:
         return judge(f"The best second had {wanted:,.0f} entities/s, {target}")
     return judge(f"{wanted:,.0f} entities/s are {target}", setting=seen.requested_setting)

@@ -73,6 +73,7 @@ def seen_in(record: RunRecord) -> Seen:
         throttled=sum(record.throttled.values()),
         requested=requested,
         requested_setting=setting,
+        accounts=max(1, len(record.accounts)),
         reached=reached,
         jump=_jump(record),
         loaded_entities=None if keys is None else record.loading.entities,

@@ -151,6 +151,7 @@ class Seen:
             the largest has ``largest``.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         entity_bytes: Size of a stored entity.
+        accounts: Number of accounts over which the partitions are spread.
     """
 
     recorded: bool
@@ -173,6 +174,7 @@ class Seen:
     largest: int = 0
     pointing: bool | None
     entity_bytes: int | None
+    accounts: int = 1
 
     @property
     def written(self) -> int:

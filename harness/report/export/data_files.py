@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.record import PartitionPart, RunRecord
 from harness.model.operation import over_partitions
-from harness.report.columns import PARTITION_COLUMNS
+from harness.report.columns import csv_columns
 from harness.report.names import partition_name, printable
 
 _FORMULA = ("=", "+", "-", "@")
@@ -24,13 +24,14 @@ def partitions_csv(record: RunRecord) -> str:
 
     Column names carry their unit and never change; a later version may add columns on the right.
     The column ``row`` is ``partition``, ``queries`` (over several partitions) or ``other`` (the sum
-    of all partitions that are not counted separately). A missing value is empty.
+    of all partitions that are not counted separately). A missing value is empty. A run against
+    several accounts has a column ``account``, the last one.
 
     A key that begins with ``=``, ``+``, ``-`` or ``@`` gets an apostrophe: a spreadsheet would run
     the key as a formula, and keys may come from strangers. Characters that cannot be printed are
     written as ``\\u`` escapes.
     """
-    columns = [column for column in PARTITION_COLUMNS if column.csv]
+    columns = csv_columns(record)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "partition", *(column.csv for column in columns)])

@@ -70,6 +70,7 @@ def markdown(record: RunRecord) -> str:
             (share.sentence for share in sentences.predicted_shares(record)),
         ),
         _account(record),
+        _accounts(record),
         _operations(record),
         _table("Scans", ["query"], columns.SCAN_COLUMNS, scans),
         _attempts(record),
@@ -160,6 +161,11 @@ def _account(record: RunRecord) -> list[str]:
         (row.name.strip(), row.rate, text(row.beside)) for row in sentences.account_rows(record)
     ]
     return ["### Account", "", *table(("", "per second", "of the target"), rows)]
+
+
+def _accounts(record: RunRecord) -> list[str]:
+    shown = columns.columns_of(record, columns.ACCOUNT_COLUMNS, Output.MARKDOWN)
+    return _table("Accounts", ["account"], shown, [((code(p.name),), p) for p in record.accounts])
 
 
 def _operations(record: RunRecord) -> list[str]:

@@ -9,7 +9,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.measure.counts.ledger import Ledger
@@ -63,7 +63,7 @@ def write_run(
     *,
     ledger: Ledger,
     aliases: Aliases | None,
-    clean_up: Callable[[], int],
+    clean_up: Callable[[], Sequence[int]],
     complain: Callable[[str], None],
 ) -> tuple[RunRecord, Path]:
     """Write the record and the failed attempts, clean up in any case, write everything else.
@@ -76,7 +76,7 @@ def write_run(
         out: Folder of all runs.
         ledger: The counts of the run.
         aliases: Replace the PartitionKeys; None shows the keys.
-        clean_up: Deletes what the run created, and returns its billable transactions to the end.
+        clean_up: Deletes what the run created, and returns its billable transactions by account.
         complain: Takes a sentence about each file that cannot be written.
 
     Returns:
@@ -94,8 +94,7 @@ def write_run(
             write("errors.jsonl", errors)
     finally:
         billable = clean_up()
-    counts = record.counts.model_copy(update={"billable_transactions": billable})
-    record = record.model_copy(update={"counts": counts})
+    record = record.billed(billable)
     if (problem := _problem_of_writing(folder / _RECORD, record.to_json())) is not None:
         if missing:
             record = record.model_copy(update={"exit_code": record.exit_code or _EXIT_NO_RECORD})

@@ -60,6 +60,7 @@ def summary(record: RunRecord, page: Page) -> str:
         _partitions(record, page),
         *_predicted(record, page),
         _account(record, page),
+        *_accounts(record, page),
         _operations(record, page),
         _attempts(record, page),
         *_rate_chart(record, page),
@@ -143,6 +144,22 @@ def _partitions(record: RunRecord, page: Page) -> RenderableType:
     if (folded := record.partitions_folded) is not None:
         rows.append((Text(sentences.OTHERS, "dim"), functools.partial(_cell, page, folded)))
 
+    notes = [Text(line, "dim") for line in sentences.partition_notes(record, page.ascii_only)]
+    title = "partitions" if len(record.partitions) == 1 else "partitions, hottest first"
+    return page.section(title, _fitted("partition", shown, rows, page), *notes)
+
+
+def _fitted(
+    of: str,
+    shown: Sequence[Column[Any]],
+    rows: Sequence[tuple[Text, Callable[[Column[Any], int], Cell]]],
+    page: Page,
+) -> Table:
+    """A table with bars that are as wide as the names leave room for.
+
+    A row is its name and what makes the cell of a column, with a bar of a width if it has one.
+    """
+
     def table(bar_width: int, gap: int, name_width: int) -> Table:
         cells = [
             [
@@ -151,18 +168,15 @@ def _partitions(record: RunRecord, page: Page) -> RenderableType:
             ]
             for name, cell in rows
         ]
-        return table_of(["partition", *map(_heading, shown)], cells, gap)
+        return table_of([of, *map(_heading, shown)], cells, gap)
 
-    longest = max((cell_len(name.plain) for name, _ in rows), default=0)
-    least = len("partition")
+    longest, least = max((cell_len(name.plain) for name, _ in rows), default=0), len(of)
     for bar_width, gap in _LAYOUTS:
         build = functools.partial(table, bar_width, gap)
-        room = room_for_names(page, build, "partition", longest)
+        room = room_for_names(page, build, of, longest)
         if room >= max(least, min(_NAME_WIDTH, longest)):
             break
-    notes = [Text(line, "dim") for line in sentences.partition_notes(record, page.ascii_only)]
-    title = "partitions" if len(record.partitions) == 1 else "partitions, hottest first"
-    return page.section(title, build(max(room, least)), *notes)
+    return build(max(room, least))
 
 
 def _heading(column: Column[Any]) -> str:
@@ -200,7 +214,20 @@ def _account(record: RunRecord, page: Page) -> RenderableType:
     for row in sentences.account_rows(record):
         target = Text() if row.share is None else page.ratio(row.share, _BAR_WIDTH).append(" ")
         rows.append((row.name, row.rate, target.append(row.target)))
-    return page.section("account", grid(rows, right=(1,)))
+    title = "all accounts" if record.accounts else "account"
+    return page.section(title, grid(rows, right=(1,)))
+
+
+def _accounts(record: RunRecord, page: Page) -> list[RenderableType]:
+    """Each of several accounts with the target of one account."""
+    shown = columns.columns_of(record, columns.ACCOUNT_COLUMNS, Output.TERMINAL)
+    rows = [
+        (Text(page.show(part.name), "bold"), functools.partial(_cell, page, part))
+        for part in record.accounts
+    ]
+    note = Text("A hash of the PartitionKey chooses the account of a partition.", "dim")
+    table = _fitted("account", shown, rows, page)
+    return [page.section("accounts", table, note)] if rows else []
 
 
 def _operations(record: RunRecord, page: Page) -> RenderableType:

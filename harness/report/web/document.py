@@ -99,6 +99,7 @@ SECTIONS = (
         "by-partition",
         "Partitions",
         (
+            Block("accounts", "Accounts"),
             Block("partitions", "Most accessed first"),
             Block("throttled", "Most throttled"),
             Block("predicted", "Predicted and measured"),

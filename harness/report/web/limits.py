@@ -11,7 +11,10 @@ from harness.model.operation import over_partitions
 
 
 class ShownLimit(NamedTuple):
-    """A limit of a partition or of the account: published, or enforced by a gateway."""
+    """A limit of a partition or of the account: published, or enforced by a gateway.
+
+    The limit of several accounts is that of all together.
+    """
 
     value: float
     of: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.figures import number, percent
-from harness.measure.record.record import PartitionPart, RunRecord
+from harness.measure.record.record import AccountLoadPart, PartitionPart, RunRecord
 from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_attempts
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import OTHERS, limited_by, result_words
@@ -43,7 +43,10 @@ def rows_of(record: RunRecord, *, live: bool) -> list[Row]:
     verdict = f"{'So far' if live else 'Verdict'}: {result_words(record)}"
     if (limit := limited_by(record)) is not None:
         verdict += f", limited by {limit}"
-    rows = [row_of_text(verdict), _row("The whole account", _account(record), record, seconds)]
+    whole = "All accounts" if record.accounts else "The whole account"
+    rows = [row_of_text(verdict), _row(whole, _account(record), record, seconds)]
+    for account in record.accounts:
+        rows.append(_row(f"Account {account.name}", _of_account(account), record, seconds))
     for part in in_demand(record):
         name = shortened(partition_name(part.key), _NAME_WIDTH)
         # This partition was not counted separately from the beginning.
@@ -85,6 +88,24 @@ def _account(record: RunRecord) -> PartitionPart:
         throttled_ratio=record.throttled_ratio,
         service_ms=record.service_ms,
         response_ms=record.response_ms,
+    )
+
+
+def _of_account(part: AccountLoadPart) -> PartitionPart:
+    """One of several accounts in the columns of a partition; it has no latencies of its own."""
+    return PartitionPart(
+        key="",
+        exact=True,
+        since=None,
+        estimate=None,
+        entities=part.entities,
+        entities_per_s=part.entities_per_s,
+        target=part.target,
+        ratio=part.ratio,
+        attempts_by_status=part.attempts_by_status,
+        throttled_ratio=part.throttled_ratio,
+        service_ms=None,
+        response_ms=None,
     )
 
 

@@ -127,6 +127,11 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "throttled": _most_throttled(record),
         "predicted": _predicted(record),
         "account": _account(record),
+        "accounts": _table(
+            ["account"],
+            columns.columns_of(record, columns.ACCOUNT_COLUMNS, Output.HTML),
+            [([_named(part.name)], part) for part in record.accounts],
+        ),
         "operations": _operations(record),
         "scans": _table(
             ["query"],
@@ -309,7 +314,7 @@ class KeyFigure:
 def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     account = record.account
     best = columns.best_over(record)
-    yield _rate("account", account, best)
+    yield _rate("all accounts" if record.accounts else "account", account, best)
     if (hot := sentences.hottest(record)) is not None:
         name = _named(partition_name(hot.key), 24)
         figure = _rate(f"hottest partition {name.text}", hot, best)

@@ -308,11 +308,11 @@ class Conductor:
         pointers = self._tables.pointers() if follow else ()
         record = record_of(run, stopped_s, pointers=pointers, over=True)
 
-        def clean_up() -> int:
+        def clean_up() -> tuple[int, ...]:
             # From here on the process exits as its record says, even after an exception.
             self.environment.process_exit_code = record.exit_code
             self._tables.clean_up(hurry=self._hurry.is_set())
-            return run.billable_transactions
+            return run.billable_by_account
 
         self.record, path = write_run(
             record,

@@ -128,6 +128,9 @@ class ConsoleMessages:
         """Show the violated practices and, for a remote account, the possible cost."""
         run = self._run
         self.console.say(run.checked)
+        if len(run.accounts) > 1:
+            described = run.accounts.described
+            self.console.say(f"{described}: a hash of the PartitionKey chooses the account")
         if not run.accounts.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.accounts.kind)

@@ -348,6 +348,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
     plan, record = run.plan, conductor.record
     # Only the rates of key ranges are exposed, and these need no window.
     snapshot = run.redacted(run.ledger.snapshot(start=0, end=0, latencies=False))
+    limit = plan.profile.limits.billable_transactions
     course = RunCourse(
         phases=_PHASES, phase=run.phase.name.lower(), started_s=run.started_s, window=run.window
     )
@@ -375,7 +376,8 @@ def exposed(conductor: Conductor) -> Exposed | None:
             in_flight=run.total.in_flight,
             dropped=snapshot.counts.dropped,
             billable_transactions=run.billable_transactions,
-            billable_limit=plan.profile.limits.billable_transactions,
+            billable_limit=limit and limit * len(run.accounts),
+            billable_by_account=dict(zip(run.accounts.names, run.billable_by_account, strict=True)),
         ),
         targets=targets_for(run.accounts.kind),
         users=conductor.environment.runner.user_count,

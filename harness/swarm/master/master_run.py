@@ -139,7 +139,7 @@ class MasterRun:
     clock: Clock
     aliases: Aliases | None = None
     phase: Phase = Phase.PREPARED
-    ledger: Ledger = dataclasses.field(default_factory=lambda: Ledger("master"))
+    ledger: Ledger = dataclasses.field(init=False)
     generator: GeneratorLog = dataclasses.field(default_factory=GeneratorLog)
     loaded: Loaded = dataclasses.field(default_factory=Loaded)
     epoch_s: float = 0.0
@@ -162,6 +162,7 @@ class MasterRun:
 
     def __post_init__(self) -> None:
         self.started_s = self.clock()
+        self.ledger = Ledger("master", accounts=self.accounts.names)
         self.budgets = Budgets(
             [self.plan.profile.limits.billable_transactions] * len(self.accounts)
         )
@@ -171,7 +172,8 @@ class MasterRun:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
         self.prediction = observed.prediction
-        self.checked = opening_line(self.plan.profile_name, findings_of(observed.seen()))
+        seen = dataclasses.replace(observed.seen(), accounts=len(self.accounts))
+        self.checked = opening_line(self.plan.profile_name, findings_of(seen))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
         """Count a report, once: a worker sends a report that was not confirmed again."""

@@ -78,6 +78,8 @@ def record_of(
         growing_keys=profile.scenario is None and profile.keys.made().grows,
         leaner_session=None if plan.session == "wire" else "wire",
     )
+    # The snapshot tells several accounts apart, a single one not.
+    hosts = [endpoint.host for endpoint in run.accounts] if snapshot.accounts else ()
     search = run.search if over else run.search_so_far
     verdict = judge(evidence, search)
     facts = Facts(lost_writes=lost_writes(run.audit), held_ratio=evidence.held_ratio)
@@ -105,7 +107,7 @@ def record_of(
         audit = audit.model_copy(update={"examples": ()})
     if run.ending == Ending(Cause.HARNESS):
         invariants = (*invariants, "the harness failed during the load; see the log")
-    return RunRecord(
+    record = RunRecord(
         schema_version=SCHEMA_VERSION,
         harness_version=__version__,
         run_id=plan.run_id,
@@ -146,7 +148,7 @@ def record_of(
             waiting=total.waiting,
             in_flight=total.in_flight,
             attempts_in_flight=total.attempts_in_flight,
-            billable_transactions=run.billable_transactions,
+            billable_transactions=0,
         ),
         generator=generator.recorded(
             connections=evidence.connections, connections_in_use=evidence.connections_in_use
@@ -158,6 +160,7 @@ def record_of(
         redacted=run.aliases is not None,
         enforced=run.enforced,
         machine=this_machine(_PACKAGES),
-        **measured_fields(snapshot, generator, targets),
+        **measured_fields(snapshot, generator, targets, hosts),
         **judged_fields(evidence, verdict, conditions),
     )
+    return record.billed(run.billable_by_account)

@@ -73,7 +73,7 @@ class WorkerRun:
             )
         self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
         self._accounts = len(accounts)
-        self.ledger = Ledger(runner.client_id)
+        self.ledger = Ledger(runner.client_id, accounts=accounts.names)
         self.budgets = Budgets([None] * len(accounts))
         self._events = RequestEvents(environment)
         self._send = partial(send, runner)

@@ -75,10 +75,7 @@ def test_hyphens_of_a_name_are_underscores_in_its_variables() -> None:
 def test_emulators_are_told_apart_by_their_hosts() -> None:
     """They share the development account and its published key."""
     accounts = accounts_from("http://127.0.0.1:1 http://127.0.0.1:2", {"AZURE_STORAGE_KEY": KEY})
-    assert accounts.names == (
-        "devstoreaccount1@127.0.0.1:1",
-        "devstoreaccount1@127.0.0.1:2",
-    )
+    assert accounts.names == ("127.0.0.1:1", "127.0.0.1:2")
     assert {endpoint.credential for endpoint in accounts} == {
         SharedKey("devstoreaccount1", EMULATOR_KEY)
     }

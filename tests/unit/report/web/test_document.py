@@ -110,7 +110,7 @@ def test_everything_has_its_place_on_the_page() -> None:
     shown = update(full(["a", "b"]), live=True)
     made = {*shown["parts"], *shown["charts"]}
     assert made - {"head"} <= set(IDS)
-    assert set(IDS) - made == {"scans", "pointers"}, "which this record has nothing for"
+    assert set(IDS) - made == {"scans", "pointers", "accounts"}, "which this record has nothing for"
 
 
 @pytest.mark.parametrize("record", [RECORD, SEARCH], ids=["plain", "search"])

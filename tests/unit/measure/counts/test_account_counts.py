@@ -1,0 +1,120 @@
+"""The counts of each of several accounts: they add up, and merge in any order."""
+
+from __future__ import annotations
+
+import collections
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.counts.ledger import Ledger
+from harness.model.accounts import account_of
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+
+START = 1_700_000_000
+NAMES = ("a", "b", "c")
+OK = (204, "", Scope.NONE)
+BUSY = (503, "ServerBusy", Scope.ACCOUNT)
+
+
+def result_of(key: str, second: int, entities: int, refused: int, told: int = 0) -> Result:
+    """A write that was throttled so many times before it succeeded."""
+    at_s = float(START + second)
+    status, code, scope = BUSY
+    busy = Attempt(status=status, error_code=code, scope=scope, sent_s=at_s, latency_s=0.0)
+    done = Attempt(status=204, sent_s=at_s, latency_s=0.0)
+    return Result(
+        operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
+        outcome=Outcome.SUCCESS,
+        sent_s=at_s,
+        done_s=at_s,
+        attempts=(busy,) * refused + (done,),
+        entities=entities,
+        told=told,
+    )
+
+
+RESULTS = st.lists(
+    st.builds(
+        result_of,
+        st.integers(0, 12).map("key{}".format),
+        st.integers(0, 8),
+        st.integers(0, 100),
+        st.integers(0, 3),
+    ),
+    max_size=40,
+)
+
+
+@given(workers=st.lists(RESULTS, min_size=1, max_size=3), cap=st.integers(1, 20))
+def test_the_accounts_have_what_their_partitions_have(
+    workers: list[list[Result]], cap: int
+) -> None:
+    """Also for partitions without a row, through any number of workers; nothing is left over."""
+    master = Ledger("master", cap, accounts=NAMES)
+    wanted: dict[str, collections.Counter[object]] = {name: collections.Counter() for name in NAMES}
+    for number, results in enumerate(workers):
+        worker = Ledger(f"w{number}", cap, accounts=NAMES)
+        for result in results:
+            worker.add(result)
+            counted = wanted[NAMES[account_of(result.operation.partition_key, len(NAMES))]]
+            counted["entities"] += result.entities
+            counted[BUSY] += len(result.attempts) - 1
+            counted[OK] += 1
+        master.merge(worker.drain())
+    snapshot = master.snapshot(start=START, end=START + 10)
+    assert [part.name for part in snapshot.accounts] == list(NAMES)
+    for part in snapshot.accounts:
+        counted = wanted[part.name]
+        assert part.entities == counted["entities"]
+        assert part.attempts == {seen: counted[seen] for seen in (BUSY, OK) if counted[seen]}
+        assert part.throttled(Scope.ACCOUNT) == counted[BUSY]
+        assert round(part.entities_per_s.mean * 10) == counted["entities"]
+        assert round(part.transactions_per_s * 10) == counted[BUSY] + counted[OK]
+    assert sum(part.entities for part in snapshot.accounts) == snapshot.counts.entities
+    requests = sum(sum(part.attempts.values()) for part in snapshot.accounts)
+    assert requests == snapshot.counts.attempts
+    for row in snapshot.partitions:
+        assert row.account == NAMES[account_of(row.key, len(NAMES))]
+
+
+def test_an_attempt_that_was_told_early_counts_once() -> None:
+    """It counts when its answer comes; the result of its operation does not count it again."""
+    ledger = Ledger(accounts=NAMES)
+    result = result_of("p", 0, 5, refused=2, told=2)
+    for attempt in result.attempts[:2]:
+        ledger.add_attempt(result.operation, attempt)
+    ledger.add(result)
+    snapshot = ledger.snapshot(start=START, end=START + 10)
+    [part] = [part for part in snapshot.accounts if part.entities]
+    assert part.attempts == {BUSY: 2, OK: 1}
+
+
+def test_an_index_table_has_the_account_of_the_same_key() -> None:
+    """The account is one of the PartitionKey alone, whatever the table."""
+    ledger = Ledger(accounts=NAMES)
+    operation = Operation(kind=Kind.POINT_QUERY, partition_key="k3", row_key="r", table="Index")
+    attempt = Attempt(status=200, sent_s=float(START), latency_s=0.0)
+    ledger.add_attempt(operation, attempt)
+    [row] = ledger.snapshot(start=START, end=START + 1).partitions
+    assert (row.key, row.account) == ("Index/k3", NAMES[account_of("k3", 3)])
+
+
+def test_a_failed_attempt_names_its_account() -> None:
+    """The support of the service asks for it."""
+    ledger = Ledger(accounts=NAMES)
+    ledger.add(result_of("k3", 0, 5, refused=1))
+    [error], _ = ledger.errors()
+    assert error["account"] == NAMES[account_of("k3", 3)]
+
+
+def test_a_single_account_is_not_counted_apart() -> None:
+    """It is the whole run, which is counted already."""
+    ledger = Ledger(accounts=("only",))
+    ledger.add(result_of("k3", 0, 5, refused=1))
+    snapshot = ledger.snapshot(start=START, end=START + 10)
+    assert snapshot.accounts == ()
+    assert snapshot.account_rates == snapshot.entities_per_s
+    assert snapshot.partitions[0].account == ""
+    assert "account" not in ledger.errors()[0][0]
