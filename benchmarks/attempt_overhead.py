@@ -35,7 +35,7 @@ from harness.workload.budget import Budget
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.retry import ScheduledBackoff
 
-SERVER = ROOT / "benchmarks" / "parts" / "answering_server.py"
+SERVER = ROOT / "harness" / "doctor" / "null_server.py"
 RUN_ID = "00000000T000000Z-00000000"
 SIZE_BYTES = 900
 TURNS = 20

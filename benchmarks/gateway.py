@@ -17,7 +17,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.parts.serving import CannotMeasure, point_requests, serving
+from benchmarks.parts.serving import NULL_SERVER, CannotMeasure, point_requests, serving
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 
@@ -76,7 +76,7 @@ def main() -> int:
     costs: list[tuple[float, float]] = []
     times: list[tuple[float, float]] = []
     try:
-        with serving("answering_server.py") as (server, _):
+        with serving(NULL_SERVER) as (server, _):
             upstream = f"http://127.0.0.1:{server}"
             with (
                 serving("bare_proxy.py", upstream) as bare,

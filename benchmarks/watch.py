@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.gateway import CONNECTIONS, PER_S, TURNS, median_ms, per_cpu_second
-from benchmarks.parts.serving import CannotMeasure, serving
+from benchmarks.parts.serving import NULL_SERVER, CannotMeasure, serving
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.watch.metering import MeteringSettings
@@ -36,7 +36,7 @@ def main() -> int:
     limits = limits_path("none")
     reports: Reports = queue.SimpleQueue()
     try:
-        with serving("answering_server.py") as (server, _), tempfile.TemporaryDirectory() as folder:
+        with serving(NULL_SERVER) as (server, _), tempfile.TemporaryDirectory() as folder:
             upstream = f"http://127.0.0.1:{server}"
             settings = MeteringSettings(
                 name="gateway-1", upstream=upstream, listen="127.0.0.1:0", limits=str(limits)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parents[1]
+NULL_SERVER = str(ROOT / "harness" / "doctor" / "null_server.py")
 _BEGINS_WITHIN_S = 30.0
 _ENDS_WITHIN_S = 15.0
 
@@ -23,7 +24,7 @@ class CannotMeasure(Exception):
 
 @contextlib.contextmanager
 def serving(part: str, *arguments: str) -> Iterator[tuple[int, int]]:
-    """A server of `benchmarks/parts`: its port, which it prints first, and its process id."""
+    """A server of `benchmarks/parts`, or `NULL_SERVER`: the port that it prints, its process id."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             [sys.executable, str(PARTS / part), *arguments], env=environ(), stdout=output

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.parts.serving import PARTS, ROOT, CannotMeasure, environ
+from benchmarks.parts.serving import NULL_SERVER, PARTS, ROOT, CannotMeasure, environ
 
 USERS = "10"
 TURN_S = 1.2
@@ -58,7 +58,7 @@ class Started:
 @contextlib.contextmanager
 def server(folder: Path, *certificate: str) -> Iterator[tuple[Started, list[int]]]:
     """The server that only answers; its ports: plain, and with TLS if there is a certificate."""
-    command = [str(PARTS / "answering_server.py"), *certificate]
+    command = [NULL_SERVER, *certificate]
     with started("the server", command, folder) as process:
         deadline = time.monotonic() + _BEGINS_WITHIN_S
         while not process.said.endswith("\n"):

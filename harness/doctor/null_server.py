@@ -3,16 +3,19 @@
 A write is answered with 204, a transaction with a 204 for each of its parts, a point query with an
 entity of 1 KiB, any other list is empty. Nothing is stored and no signature is looked at. It prints
 its port and serves until it is killed. With a certificate and its key as arguments it listens with
-TLS too, at a port that it prints behind the other. ``GET /entities`` gives how many entities were
-written or read one by one so far.
+TLS too, at a port that it prints behind the other. With ``--guarded`` as the first argument it ends
+when its standard input closes. ``GET /entities`` gives how many entities were written or read one
+by one so far.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 import sys
+import threading
 
 _BOUND_S = 600.0
 _NO_CONTENT = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
@@ -26,7 +29,7 @@ _CHANGESET = (
 )
 
 
-class Connection(asyncio.Protocol):
+class NullConnection(asyncio.Protocol):
     """One connection of a client; requests come one after the other."""
 
     entities = 0
@@ -59,19 +62,19 @@ def _content_length(head: bytes) -> int:
 
 def _answer(head: bytes, body: bytes) -> bytes:
     if head.startswith((b"PATCH ", b"PUT ")):
-        Connection.entities += 1
+        NullConnection.entities += 1
         return _NO_CONTENT
     if head.startswith(b"GET /entities "):
-        return _with_body(b"200 OK", b"text/plain", str(Connection.entities).encode())
+        return _with_body(b"200 OK", b"text/plain", str(NullConnection.entities).encode())
     if head.startswith(b"GET "):
         if b"(PartitionKey=" in head.partition(b"\r\n")[0]:
-            Connection.entities += 1
+            NullConnection.entities += 1
             return _ENTITY
         return _with_body(b"200 OK", b"application/json", b'{"value":[]}')
     if b"/$batch " in head.partition(b"\r\n")[0]:
         begin, part, end = _CHANGESET
         parts = body.count(b"Content-Type: application/http")
-        Connection.entities += parts
+        NullConnection.entities += parts
         return _with_body(b"202 Accepted", _BATCH_TYPE, begin + parts * part + end)
     return _NO_CONTENT
 
@@ -106,17 +109,29 @@ _ENTITY = _with_body(
 
 
 async def serve(*certificate: str) -> None:
-    """Listen on a free port of this machine, and on another with TLS if there is a certificate."""
+    """Listen on a free port of this machine, and on another with TLS if there is a certificate.
+
+    The certificate is a file, or two: the certificate and its key.
+    """
     loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(Connection, "127.0.0.1", 0)]
+    servers = [await loop.create_server(NullConnection, "127.0.0.1", 0)]
     if certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*certificate)
-        servers.append(await loop.create_server(Connection, "127.0.0.1", 0, ssl=context))
+        servers.append(await loop.create_server(NullConnection, "127.0.0.1", 0, ssl=context))
     print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     # Bounded, so that nothing is left behind by a benchmark that was killed.
     await asyncio.sleep(_BOUND_S)
 
 
+def _end_with_stdin() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(serve(*sys.argv[1:])))
+    given = sys.argv[1:]
+    if given[:1] == ["--guarded"]:
+        given = given[1:]
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    sys.exit(asyncio.run(serve(*given)))

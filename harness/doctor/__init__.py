@@ -1,0 +1,1 @@
+"""The state of machine and endpoint before a run: `harness doctor`."""
