@@ -43,6 +43,7 @@ COMMANDS = {
     "schemes": ("schemes.Schemes", "list or explain key schemes, distributions, scenarios"),
     "check": ("profiles.Check", "compare a profile with the documented practices"),
     "plan": ("profiles.PlanRun", "show what a run would do and cost, without sending anything"),
+    "doctor": ("doctor.Doctor", "check an endpoint and this machine before a run"),
     "compare": ("records.Compare", "compare runs; with --fail-if, exit with 1 on a regression"),
     "report": ("records.Report", "render the HTML report of a run from its record"),
     "azurite install": ("servers.AzuriteInstall", "install Azurite into this Python environment"),
@@ -54,7 +55,7 @@ COMMANDS = {
     "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
 }
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
-_POSIX_ONLY = ("run", "watch", "azurite install", "azurite start", "gateway")
+_POSIX_ONLY = ("run", "watch", "doctor", "azurite install", "azurite start", "gateway")
 """These use signals, file locks and child processes as only POSIX has them."""
 
 _EPILOG = """\

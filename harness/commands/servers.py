@@ -37,7 +37,7 @@ class AzuriteInstall:
         """There are none."""
 
     def run(self, args: argparse.Namespace) -> int:
-        _end_by_signal()
+        end_by_signal()
         azurite.install(print)
         return 0
 
@@ -62,7 +62,7 @@ class AzuriteStart:
     def run(self, args: argparse.Namespace) -> int:
         if (args.cert is None) != (args.key is None):
             raise SetupError("--cert and --key must be given together")
-        _end_by_signal()
+        end_by_signal()
         try:
             with azurite.start_azurite(
                 port=args.port, cert=args.cert, key=args.key, log_path=args.log
@@ -195,7 +195,7 @@ def _certificate(
     return made_certificate(folder, listen_address(args.listen)[0])
 
 
-def _end_by_signal() -> None:
+def end_by_signal() -> None:
     """Turn every signal that ends the process into a KeyboardInterrupt."""
     # A shell that starts the process in the background makes it ignore SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):

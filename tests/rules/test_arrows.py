@@ -38,6 +38,7 @@ ROOMS: dict[str, set[str]] = {
         "startup",
     },
     "watch": {*_CORE, "profile", "endpoint", "metrics", "report", "gateway", "trace", "startup"},
+    "doctor": {*_CORE, "profile", "endpoint", "report", "gateway"},
     "commands": {
         *_CORE,
         "profile",
@@ -47,6 +48,7 @@ ROOMS: dict[str, set[str]] = {
         "gateway",
         "trace",
         "watch",
+        "doctor",
         "options",
     },
     "cli": {"model", "commands", "startup"},

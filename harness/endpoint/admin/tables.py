@@ -141,19 +141,22 @@ def delete_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
         client.delete_table(name)
 
 
-def list_tables(endpoint: Endpoint) -> list[str]:
-    with explained(endpoint, "the tables cannot be listed"), service_client(endpoint) as client:
+def list_tables(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
+    with (
+        explained(endpoint, "the tables cannot be listed"),
+        service_client(endpoint, budget) as client,
+    ):
         return [_text(table.name) for table in client.list_tables()]
 
 
 def leftovers(
-    endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float
+    endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
 ) -> dict[str, dt.datetime]:
     """The tables of runs that began at least ``older_than_s`` seconds ago, oldest first."""
     if not 0 <= older_than_s < _MAX_AGE_S:
         raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")
     latest = now_utc - dt.timedelta(seconds=older_than_s)
-    made = {name: made_at(name) for name in list_tables(endpoint)}
+    made = {name: made_at(name) for name in list_tables(endpoint, budget)}
     old = [(at, name) for name, at in made.items() if at is not None and at <= latest]
     return {name: at for at, name in sorted(old)}
 

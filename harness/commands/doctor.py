@@ -1,0 +1,219 @@
+"""``harness doctor``: what stands between this machine and a run, before the run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+
+from rich.text import Text
+
+from harness import __version__
+from harness.commands.servers import end_by_signal
+from harness.doctor.checks import CheckResult, Status, exit_code
+from harness.doctor.endpoint import EXPECTED_TRANSACTIONS, MOST_TRANSACTIONS, Examination
+from harness.doctor.generator import SESSIONS, generate
+from harness.doctor.machine import load_part, machine_checks, watch_idle
+from harness.doctor.page import check_text, section_text, summary_text, together
+from harness.doctor.sizing import capacity_checks
+from harness.endpoint.accounts import listed
+from harness.endpoint.azurite import start_azurite
+from harness.endpoint.sessions import SESSION_KINDS
+from harness.model.errors import SetupError
+from harness.options import Joined
+from harness.report.terminal.page import Page
+
+_MOST_WIDTH = 120
+
+
+class Doctor:
+    """Checks the way to an endpoint and this machine before a run, in about 15 seconds.
+
+    One page, a line a check, each with a figure, and with what to do where something is wrong:
+    name, connection, TLS, credential, latency, clock, kind of service, the permissions that a run
+    needs, leftovers; then this machine, how much load it can generate, and how many processes or
+    machines the published targets need.
+
+    Permissions are tried on a table of its own, which is deleted. Without -H the embedded Azurite
+    is examined. Exit codes: 0 nothing failed, 1 a check failed and a run cannot work, 2 bad input,
+    3 nothing failed, but checks were not tried (a remote host without --remote-ok).
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "-H",
+            "--host",
+            metavar="URL",
+            action=Joined,
+            help="the endpoint; can be repeated for several accounts (default: an embedded "
+            "Azurite)",
+        )
+        parser.add_argument(
+            "--remote-ok",
+            metavar="ACCOUNT",
+            action=Joined,
+            help="confirm that ACCOUNT, the account in the host name, may be billed: about "
+            f"{EXPECTED_TRANSACTIONS} transactions. Without it a remote host gets no request",
+        )
+        parser.add_argument(
+            "--session",
+            choices=SESSION_KINDS,
+            help="the only session to measure, which also tries the permissions (default: "
+            f"{' and '.join(SESSIONS)}; permissions with {SESSIONS[0]})",
+        )
+        parser.add_argument(
+            "--no-capacity",
+            action="store_true",
+            help="do not measure what this machine can generate, which takes most of the time",
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="print the same as one JSON document, at the end"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        end_by_signal()
+        report = _Report(as_json=args.json)
+        examinations = _examinations(args, report)
+        idle = watch_idle()
+        with contextlib.ExitStack() as stack:
+            for examination in examinations or _embedded(args, report, stack):
+                report.section(f"endpoint {examination.host}", examination.account)
+                if examination.remote and not examination.consent_missing:
+                    report.note(
+                        f"about {EXPECTED_TRANSACTIONS} billable transactions of the account "
+                        f"{examination.account}, at most {MOST_TRANSACTIONS}"
+                    )
+                for check in examination.checks():
+                    report.take(check)
+                report.transactions += examination.budget.spent if examination.remote else 0
+        report.section("this machine")
+        for check in machine_checks(idle):
+            report.take(check)
+        if not args.no_capacity:
+            report.section("what this machine can generate")
+            sessions = SESSIONS if args.session is None else (args.session,)
+            try:
+                made = []
+                for one in generate(sessions, load_part(idle), report.progress):
+                    made.append(one)
+            except SetupError as error:
+                report.take(CheckResult(name="capacity", status=Status.FAILED, text=str(error)))
+            else:
+                for check in capacity_checks(made):
+                    report.take(check)
+                report.note(
+                    "measured against a server that only answers, in CPU time of the workers: "
+                    "on all cores is that of a machine which does nothing else. Targets leave a "
+                    "fifth of each core free. Other mixes differ; the record of a run has its own."
+                )
+        return report.end()
+
+
+def _examinations(args: argparse.Namespace, report: _Report) -> list[Examination]:
+    """Those of the addresses on the command line, before a request is sent to one of them."""
+    hosts = listed(args.host)
+    return [
+        Examination(
+            host,
+            remote_ok=args.remote_ok,
+            session=args.session or SESSIONS[0],
+            alone=len(hosts) == 1,
+            say=report.progress,
+        )
+        for host in hosts
+    ]
+
+
+def _embedded(
+    args: argparse.Namespace, report: _Report, stack: contextlib.ExitStack
+) -> list[Examination]:
+    """That of an Azurite, which ends with ``stack``."""
+    report.progress("starting Azurite")
+    azurite = stack.enter_context(start_azurite())
+    session = args.session or SESSIONS[0]
+    return [
+        Examination(
+            azurite.endpoint.url, embedded=azurite.endpoint, session=session, say=report.progress
+        )
+    ]
+
+
+class _Report:
+    """Prints each check as it is done, or all of them as JSON at the end."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.transactions = 0
+        self._json = as_json
+        self._page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+        self._checks: list[tuple[str, CheckResult]] = []
+        self._section = ""
+        self._progress = ""
+        self._untried: list[CheckResult] = []
+
+    def section(self, title: str, account: str = "") -> None:
+        self._section = title
+        if not self._json:
+            self._print(section_text(f"{title}{account and f', account {account}'}", self._page))
+
+    def note(self, text: str) -> None:
+        if not self._json:
+            self._print(self._page.render(Text(text, "dim")))
+
+    def take(self, check: CheckResult) -> None:
+        self._checks.append((self._section, check))
+        if self._json:
+            return
+        # What was not tried for one reason is one line.
+        if self._untried and check.text != self._untried[0].text:
+            self._print_untried()
+        if check.status is Status.NOT_TRIED:
+            self._untried.append(check)
+        else:
+            self._print(check_text(check, self._page))
+
+    def _print_untried(self) -> None:
+        if self._untried:
+            text = check_text(together(self._untried), self._page)
+            self._untried = []
+            self._print(text)
+
+    def progress(self, doing: str) -> None:
+        """Show what takes long, in a line that what is printed next replaces."""
+        if sys.stderr.isatty():
+            blank = " " * len(self._progress)
+            self._progress = f"  {doing} ..." if doing.strip() else ""
+            print(f"\r{blank}\r{self._progress}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> int:
+        checks = [check for _, check in self._checks]
+        code = exit_code(checks)
+        if self._json:
+            print(json.dumps(self._document(code), indent=1))
+        else:
+            self._print(f"\n{summary_text(checks, self.transactions, code)}")
+        return code
+
+    def _document(self, code: int) -> dict[str, object]:
+        return {
+            "harness_version": __version__,
+            "checks": [_dumped(section, check) for section, check in self._checks],
+            "billable_transactions": self.transactions,
+            "exit_code": code,
+        }
+
+    def _print(self, text: str) -> None:
+        self._print_untried()
+        self.progress("")
+        print(text, flush=True)
+
+
+def _dumped(section: str, check: CheckResult) -> dict[str, object]:
+    return {
+        "section": section,
+        "name": check.name,
+        "status": str(check.status),
+        "text": check.text,
+        "advice": check.advice,
+        "figures": dict(check.figures),
+    }

@@ -1,0 +1,142 @@
+"""What this machine can generate: workers of a run, against a server that only answers.
+
+The server is a process of its own and takes CPU from the workers. So the measure is not how much
+was sent in a second, but how much was sent in a second of CPU time of the workers: once by a single
+worker, and once by several at the same time, which share caches and the threads of cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from harness.gateway.tls import made_certificate
+from harness.measure.record.capacity import CapacityPart, MachineLoadPart
+from harness.model.children import ChildProcess
+from harness.model.errors import SetupError
+
+SESSIONS = ("sdk", "wire")
+_SECONDS = 0.5
+"""How long each measurement takes, after a warm-up of about half as long."""
+_STARTS_WITHIN_S = 30.0
+_MEASURES_WITHIN_S = 15.0
+_MOST_PROCESSES = 4
+_PACKAGES = Path(__file__).resolve().parents[2]
+_NULL_SERVER = Path(__file__).parent / "null_server.py"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """What one kind of session generates, with or without TLS.
+
+    Attributes:
+        alone: What a single worker makes.
+        together: What each of several workers makes at the same time.
+    """
+
+    tls: bool
+    alone: CapacityPart
+    together: CapacityPart
+
+
+class _Child(ChildProcess):
+    """A child that is asked by lines on its standard input, and answers by lines."""
+
+    def __init__(self, command: Sequence[str], errors: IO[bytes], **environ: str) -> None:
+        self._read, write = os.pipe()
+        self._unread = b""
+        with os.fdopen(write, "wb") as stdout:
+            super().__init__(
+                command,
+                stdout=stdout,
+                stderr=errors,
+                environ={"PYTHONPATH": str(_PACKAGES), **environ},
+            )
+
+    def ask(self, line: str) -> None:
+        assert self._popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._popen.stdin.write(f"{line}\n".encode())
+            self._popen.stdin.flush()
+
+    def line(self, within_s: float) -> str:
+        """The next line of its output; a `SetupError` where none comes in time."""
+        deadline = time.monotonic() + within_s
+        while b"\n" not in self._unread:
+            left_s = deadline - time.monotonic()
+            data = b""
+            if left_s > 0 and select.select([self._read], [], [], left_s)[0]:
+                data = os.read(self._read, 65536)
+            if not data:
+                raise SetupError("a process of the measurement ended or does not answer")
+            self._unread += data
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line.decode()
+
+    def stop(self) -> None:
+        super().stop()
+        with contextlib.suppress(OSError):
+            os.close(self._read)
+
+
+def generate(
+    sessions: Sequence[str], machine: MachineLoadPart, on_step: Callable[[str], None]
+) -> Iterator[Generated]:
+    """Measure each session without and with TLS; ``on_step`` is told what is measured.
+
+    Raises:
+        SetupError: a process did not start or did not answer.
+    """
+    count = min(machine.cores, _MOST_PROCESSES)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="table-doctor-")))
+        errors = stack.enter_context(tempfile.TemporaryFile())
+        authority = made_certificate(folder, "127.0.0.1")[1]
+        command = [sys.executable, str(_NULL_SERVER), "--guarded", str(folder / "server.pem")]
+        on_step(f"starting {count} worker processes and a server")
+        servers = [stack.enter_context(_Child(command, errors)) for _ in range(max(1, count // 2))]
+        command = [sys.executable, "-P", "-m", "harness.swarm.capacity_load"]
+        workers = [
+            stack.enter_context(_Child(command, errors, SSL_CERT_FILE=str(authority)))
+            for _ in range(count)
+        ]
+        ports = [server.line(_STARTS_WITHIN_S).split() for server in servers]
+        for worker in workers:
+            worker.line(_STARTS_WITHIN_S)
+        for session in sessions:
+            for tls in (False, True):
+                urls = [f"http{'s' * tls}://127.0.0.1:{port[tls]}" for port in ports]
+                over = f"session {session}{' over TLS' if tls else ''}"
+                on_step(f"{over}, 1 process")
+                alone = _measure(session, workers[:1], urls, machine)
+                together = alone
+                if count > 1:
+                    on_step(f"{over}, {count} processes at once")
+                    together = _measure(session, workers, urls, machine)
+                yield Generated(tls=tls, alone=alone, together=together)
+
+
+def _measure(
+    session: str, workers: Sequence[_Child], urls: Sequence[str], machine: MachineLoadPart
+) -> CapacityPart:
+    for number, worker in enumerate(workers):
+        worker.ask(f"{session} {urls[number % len(urls)]} {_SECONDS}")
+    made = [json.loads(worker.line(_MEASURES_WITHIN_S)) for worker in workers]
+    cpu_s = sum(one["cpu_s"] for one in made)
+    if cpu_s <= 0:
+        raise SetupError("the workers got no CPU time")
+    return CapacityPart(
+        session=session,
+        operations_per_cpu_s=round(sum(one["operations"] for one in made) / cpu_s, 1),
+        entities_per_cpu_s=round(sum(one["entities"] for one in made) / cpu_s, 1),
+        machines=(machine,),
+    )

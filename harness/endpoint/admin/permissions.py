@@ -1,0 +1,102 @@
+"""The permissions that a run needs, each tried once on a table of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from harness.endpoint.admin.probe import Refusal, explain
+from harness.endpoint.admin.tables import create_table, delete_table
+from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.exchange import monotonic_utc
+from harness.endpoint.session import SessionOptions
+from harness.endpoint.sessions import open_session
+from harness.model.errors import SetupError
+from harness.model.operation import Kind, Operation, transaction
+from harness.model.outcome import Outcome, Result
+from harness.workload.budget import Budget, BudgetSpent
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.retry import ExponentialBackoff
+
+_RETRIES = ExponentialBackoff(retries=3, backoff_s=0.3, minimum_s=0.1, maximum_s=2.0)
+_SIZE_BYTES = 1024
+_PARTITION = "harness-doctor"
+
+
+class Tried(NamedTuple):
+    """One permission; ``refused`` says why it is missing, and is empty where it is not."""
+
+    name: str
+    refused: str = ""
+
+
+def try_create(endpoint: Endpoint, table: str, budget: Budget) -> Tried:
+    try:
+        create_table(endpoint, table, budget)
+    except (SetupError, BudgetSpent) as error:
+        return Tried("create table", str(error))
+    return Tried("create table")
+
+
+def try_delete(endpoint: Endpoint, table: str, budget: Budget) -> Tried:
+    # Cleaning up is not refused by the budget, only counted.
+    budget.limit = None
+    try:
+        delete_table(endpoint, table, budget)
+    except SetupError as error:
+        return Tried("delete table", f"{error}; delete the table {table} yourself")
+    return Tried("delete table")
+
+
+def try_operations(endpoint: Endpoint, table: str, session: str, budget: Budget) -> Iterator[Tried]:
+    """Send an operation of each kind to an empty table, with a session of the kind ``session``."""
+    run_id = table
+    made = EntityFactory(_SIZE_BYTES, run_id).properties(_PARTITION, "row-0", 0)
+    write = partial(Operation, partition_key=_PARTITION, properties=made)
+    operations = {
+        "insert": write(kind=Kind.INSERT, row_key="row-0"),
+        "point query": Operation(kind=Kind.POINT_QUERY, partition_key=_PARTITION, row_key="row-0"),
+        "query": Operation(kind=Kind.QUERY, partition_key=_PARTITION),
+        "update": write(kind=Kind.UPDATE_MERGE, row_key="row-0", etag="*"),
+        "upsert": write(kind=Kind.UPSERT_MERGE, row_key="row-1"),
+        "transaction": transaction(
+            tuple(write(kind=Kind.UPSERT_MERGE, row_key=f"row-{number}") for number in (2, 3))
+        ),
+        "delete": Operation(kind=Kind.DELETE, partition_key=_PARTITION, row_key="row-0"),
+    }
+    options = SessionOptions(
+        endpoint=endpoint,
+        table=table,
+        run_id=run_id,
+        retry=_RETRIES,
+        budget=budget,
+        clock=monotonic_utc(),
+        rng=random.Random(),
+        connections=1,
+        connect_timeout_s=5.0,
+        read_timeout_s=10.0,
+    )
+    sends = open_session(session, options)
+    try:
+        for name, operation in operations.items():
+            try:
+                result = sends.execute(operation, keep=False)
+            except BudgetSpent:
+                yield Tried(name, "not tried: the budget is used up")
+                return
+            yield Tried(name, _refused(endpoint, result))
+    finally:
+        sends.close()
+
+
+def _refused(endpoint: Endpoint, result: Result) -> str:
+    if result.outcome in (Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY):
+        return ""
+    last = result.attempts[-1]
+    if last.throttled:
+        return f"throttled {len(result.attempts)} times ({last.status} {last.error_code})"
+    if not last.status:
+        return f"no response ({last.error_code}: {last.message})"
+    return explain(endpoint, Refusal(last.status, last.error_code, last.message))

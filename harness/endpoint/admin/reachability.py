@@ -1,0 +1,222 @@
+"""Whether a host can be reached, step by step: its name, a connection, the TLS handshake.
+
+No HTTP request is sent, so that nothing is billed. Every step has a time limit: a name look-up has
+none of its own, and a firewall that drops packets answers nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import queue
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import NamedTuple, TypeVar
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from harness.endpoint.http.tls import CA_VARIABLES
+from harness.model.errors import SetupError
+
+LOOK_UP_WITHIN_S = 5.0
+CONNECT_WITHIN_S = 3.0
+_TICKET_WITHIN_S = 0.3
+"""How long the session of TLS 1.3 may take, which the server sends after the handshake."""
+
+_T = TypeVar("_T")
+
+
+class Unreachable(SetupError):
+    """A step failed; ``advice`` says what to do."""
+
+    def __init__(self, sentence: str, advice: str) -> None:
+        super().__init__(sentence)
+        self.advice = advice
+
+
+class Connected(NamedTuple):
+    address: str
+    seconds: float
+
+
+class Handshake(NamedTuple):
+    """A TLS handshake whose certificate is trusted.
+
+    Attributes:
+        seconds: Time of the handshake.
+        resumed_s: Time of a handshake that resumed the session; None where none was resumed.
+    """
+
+    version: str
+    cipher: str
+    subject: str
+    issuer: str
+    expires: dt.datetime
+    seconds: float
+    resumed_s: float | None
+
+
+def addresses_of(hostname: str, port: int, within_s: float = LOOK_UP_WITHIN_S) -> list[str]:
+    """The addresses of a host, in the order in which a run tries them.
+
+    Raises:
+        Unreachable: the name has none, or no name server answered in time.
+    """
+
+    def look_up() -> list[str]:
+        found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(place[0]) for *_, place in found))
+
+    try:
+        return bounded(look_up, within_s)
+    except TimeoutError:
+        raise Unreachable(
+            f"no answer about {hostname} within {within_s:g} s",
+            "no name server answers: check the DNS settings and the network of this machine",
+        ) from None
+    except (socket.gaierror, UnicodeError):
+        raise Unreachable(
+            f"{hostname} cannot be resolved",
+            "check the spelling of the account; a private endpoint needs its private DNS zone",
+        ) from None
+
+
+def connect(address: str, port: int, within_s: float = CONNECT_WITHIN_S) -> Connected:
+    """Open a connection, and close it. The time is about one round trip.
+
+    Raises:
+        Unreachable: nothing accepts the connection.
+    """
+    began_s = perf_counter()
+    try:
+        with socket.create_connection((address, port), timeout=within_s):
+            return Connected(address, perf_counter() - began_s)
+    except TimeoutError:
+        raise Unreachable(
+            f"no answer from {address} port {port} within {within_s:g} s",
+            "packets are dropped: allow this machine in every firewall on the way and in the "
+            "networking rules of the account, or open the port",
+        ) from None
+    except ConnectionRefusedError:
+        raise Unreachable(
+            f"{address} port {port} refuses connections",
+            "nothing listens there: start the server, or correct the port in -H",
+        ) from None
+    except OSError as error:
+        raise Unreachable(
+            f"{address} port {port} cannot be reached: {error.strerror or error}",
+            "check the network and the routes of this machine",
+        ) from None
+
+
+def shake_hands(
+    address: str, port: int, hostname: str, context: ssl.SSLContext, within_s: float = 5.0
+) -> Handshake:
+    """Two TLS handshakes, the second with the session of the first.
+
+    Raises:
+        Unreachable: the certificate is not trusted, or the server does not speak TLS.
+    """
+    try:
+        # A server can answer a byte at a time, each of them in time.
+        return bounded(lambda: _shake_hands(address, port, hostname, context, within_s), within_s)
+    except ssl.SSLCertVerificationError as error:
+        presented = _presented(address, port, hostname, within_s)
+        raise Unreachable(
+            f"the certificate{presented} is not trusted: {error.verify_message}",
+            f"for a private certificate authority set {' or '.join(CA_VARIABLES)}; a proxy that "
+            "opens TLS has one",
+        ) from None
+    except ssl.SSLError as error:
+        raise Unreachable(
+            f"the TLS handshake failed ({error.reason})", "does the port expect plain http?"
+        ) from None
+    except TimeoutError:
+        raise Unreachable(
+            f"the TLS handshake took longer than {within_s:g} s",
+            "does the port expect plain http? A firewall may also hold the handshake",
+        ) from None
+    except OSError as error:
+        raise Unreachable(
+            f"the connection broke during the TLS handshake: {error.strerror or error}",
+            "a firewall or proxy on the way may close TLS connections to this host",
+        ) from None
+
+
+def _shake_hands(
+    address: str, port: int, hostname: str, context: ssl.SSLContext, within_s: float
+) -> Handshake:
+    raw = socket.create_connection((address, port), timeout=within_s)
+    began_s = perf_counter()
+    with context.wrap_socket(raw, server_hostname=hostname) as first:
+        seconds = perf_counter() - began_s
+        first.settimeout(min(_TICKET_WITHIN_S, within_s))
+        with contextlib.suppress(OSError):
+            first.recv(1)
+        certificate = x509.load_der_x509_certificate(first.getpeercert(True) or b"")
+        version, cipher = first.version() or "TLS", (first.cipher() or ("unknown",))[0]
+        session = first.session
+    raw = socket.create_connection((address, port), timeout=within_s)
+    began_s = perf_counter()
+    with context.wrap_socket(raw, server_hostname=hostname, session=session) as again:
+        resumed_s = perf_counter() - began_s if again.session_reused else None
+    return Handshake(
+        version=version,
+        cipher=cipher,
+        subject=_common_name(certificate.subject),
+        issuer=_common_name(certificate.issuer),
+        expires=certificate.not_valid_after_utc,
+        seconds=seconds,
+        resumed_s=resumed_s,
+    )
+
+
+def _presented(address: str, port: int, hostname: str, within_s: float) -> str:
+    """Subject and issuer of a certificate that is not trusted, as a part of a sentence."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with contextlib.suppress(OSError, ValueError):
+        raw = socket.create_connection((address, port), timeout=within_s)
+        with context.wrap_socket(raw, server_hostname=hostname) as presented:
+            certificate = x509.load_der_x509_certificate(presented.getpeercert(True) or b"")
+            of, by = _common_name(certificate.subject), _common_name(certificate.issuer)
+            return (
+                f" of {of}, issued by {by}, valid until {certificate.not_valid_after_utc:%Y-%m-%d},"
+            )
+    return ""
+
+
+def _common_name(name: x509.Name) -> str:
+    for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME):
+        for attribute in name.get_attributes_for_oid(oid):
+            return str(attribute.value)
+    return name.rfc4514_string() or "nobody"
+
+
+def bounded(work: Callable[[], _T], within_s: float) -> _T:
+    """Do ``work`` in a thread of its own, which is left alone after ``within_s`` seconds.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    results: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put((work(), None))
+        except BaseException as error:  # Raised again in the thread that waits.
+            results.put((None, error))
+
+    threading.Thread(target=run, daemon=True, name="doctor").start()
+    try:
+        result, error = results.get(timeout=within_s)
+    except queue.Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]

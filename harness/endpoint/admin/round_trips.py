@@ -1,0 +1,143 @@
+"""Cheap requests in a row over one connection: their latency, the service's clock, its headers."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import ssl
+import time
+from collections.abc import Mapping
+from email.utils import formatdate, parsedate_to_datetime
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from harness.endpoint.admin.reachability import bounded
+from harness.endpoint.credential import Sas
+from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.exchange import UNREADABLE
+from harness.endpoint.http.tls import trust_context
+from harness.endpoint.protocol.odata import JSON_PLAIN, VERSION
+from harness.model.errors import SetupError
+from harness.model.outcome import THROTTLING_STATUSES
+from harness.model.target import EndpointKind
+from harness.workload.budget import Budget
+
+REQUESTS = 50
+_WITHIN_S = 15.0
+_MAX_BODY_BYTES = 256 * 1024
+_TIME_OUT_S = 5.0
+
+
+class RoundTrips(NamedTuple):
+    """What came of the requests.
+
+    Attributes:
+        latencies_s: Of each request, from sending to the whole response; sorted.
+        throttled: Requests that the service refused for their rate.
+        clock_s: Bounds of the service's clock minus that of this machine; None where unknown.
+        headers: Of the last response, names in lower case.
+    """
+
+    latencies_s: list[float]
+    throttled: int
+    clock_s: tuple[float, float] | None
+    headers: Mapping[str, str]
+
+    def percentile_s(self, share: float) -> float:
+        place = min(len(self.latencies_s) - 1, int(share * len(self.latencies_s)))
+        return self.latencies_s[place]
+
+    @property
+    def mean_s(self) -> float:
+        return sum(self.latencies_s) / len(self.latencies_s)
+
+    @property
+    def kind(self) -> EndpointKind | None:
+        """The kind of service that answered; None where its headers do not tell."""
+        server = self.headers.get("server", "").lower()
+        if "x-ms-request-charge" in self.headers:
+            return EndpointKind.COSMOS
+        if server.startswith("azurite"):
+            return EndpointKind.AZURITE
+        return EndpointKind.STORAGE if server.startswith("windows-azure-table") else None
+
+
+def round_trips(endpoint: Endpoint, budget: Budget, count: int = REQUESTS) -> RoundTrips:
+    """Send ``count`` requests that list one item each, or as many as fit into 15 s.
+
+    Each takes one billable transaction from the budget.
+
+    Raises:
+        SetupError: a response is missing.
+    """
+    context = trust_context(os.environ)
+    progress: list[tuple[float, float, http.client.HTTPResponse]] = []
+    try:
+        bounded(lambda: _send(endpoint, context, budget, count, progress), _WITHIN_S)
+    except TimeoutError:
+        pass
+    except (OSError, *UNREADABLE) as error:
+        # What leaves this machine was accepted before: the credential was checked.
+        raise SetupError(
+            f"request {len(progress) + 1} of {count} got no response ({type(error).__name__})"
+        ) from error
+    done = list(progress)
+    if not done:
+        raise SetupError("no response in time")
+    return RoundTrips(
+        latencies_s=sorted(latency_s for _, latency_s, _ in done),
+        throttled=sum(response.status in THROTTLING_STATUSES for *_, response in done),
+        clock_s=_clock(done),
+        headers={name.lower(): text for name, text in done[-1][2].getheaders()},
+    )
+
+
+def _send(
+    endpoint: Endpoint,
+    context: ssl.SSLContext,
+    budget: Budget,
+    count: int,
+    progress: list[tuple[float, float, http.client.HTTPResponse]],
+) -> None:
+    credential, parts = endpoint.credential, urlsplit(endpoint.url)
+    table = credential.table if isinstance(credential, Sas) else None
+    path = f"{parts.path}/{'Tables' if table is None else f'{table}()'}"
+    query = "&".join(filter(None, ("$top=1", credential.query)))
+    connection = (
+        http.client.HTTPSConnection(
+            endpoint.hostname, endpoint.port, timeout=_TIME_OUT_S, context=context
+        )
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(endpoint.hostname, endpoint.port, timeout=_TIME_OUT_S)
+    )
+    try:
+        connection.connect()
+        for _ in range(count):
+            if not budget.take():
+                return
+            date = formatdate(time.time(), usegmt=True)
+            headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
+            if signature := credential.authorization("GET", "", date, path):
+                headers["Authorization"] = signature
+            sent_s, began_s = time.time(), time.perf_counter()
+            connection.request("GET", f"{path}?{query}", headers=headers)
+            response = connection.getresponse()
+            response.read(_MAX_BODY_BYTES)
+            progress.append((sent_s, time.perf_counter() - began_s, response))
+    finally:
+        connection.close()
+
+
+def _clock(
+    done: list[tuple[float, float, http.client.HTTPResponse]],
+) -> tuple[float, float] | None:
+    """Bounds of the difference of clocks, from the whole seconds of all ``Date`` headers."""
+    least, most = float("-inf"), float("inf")
+    for sent_s, latency_s, response in done:
+        try:
+            second = parsedate_to_datetime(response.getheader("Date", "")).timestamp()
+        except UNREADABLE:
+            return None
+        # The response was dated between sending and receiving, within a second after the date.
+        least, most = max(least, second - sent_s - latency_s), min(most, second + 1 - sent_s)
+    return (least, most) if least <= most else (most, least)
