@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -341,7 +340,7 @@ def test_the_image_runs_without_rights() -> None:
 
 @pytest.mark.parametrize(("listens", "code"), [(True, 0), (False, 1)])
 def test_the_health_check_of_the_image_looks_for_a_listener(listens: bool, code: int) -> None:
-    """A container is healthy while a process of it listens or is connected. The network is the test's own."""
+    """A container is healthy while a process of it listens, here in a network of its own."""
     (words,) = re.findall(r"CMD (\[\"python.*\])$", DOCKERFILE, re.MULTILINE)
     (check,) = json.loads(words)[2:]
     listen = "import socket; held = socket.create_server(('127.0.0.1', 0)); "
