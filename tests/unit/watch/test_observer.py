@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
 from harness.gateway.messages import Request
+from harness.gateway.operations import names_properties, operation_of
 from harness.gateway.proxy import Received
 from harness.gateway.requests import read_request
 from harness.gateway.rules.counting import Count
@@ -24,7 +25,7 @@ from harness.model.outcome import Scope
 from harness.watch import books as books_module
 from harness.watch import observer as observer_module
 from harness.watch.books import JOINED_WITHIN_S, MOST_CLIENTS, MOST_PENDING, WatchTally
-from harness.watch.observer import Observer, names_properties, operation_of
+from harness.watch.observer import Observer
 
 START_S = 1_700_000_000.0
 
