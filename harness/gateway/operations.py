@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from urllib.parse import parse_qs
 
+from harness.gateway.filters import compared_properties
 from harness.gateway.key_ranges import WHOLE, IndexRanges, after, key_ranges
-from harness.gateway.messages import Request
 from harness.gateway.requests import Asked
 from harness.model.operation import (
     ALL_KEYS,
@@ -19,18 +17,13 @@ from harness.model.operation import (
     new_operation,
 )
 
-_QUOTED = re.compile(r"'[^']*(?:''[^']*)*'")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_KEY_WORDS = frozenset(
-    ("PartitionKey", "RowKey", "and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge")
-)
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 _CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
 
 
-def operation_of(asked: Asked, request: Request) -> Operation:
-    """The operation of a request about entities."""
+def operation_of(asked: Asked, etag: str | None = None) -> Operation:
+    """The operation of a request about entities; ``etag`` is its header If-Match."""
     kind, key = asked.kind, asked.partition_key
     assert kind is not None
     if kind is _QUERY:
@@ -51,13 +44,12 @@ def operation_of(asked: Asked, request: Request) -> Operation:
         return new_operation(
             kind=kind, partition_key=partition_key, table=asked.spelled, parts=parts
         )
-    etag = request.headers.get("If-Match") if kind in _CONDITIONAL else None
     return new_operation(
         kind=kind,
         partition_key=partition_key,
         row_key=asked.row_key,
         table=asked.spelled,
-        etag=None if etag == "*" else etag,
+        etag=etag if etag != "*" and kind in _CONDITIONAL else None,
     )
 
 
@@ -74,7 +66,7 @@ def _query(asked: Asked) -> Operation:
         partition_key=WHOLE_TABLE if key is None else key,
         table=asked.spelled,
         key_range=_key_range(key, keys),
-        filter=text if names_properties(text) else None,
+        filter=text if compared_properties(text) else None,
         select=tuple(select.split(",")) if select else (),
         top=asked.top,
     )
@@ -90,9 +82,3 @@ def _key_range(partition_key: str | None, keys: IndexRanges | None) -> KeyRange:
     return new_key_range(
         row_from=first_row or None, row_before=None if whole or end is None else end[1]
     )
-
-
-def names_properties(text: str) -> bool:
-    """Whether a filter compares other properties than the keys."""
-    words: Iterable[str] = _WORD.findall(_QUOTED.sub("", text)) if text else ()
-    return any(word not in _KEY_WORDS for word in words)

@@ -148,7 +148,12 @@ class Observer:
         else:
             attempt = _failed(received, fate, answer, now_s)
         course = Course(
-            operation_of(asked, request), [attempt], sent, received_bytes, client, count
+            operation_of(asked, headers.get("If-Match")),
+            [attempt],
+            sent,
+            received_bytes,
+            client,
+            count,
         )
         identity = None
         if self._marks is not None:
