@@ -24,6 +24,14 @@ VERSION = 1
 
 HEAD, BLOCK, END = 0, 1, 2
 
+KEPT = {
+    "": "Keys are plain.",
+    "nothing": "Keys are aliases.",
+    "prefixes": "Keys are aliases that keep common prefixes, up to each separator.",
+    "order": "Keys are aliases that keep their order.",
+}
+"""What ``TraceHead.keys`` means."""
+
 _LEVEL = 1
 """Of compression: a higher level takes twice the time and saves a tenth."""
 _FIXED = struct.Struct("<4sIBBH")
@@ -150,8 +158,7 @@ class TraceHead:
         harness: Version of the harness that wrote it.
         endpoint: What answered, as in records; empty if unknown.
         account: The storage account; empty if unknown, and with aliases for keys.
-        keys: What aliases of keys keep, as `harness.trace.aliases` says; empty for plain keys.
-        notes: Sentences about what the trace lacks.
+        keys: What the aliases of keys keep: see `KEPT`; empty for plain keys.
     """
 
     started_ms: int
@@ -162,7 +169,6 @@ class TraceHead:
     endpoint: str = ""
     account: str = ""
     keys: str = ""
-    notes: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
         """The head as a member of the file."""
@@ -184,9 +190,7 @@ class TraceHead:
         fields: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             value = content.get(field.name, field.default)
-            if field.name == "notes":
-                value = tuple(map(str, value if isinstance(value, list) else ()))
-            elif field.name == "started_ms":
+            if field.name == "started_ms":
                 if not isinstance(value, int) or isinstance(value, bool):
                     raise TraceError("its head does not say when it starts")
             elif not isinstance(value, str):

@@ -88,6 +88,11 @@ class TracedQuery(NamedTuple):
     top: int | None = None
     continued_at: tuple[str, str] | None = None
 
+    @property
+    def bounds(self) -> tuple[str | None, ...]:
+        """All bounds of its key range."""
+        return (self.partition_from, self.partition_before, self.row_from, self.row_before)
+
 
 class TracedParts(NamedTuple):
     """The operations of a transaction, in columns; ``sizes`` are bytes of their bodies."""

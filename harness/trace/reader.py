@@ -7,6 +7,7 @@ instants, and operations are delivered as soon as no later block can have an ear
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +82,8 @@ class Damage:
 class Trace:
     """One trace file.
 
-    ``damage`` is complete after all operations were read.
+    ``damage`` is complete after all operations were read. ``notes`` are sentences about what the
+    source of the trace left out.
 
     Raises:
         TraceError: the file is not a trace, or of a later version.
@@ -91,6 +93,7 @@ class Trace:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damage = Damage()
+        self.notes: list[str] = []
         self._places: list[_Place] = []
         self._shapes: Shapes = {}
         self.bytes = path.stat().st_size
@@ -103,6 +106,7 @@ class Trace:
         """The operations in order of their instants. Equal ones keep the order of recording."""
         # Each with the place of the first operation that was not delivered.
         waiting: list[tuple[Batch, int]] = []
+        self.damage.blocks = self.damage.operations = 0
         with self.path.open("rb") as file:
             for number, place in enumerate(self._places):
                 try:
@@ -121,6 +125,16 @@ class Trace:
         """The same one by one."""
         for batch in self.batches():
             yield from batch.rows()
+
+    def blocks(self) -> Iterator[bytes]:
+        """The blocks as members of the file, without the damaged ones."""
+        with self.path.open("rb") as file:
+            for place in self._places:
+                file.seek(place.offset)
+                member = file.read(place.size)
+                with contextlib.suppress(TraceError):
+                    unpack(member)
+                    yield member
 
     def _read(self, file: IO[bytes], place: _Place) -> Batch:
         file.seek(place.offset)
@@ -145,13 +159,19 @@ class Trace:
                 self.damage.ended = True
                 lost = content.get("lost")
                 self.damage.lost += lost if isinstance(lost, int) else 0
+                notes = content.get("notes")
+                self.notes += map(str, notes if isinstance(notes, list) else ())
         if head is None and not self._places:
             raise TraceError("it is not a trace of the harness")
-        # A trace whose head is damaged begins with its first operation.
-        return head or TraceHead(
-            started_ms=min(place.first_ms for place in self._places) // 1000 * 1000,
-            source="unknown",
-        )
+        # Clocks of workers differ, and the entries of a log are not in order.
+        first_ms = min((place.first_ms for place in self._places), default=None)
+        started_ms = None if first_ms is None else first_ms // 1000 * 1000
+        if head is None:
+            assert started_ms is not None
+            return TraceHead(started_ms=started_ms, source="unknown")
+        if started_ms is not None and started_ms < head.started_ms:
+            return dataclasses.replace(head, started_ms=started_ms)
+        return head
 
     def _members(self, file: IO[bytes]) -> Iterator[tuple[int, Prefix]]:
         """Offset and prefix of each whole member; everything between is noted as damage."""

@@ -21,14 +21,14 @@ from harness.trace.blocks import (
     parts_detail,
     query_detail,
 )
-from harness.trace.operations import TracedQuery
+from harness.trace.operations import UNKNOWN, TracedQuery
 
 LATE_MS = 2000
 """An operation that began this much before the latest one goes to the late blocks."""
 KEPT_S = 5.0
 """An operation is in a block after this time, so that a crash loses no more."""
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
-_QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
+_QUERY = Kind.QUERY
 _at = operator.itemgetter(0)
 
 
@@ -46,22 +46,23 @@ class Recorder:
         """Record one result.
 
         Args:
-            result: The result.
+            result: The result. A key that is `UNKNOWN` itself is recorded as unknown.
             client: Who sent it.
             detail: What `harness.trace.blocks` makes of a query or a transaction; None makes it
                 of the operation.
         """
         operation = result.operation
         kind = operation.kind
-        if detail is None and (kind is _QUERY or kind is _TRANSACTION):
+        if detail is None and (kind is _QUERY or operation.parts):
             detail = detail_of(operation, result.bytes_sent)
         at_ms = int(result.sent_s * 1000)
+        partition_key, row_key = operation.partition_key, operation.row_key
         row: Row = (
             at_ms,
             max(at_ms, int(result.done_s * 1000)),
             shape_of(result, client),
-            operation.partition_key,
-            operation.row_key,
+            None if partition_key is UNKNOWN else partition_key,
+            None if row_key is UNKNOWN else row_key,
             result.entities,
             result.entities_returned,
             result.bytes_sent,

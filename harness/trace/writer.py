@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -50,7 +50,7 @@ class TraceWriter:
             self._file.close()
             raise SetupError(f"{cut(str(path))} cannot be written ({self.problem})")
 
-    def append(self, blocks: Sequence[bytes]) -> None:
+    def append(self, blocks: Iterable[bytes]) -> None:
         """Append blocks of a `harness.trace.recorder.Recorder`."""
         for block in blocks:
             if self.problem:
@@ -68,12 +68,17 @@ class TraceWriter:
             if self._write(block):
                 self.operations += prefix.operations
 
-    def close(self, *, lost: int = 0) -> None:
-        """End the file; ``lost`` operations are known to be missing in it."""
+    def close(self, *, lost: int = 0, notes: Sequence[str] = ()) -> None:
+        """End the file.
+
+        Args:
+            lost: Operations that are known to be missing in it.
+            notes: Sentences about what else is missing.
+        """
         if self._file.closed:
             return
         if not self.problem:
-            self._write(pack(END, {"operations": self.operations, "lost": lost}))
+            self._write(pack(END, {"operations": self.operations, "lost": lost, "notes": [*notes]}))
         self._file.close()
 
     def __enter__(self) -> TraceWriter:

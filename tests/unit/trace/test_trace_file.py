@@ -267,7 +267,7 @@ def test_any_tool_for_gzip_reads_a_trace(tmp_path: Path) -> None:
     head, block, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     assert (head["format"], head["version"]) == ("harness trace", 1)
     assert block["row"] == ["a"]
-    assert end == {"operations": 1, "lost": 0}
+    assert end == {"operations": 1, "lost": 0, "notes": []}
 
 
 def test_keys_are_replaced_by_aliases(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Logs of Azure Storage, read as traces."""

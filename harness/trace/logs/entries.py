@@ -1,0 +1,81 @@
+"""What the logs of Azure Storage say of a request, in whatever format."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import NamedTuple
+
+_ISO = re.compile(
+    r"(\d{4})[-/](\d\d?)[-/](\d\d?)[T ](\d\d?):(\d\d):(\d\d)(\.\d+)?\s*(?:Z|[+]00:?00)?"
+)
+_MERIDIEM = re.compile(
+    r"(\d\d?)/(\d\d?)/(\d{4}),? (\d\d?):(\d\d):(\d\d)(\.\d+)?(?:\s*([AP])\.?M\.?)?", re.IGNORECASE
+)
+
+
+class LogEntry(NamedTuple):
+    """One request.
+
+    Attributes:
+        at_s: When the service received it, UTC seconds.
+        operation: Name of the operation, as "Storage Analytics logged operations" lists them.
+        status: HTTP status; 0 if the request was interrupted.
+        text: Status message or error code.
+        duration_ms: From the request's arrival to the end of the answer.
+        url: The requested URL.
+        request_id: What the client calls the request: an SDK repeats it in each attempt.
+        agent: The user agent.
+        address: Address of the client without its port.
+        part: The number of this entry among those of one request, from 0.
+    """
+
+    at_s: float
+    operation: str
+    status: int
+    text: str
+    duration_ms: float
+    url: str
+    request_id: str
+    agent: str
+    address: str
+    account: str
+    bytes_sent: int
+    bytes_received: int
+    part: int
+
+
+def utc_seconds(text: str) -> float:
+    """UTC seconds of a time in a log, with up to seven decimals.
+
+    Besides ISO 8601 it takes the form of the Azure portal: ``11/22/2026, 9:04:05.123 PM``.
+
+    Raises:
+        ValueError: it is not a time.
+    """
+    if (match := _ISO.fullmatch(text.strip())) is not None:
+        year, month, day, hour, minute, second = map(int, match.groups()[:6])
+        fraction = match[7]
+    elif (match := _MERIDIEM.fullmatch(text.strip())) is not None:
+        month, day, year, hour, minute, second = map(int, match.groups()[:6])
+        fraction = match[7]
+        if match[8]:
+            hour = hour % 12 + (12 if match[8].upper() == "P" else 0)
+    else:
+        raise ValueError(f"{text[:40]!r} is not a time")
+    whole = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
+    return whole.timestamp() + float(fraction or 0)
+
+
+def number(text: object) -> float:
+    """A number in a log; 0 if there is none."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return 0.0
+
+
+def without_port(address: str) -> str:
+    """An address without the port of the connection, which differs from request to request."""
+    host, colon, port = address.rpartition(":")
+    return host if colon and port.isdecimal() and (":" not in host or "]" in host) else address

@@ -1,0 +1,340 @@
+"""Logs of Azure Storage become traces: every operation, in every format, with what it lacks."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from harness.model.errors import SetupError
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.outcome import Outcome
+from harness.trace.logs.entries import utc_seconds, without_port
+from harness.trace.operations import TracedOperation, TracedQuery
+from harness.trace.sources import SourceFormat, convert, format_of, opened
+
+HOST = "https://contoso.table.core.windows.net:443"
+ENTITY = "/Orders(PartitionKey='north',RowKey='o%27%271')"
+FILTER = quote("PartitionKey eq 'north' and RowKey ge 'a' and RowKey lt 'c' and Total gt 5")
+
+REQUESTS: list[dict[str, Any]] = [
+    {"name": "InsertEntity", "path": "/Orders", "status": 201},
+    {"name": "InsertOrMergeEntity", "path": ENTITY, "status": 204},
+    {"name": "InsertOrReplaceEntity", "path": ENTITY, "status": 204},
+    {"name": "MergeEntity", "path": ENTITY, "status": 412, "text": "UpdateConditionNotSatisfied"},
+    {"name": "UpdateEntity", "path": ENTITY, "status": 204},
+    {"name": "DeleteEntity", "path": ENTITY, "status": 404, "text": "ResourceNotFound"},
+    {"name": "QueryEntity", "path": ENTITY, "status": 200},
+    {"name": "QueryEntities", "path": f"/Orders()?$filter={FILTER}&$top=20&$select=Total"},
+    {"name": "QueryEntities", "path": "/Orders"},
+    {"name": "EntityGroupTransaction", "path": "/$batch", "status": 202},
+    {"name": "CreateTable", "path": "/Tables", "status": 201},
+    {"name": "QueryTables", "path": "/Tables"},
+    {"name": "GetTableServiceProperties", "path": "/?restype=service&comp=properties"},
+]
+KINDS = [
+    Kind.INSERT,
+    Kind.UPSERT_MERGE,
+    Kind.UPSERT_REPLACE,
+    Kind.UPDATE_MERGE,
+    Kind.UPDATE_REPLACE,
+    Kind.DELETE,
+    Kind.POINT_QUERY,
+    Kind.QUERY,
+    Kind.QUERY,
+    Kind.TRANSACTION,
+]
+
+Writer = Callable[[list[dict[str, Any]]], str]
+
+
+def entry(request: dict[str, Any], number: int) -> dict[str, Any]:
+    """A request as a log entry, with the names of the JSON format."""
+    return {
+        "time": request.get("time", f"2026-11-22T10:00:{number:02}.1234567Z"),
+        "operationName": request["name"],
+        "statusCode": request.get("status", 200),
+        "statusText": request.get("text", "Success"),
+        "durationMs": 12,
+        "callerIpAddress": "203.0.113.7:50123",
+        "uri": HOST + request["path"],
+        "properties": {
+            "accountName": "contoso",
+            "clientRequestId": request.get("id", f"id-{number}"),
+            "userAgentHeader": "app/1.0",
+            "requestBodySize": 300,
+            "responseBodySize": 40,
+            "operationCount": request.get("part", 0),
+        },
+    }
+
+
+def json_lines(requests: list[dict[str, Any]]) -> str:
+    return "\n".join(json.dumps(entry(one, place)) for place, one in enumerate(requests))
+
+
+def json_records(requests: list[dict[str, Any]]) -> str:
+    return json.dumps({"records": [entry(one, place) for place, one in enumerate(requests)]})
+
+
+def csv_of(time_name: str, time_of: Callable[[str], str]) -> Writer:
+    """Makes the CSV of Log Analytics, which names its columns in its own case."""
+
+    def write(requests: list[dict[str, Any]]) -> str:
+        out = io.StringIO()
+        rows = []
+        for place, one in enumerate(requests):
+            made = entry(one, place)
+            inner = made.pop("properties")
+            fields = {
+                name[0].upper() + name[1:]: value for name, value in {**made, **inner}.items()
+            }
+            rows.append({time_name: time_of(fields.pop("Time")), **fields})
+        writer = csv.DictWriter(out, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+        return "\ufeff" + out.getvalue()
+
+    return write
+
+
+def portal_time(text: str) -> str:
+    return f"11/22/2026, 10:00:{text[17:23]} AM"
+
+
+def classic(version: str) -> Writer:
+    """Makes lines of Storage Analytics."""
+
+    def write(requests: list[dict[str, Any]]) -> str:
+        lines = []
+        for place, one in enumerate(requests):
+            made = entry(one, place)
+            inner = made["properties"]
+
+            def quoted(text: str) -> str:
+                return f'"{html.escape(text)}"'
+
+            fields = [
+                version,
+                made["time"],
+                made["operationName"],
+                made["statusText"],
+                str(made["statusCode"]),
+                "12",
+                "9",
+                "authenticated",
+                "contoso",
+                "contoso",
+                "table",
+                quoted(made["uri"]),
+                quoted("/contoso/Orders"),
+                f"00000000-0000-0000-0000-{place:012}",
+                str(inner["operationCount"]),
+                made["callerIpAddress"],
+                "2019-02-02",
+                "500",
+                "300",
+                "200",
+                "40",
+                "300",
+                "",
+                "",
+                quoted("W/\"datetime'2026'\""),
+                "",
+                quoted("If-Match=*;If-None-Match=x"),
+                quoted("app/1.0"),
+                "",
+                quoted(inner["clientRequestId"]),
+            ]
+            if version == "2.0":
+                fields += [""] * 8
+            lines.append(";".join(fields))
+        return "\n".join(lines)
+
+    return write
+
+
+FORMATS: dict[str, tuple[Writer, SourceFormat]] = {
+    "json": (json_lines, SourceFormat.AZURE_JSON),
+    "event hub": (json_records, SourceFormat.AZURE_JSON),
+    "csv": (csv_of("TimeGenerated", str), SourceFormat.AZURE_CSV),
+    "csv of the portal": (csv_of("TimeGenerated [UTC]", portal_time), SourceFormat.AZURE_CSV),
+    "classic 1.0": (classic("1.0"), SourceFormat.CLASSIC),
+    "classic 2.0": (classic("2.0"), SourceFormat.CLASSIC),
+}
+
+
+def read(path: Path) -> tuple[list[TracedOperation], list[str]]:
+    with opened(path) as trace:
+        return list(trace.rows()), trace.notes
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_operation_of_every_format(name: str, tmp_path: Path) -> None:
+    """Kind, keys, instant, bytes and status of each operation are those of the log."""
+    write, source = FORMATS[name]
+    path = tmp_path / "log"
+    path.write_text(write(REQUESTS) + "\n", encoding="utf-8")
+    assert format_of(path) is source
+    with opened(path) as trace:
+        rows, notes, head = list(trace.rows()), trace.notes, trace.head
+    assert (head.source, head.account) == (source.value, "contoso")
+    assert [row.kind for row in rows] == KINDS
+    assert [row.at_ms for row in rows] == [123 + 1000 * place for place in range(len(rows))]
+    assert [row.shape.status for row in rows] == [201, 204, 204, 412, 204, 404, 200, 200, 200, 202]
+    assert {(row.bytes_sent, row.bytes_received) for row in rows} == {(300, 40)}
+    assert {row.shape.client for row in rows} == {"203.0.113.7 app/1.0"}
+    assert {row.shape.table for row in rows} == {"Orders", ""}
+    insert, *singles = rows[:7]
+    assert (insert.partition_key, insert.row_key) == (None, None)
+    assert {(row.partition_key, row.row_key) for row in singles} == {("north", "o'1")}
+    query, scan, batch = rows[7:]
+    assert query.partition_key == "north"
+    assert query.detail == TracedQuery(
+        row_from="a", row_before="c", compared=("Total",), selected=("Total",), top=20
+    )
+    assert (scan.partition_key, scan.shape.estimated) == (WHOLE_TABLE, True)
+    assert (batch.partition_key, batch.row_key, batch.detail) == (None, "", None)
+    assert batch.shape.estimated
+    assert [row.shape.outcome for row in rows[3:6]] == [
+        Outcome.PRECONDITION,
+        Outcome.SUCCESS,
+        Outcome.NOT_FOUND,
+    ]
+    assert notes == ["3 requests are not about entities, and left out."]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_attempts_of_one_operation_are_joined(name: str, tmp_path: Path) -> None:
+    """An SDK repeats its request id, so that throttled attempts and a success are one operation."""
+    times = [f"2026-11-22T10:00:0{second}.0000000Z" for second in range(4)]
+    throttled = {"status": 503, "text": "ThrottlingError", "id": "one"}
+    requests = [
+        {"name": "UpdateEntity", "path": ENTITY, "time": times[0], **throttled},
+        {"name": "UpdateEntity", "path": ENTITY, "time": times[1], "status": 204, "id": "other"},
+        {
+            "name": "UpdateEntity",
+            "path": ENTITY,
+            "time": times[2],
+            **throttled,
+            "text": "ServerBusy",
+        },
+        {"name": "UpdateEntity", "path": ENTITY, "time": times[3], "status": 204, "id": "one"},
+    ]
+    path = tmp_path / "log"
+    path.write_text(FORMATS[name][0](requests), encoding="utf-8")
+    rows, _ = read(path)
+    assert [(row.at_ms, row.done_ms) for row in rows] == [(0, 3012), (1000, 1012)]
+    assert [answer[:2] for answer in rows[0].shape.attempts] == [
+        (503, "ServerBusy"),
+        (503, "ServerBusy"),
+        (204, ""),
+    ]
+    assert rows[0].shape.throttled == 2
+
+
+def test_a_status_message_gives_the_error_code(tmp_path: Path) -> None:
+    """Time-outs and interrupted requests have the outcomes of the answers that the client saw."""
+    requests: list[dict[str, Any]] = [
+        {"name": "QueryEntity", "path": ENTITY, "status": 500, "text": "SASServerTimeoutError"},
+        {"name": "QueryEntity", "path": ENTITY, "status": "Unknown", "text": "NetworkError"},
+        {"name": "QueryEntity", "path": ENTITY, "status": 403, "text": "AuthorizationError"},
+        {"name": "QueryEntity", "path": ENTITY, "status": 200, "text": "SASSuccess"},
+    ]
+    path = tmp_path / "log"
+    path.write_text(json_lines(requests), encoding="utf-8")
+    rows, _ = read(path)
+    assert [row.shape.outcome for row in rows] == [
+        Outcome.THROTTLED,
+        Outcome.CONNECTION,
+        Outcome.FORBIDDEN,
+        Outcome.SUCCESS,
+    ]
+    assert rows[0].shape.throttled == 1
+
+
+def test_damaged_lines_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A cut line, another text, and requests that name no table do not end the reading."""
+    lines = classic("1.0")(REQUESTS[:2]).splitlines()
+    path = tmp_path / "log"
+    odd = lines[1].replace("InsertOrMergeEntity", "UpdateEntity").replace("Orders(", "x(")
+    path.write_text("\n".join([lines[0], "text", lines[1][:80], odd, lines[1]]))
+    rows, notes = read(path)
+    assert [row.kind for row in rows] == KINDS[:2]
+    assert notes == [
+        "2 lines are unreadable, and left out.",
+        "1 request has no readable target, and left out.",
+    ]
+
+
+def test_parts_of_a_request_count_once(tmp_path: Path) -> None:
+    """Further entries of one request are no operations of their own."""
+    first = {"name": "EntityGroupTransaction", "path": "/$batch", "status": 202, "id": "b"}
+    path = tmp_path / "log"
+    path.write_text(json_lines([first, {**first, "name": "InsertEntity", "part": 1}]))
+    rows, notes = read(path)
+    assert len(rows) == 1
+    assert notes == ["1 entry is part of another request, and left out."]
+
+
+def test_a_folder_of_logs_is_one_trace(tmp_path: Path) -> None:
+    """Azure writes a file an hour: all files of a folder are read, in order of time."""
+    for hour, name in ((11, "a"), (10, "b")):
+        folder = tmp_path / "y=2026" / name
+        folder.mkdir(parents=True)
+        request = {**REQUESTS[6], "time": f"2026-11-22T{hour}:00:00Z"}
+        (folder / "PT1H.json").write_text(json_lines([request]))
+    rows, _ = read(tmp_path)
+    assert [row.at_ms for row in rows] == [0, 3_600_000]
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    """The message names the formats."""
+    path = tmp_path / "log"
+    for text in ("", "some text\n", "a,b,c\n1,2,3\n"):
+        path.write_text(text)
+        with pytest.raises(SetupError, match="neither a trace"):
+            format_of(path)
+    path.write_text('{"records": []}')
+    with pytest.raises(SetupError, match="no operation"):
+        convert(path, tmp_path / "out")
+    with pytest.raises(SetupError, match="No such file"):
+        format_of(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("text", "second"),
+    [
+        ("2026-11-22T10:00:01.5000000Z", 1.5),
+        ("2026/11/22 10:00:01.5000000", 1.5),
+        ("2026-11-22T10:00:01+00:00", 1.0),
+        ("11/22/2026, 10:00:01.500 AM", 1.5),
+        ("11/22/2026 10:00:01", 1.0),
+        ("11/22/2026, 10:00:01 PM", 43_201.0),
+    ],
+)
+def test_times(text: str, second: float) -> None:
+    """Times of all exports are UTC."""
+    assert utc_seconds(text) == 1_795_341_600 + second
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-11-22", "2026-13-40T10:00:00Z"])
+def test_what_is_not_a_time(text: str) -> None:
+    """Anything else is an error."""
+    with pytest.raises(ValueError, match=r"time|month"):
+        utc_seconds(text)
+
+
+def test_addresses_lose_their_port() -> None:
+    """A port differs from connection to connection."""
+    assert without_port("203.0.113.7:50123") == "203.0.113.7"
+    assert without_port("[2001:db8::1]:443") == "[2001:db8::1]"
+    assert without_port("2001:db8::1") == "2001:db8::1"
+    assert without_port("") == ""
