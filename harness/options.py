@@ -135,6 +135,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "secret.",
     )
     add(
+        "--keep-prefixes",
+        action="store_true",
+        help="With --redact-keys: replace each word of a key separately, so that keys with a "
+        "common beginning, such as a date, have aliases with a common beginning.",
+    )
+    add(
         "--metrics-port",
         type=int,
         metavar="PORT",
@@ -189,7 +195,15 @@ def swarm_name(text: str) -> str:
     return text
 
 
-def aliases_from(environ: Mapping[str, str]) -> Aliases:
-    """The aliases of ``--redact-keys``, made with the secret in the environment or a random one."""
+def aliases_from(environ: Mapping[str, str], options: argparse.Namespace) -> Aliases | None:
+    """The aliases that ``--redact-keys`` asks for; None if keys are shown.
+
+    They are made with the secret in the environment, or a random one.
+    """
+    if not options.redact_keys:
+        return None
     secret = environ.get(REDACT_SECRET)
-    return Aliases(secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES))
+    return Aliases(
+        secret.encode() if secret else secrets.token_bytes(_SECRET_BYTES),
+        prefixes=options.keep_prefixes,
+    )

@@ -151,6 +151,12 @@ class Watch:
             help="replace PartitionKeys with aliases in all output",
         )
         group.add_argument(
+            "--keep-prefixes",
+            action="store_true",
+            help="with --redact-keys: keys with a common beginning, such as a date, have aliases "
+            "with a common beginning",
+        )
+        group.add_argument(
             "--page-port",
             metavar="PORT",
             type=int,
@@ -246,7 +252,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         page=("127.0.0.1", args.page_port),
         metrics=(args.metrics_host, args.metrics_port),
         push=args.metrics_push,
-        aliases=aliases_from(os.environ) if args.redact_keys else None,
+        aliases=aliases_from(os.environ, args),
     )
 
 

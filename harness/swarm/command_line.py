@@ -20,7 +20,6 @@ from gevent.monkey import get_original
 from locust.argument_parser import LocustArgumentParser, timespan
 from locust.env import Environment
 
-from harness.measure.counts.redaction import Aliases
 from harness.model.errors import SetupError, echoed
 from harness.options import (
     METRICS_PORT,
@@ -28,7 +27,6 @@ from harness.options import (
     PROFILE,
     Joined,
     add_run_options,
-    aliases_from,
 )
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
@@ -302,10 +300,3 @@ def _choose_user_class(environment: Environment, named: NamedProfile) -> None:
         raise SetupError(
             f"profile {named.name} needs the user class {wanted}; the locustfile has {existing}"
         )
-
-
-def aliases_of(options: argparse.Namespace) -> Aliases | None:
-    """Return the aliases that ``--redact-keys`` asks for; None if keys are shown."""
-    if not options.redact_keys:
-        return None
-    return aliases_from(os.environ)

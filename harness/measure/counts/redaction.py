@@ -9,28 +9,55 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
+import re
 from typing import Any
 
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.over_time import HeatPart
+from harness.model.entity import MAX_KEY_CHARACTERS
 from harness.model.operation import over_partitions
 
 _HEX_DIGITS = 12
+_WORD = re.compile(r"[A-Za-z0-9\x80-\U0010ffff]+")
+"""What is between the separators of a key."""
 
 
 class Aliases:
-    """Makes the aliases of one secret, which tells whether a key is behind an alias."""
+    """Makes the aliases of one secret, which tells whether a key is behind an alias.
 
-    def __init__(self, secret: bytes) -> None:
+    Args:
+        secret: Random bytes.
+        prefixes: Whether keys with a common beginning, up to a separator, have aliases with a
+            common beginning. Each word of a key then has an alias, which depends on all before it.
+    """
+
+    def __init__(self, secret: bytes, *, prefixes: bool = False) -> None:
         self._secret = secret
+        self._prefixes = prefixes
+
+    @property
+    def kept(self) -> str:
+        """What aliases keep of the keys: ``nothing`` or ``prefixes``."""
+        return "prefixes" if self._prefixes else "nothing"
 
     def __call__(self, key: str) -> str:
         """The alias of ``key``; the name of a table before the key stays."""
         if over_partitions(key):
             return key
         table, slash, own = key.rpartition("/")
-        digest = hmac.new(self._secret, own.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return f"{table}{slash}key-{digest.hexdigest()[:_HEX_DIGITS]}"
+        return f"{table}{slash}{self.key(own)}"
+
+    def key(self, key: str) -> str:
+        """The alias of a PartitionKey or RowKey."""
+        if self._prefixes:
+            alias = _WORD.sub(lambda word: self._digest(key[: word.end()]), key)
+            if len(alias) <= MAX_KEY_CHARACTERS:
+                return alias
+        return f"key-{self._digest(key)}"
+
+    def _digest(self, text: str) -> str:
+        digest = hmac.new(self._secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return digest.hexdigest()[:_HEX_DIGITS]
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         return dataclasses.replace(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import math
+import os
 from collections.abc import Callable
 
 import gevent
@@ -31,11 +32,11 @@ from harness.gateway.process import GatewayProcess
 from harness.measure.record.record import RunRecord
 from harness.model.accounts import spread_problem
 from harness.model.errors import SetupError
+from harness.options import aliases_from
 from harness.profile.build.pace import staged, window_s
 from harness.profile.checks.observed import Observed, observe
 from harness.profile.profile_loader import NamedProfile
 from harness.report.export.run_folder import check_folder, write_run
-from harness.swarm.command_line import aliases_of
 from harness.swarm.master.audit import MasterAudit
 from harness.swarm.master.console import Console, ConsoleMessages
 from harness.swarm.master.load_monitor import LoadMonitor
@@ -153,7 +154,7 @@ class Conductor:
             accounts=self.accounts,
             embedded=self._embedded,
         )
-        aliases = aliases_of(options)
+        aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
         run = MasterRun(plan, self.accounts, monotonic_utc(), aliases)
         run.take_observed(observed)

@@ -24,6 +24,24 @@ def test_an_alias_stands_for_one_key_in_every_run_with_the_secret(one: str, othe
     assert stranger(one) != earlier(one)
 
 
+@given(keys, keys)
+def test_aliases_keep_prefixes(one: str, other: str) -> None:
+    """As many leading words are equal in two aliases as in their keys; separators stay."""
+    alias = Aliases(b"secret", prefixes=True)
+    assert (alias(one) == alias(other)) is (one == other)
+    assert alias("ab-cd_1").count("-") == 1
+    first, second = alias("2026-11-22|ann").split("|")
+    assert alias("2026-11-22|bob").split("|")[0] == first
+    assert alias("2025-11-22|ann").split("|")[1] != second
+    assert alias("2026-11-22").split("-")[:2] == first.split("-")[:2]
+
+
+def test_an_alias_is_a_valid_key() -> None:
+    """A key of many words has an alias as a whole, since that of each word would be too long."""
+    alias = Aliases(b"secret", prefixes=True)
+    assert len(alias("-".join("a" * 500))) < 30
+
+
 def test_tables_keep_their_names() -> None:
     """What is no PartitionKey is shown as it is."""
     alias = Aliases(b"secret")
