@@ -36,6 +36,7 @@ COMMANDS = {
     "run": ("run.Run", "run a stress test: put load on an endpoint, and judge the result"),
     "init": ("init.Init", "write a folder of your own: for this machine, Azure, Kubernetes or CI"),
     "watch": ("watch.Watch", "run your own application, and report what it does to its tables"),
+    "trace": ("trace.TraceCommand", "show or convert recorded traffic, or a log of Azure Storage"),
     "profiles": (
         "profiles.Profiles",
         "list the shipped profiles with their questions, or print one",
@@ -64,6 +65,7 @@ examples:
   harness run single-partition                stress one partition of the embedded Azurite
   harness run key-spread --ui                 the same with Locust's web UI
   harness watch -- node server.js             measure your own application
+  harness trace app.trace                     show its recorded traffic, or a log of Azure
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 

@@ -21,6 +21,7 @@ from harness.trace.operations import (
     TracedParts,
     TracedQuery,
     TracedShape,
+    address_of,
 )
 
 MOST_OPERATIONS = 4096
@@ -172,11 +173,15 @@ def _detail(detail: list[Any]) -> Detail:
 
 
 def renamed(content: dict[str, Any], alias: Callable[[str], str]) -> dict[str, Any]:
-    """The content of a block with an alias for each key."""
+    """The content of a block with an alias for each key, and for addresses of clients."""
 
     def of(key: str | None) -> str | None:
         return alias(key) if key and key != WHOLE_TABLE else key
 
+    shapes = []
+    for client, *fields in content["shapes"]:
+        address = address_of(client)
+        shapes.append([alias(address) + client[len(address) :] if address else client, *fields])
     details = []
     for place, (form, *fields) in content["details"]:
         if form == "parts":
@@ -190,6 +195,7 @@ def renamed(content: dict[str, Any], alias: Callable[[str], str]) -> dict[str, A
         details.append([place, [form, *fields]])
     return {
         **content,
+        "shapes": shapes,
         "keys": [of(key) for key in content["keys"]],
         "row": [of(key) for key in content["row"]],
         "details": details,

@@ -19,6 +19,8 @@ from typing import Any
 
 import orjson
 
+from harness import __version__
+
 VERSION = 1
 """Of the format. A later version may be unreadable for this reader."""
 
@@ -155,7 +157,7 @@ class TraceHead:
         source: What was recorded: ``watch``, ``run``, or the name of a log format.
         name: Name of the run, of the watch, or of the file that was read.
         run_id: The run whose record holds the same counts; empty without one.
-        harness: Version of the harness that wrote it.
+        harness: Version of the harness that wrote it; empty is this one.
         endpoint: What answered, as in records; empty if unknown.
         account: The storage account; empty if unknown, and with aliases for keys.
         keys: What the aliases of keys keep: see `KEPT`; empty for plain keys.
@@ -172,7 +174,7 @@ class TraceHead:
 
     def encode(self) -> bytes:
         """The head as a member of the file."""
-        fields = dataclasses.asdict(self)
+        fields = {**dataclasses.asdict(self), "harness": self.harness or __version__}
         return pack(HEAD, {"format": "harness trace", "version": VERSION, **fields})
 
     @classmethod

@@ -7,7 +7,9 @@ None always means that a source did not say it: logs know fewer keys than a reco
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import ipaddress
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +25,15 @@ from harness.model.outcome import Attempt, Outcome, Result, Scope, is_throttling
 
 UNKNOWN = "(unknown)"
 """In place of a PartitionKey that the source of the trace did not say."""
+
+
+def address_of(client: str) -> str:
+    """The address with which the name of a client in a log begins; empty without one."""
+    first = client.partition(" ")[0]
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(first.strip("[]"))
+        return first
+    return ""
 
 
 class Answer(NamedTuple):

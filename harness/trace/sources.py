@@ -21,7 +21,7 @@ from harness.trace.logs.entries import LogEntry
 from harness.trace.logs.joining import Joiner
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
 from harness.trace.members import TraceError, TraceHead, next_member
-from harness.trace.operations import TracedParts, TracedQuery
+from harness.trace.operations import TracedParts, TracedQuery, address_of
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
@@ -203,6 +203,7 @@ def ordered_aliases(trace: Trace) -> Alias:
     keys: set[str | None] = set()
     for batch in trace.batches():
         keys.update(batch.partition_keys, batch.row_keys)
+        keys.update(address_of(shape.client) for shape in set(batch.shapes))
         for detail in filter(None, batch.details):
             if isinstance(detail, TracedParts):
                 keys.update(detail.row_keys)

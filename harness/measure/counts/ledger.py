@@ -15,6 +15,7 @@ from typing import Any
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.counts.per_second import PerSecond
 from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
 from harness.measure.counts.tally import KIND_DIGITS, Counts, PartitionTally, Tally
 from harness.measure.counts.time_course import LatencyCourse
@@ -336,6 +337,11 @@ class Ledger:
             response_over_time=self._response.view() if latencies else None,
             series=latencies,
         )
+
+    def seconds_of(self, key: str) -> PerSecond:
+        """The entities of a partition that has a row, by UTC second; a `KeyError` for another."""
+        self._count_added()
+        return self._rows[key].seconds
 
     @property
     def counts(self) -> Counts:

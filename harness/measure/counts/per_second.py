@@ -89,3 +89,10 @@ class PerSecond:
         sums = list(itertools.accumulate(known, initial=0))
         most: int = max(map(operator.sub, sums[width:], sums))
         return most / width
+
+    def busiest(self, width: int) -> tuple[int, float]:
+        """The first second of the ``width`` in a row with the highest mean, and that mean."""
+        sums = list(itertools.accumulate(self._counts, initial=0))
+        places = range(max(1, len(sums) - width))
+        best = max(places, key=lambda place: sums[min(place + width, len(sums) - 1)] - sums[place])
+        return self._base + best, (sums[min(best + width, len(sums) - 1)] - sums[best]) / width

@@ -1,0 +1,291 @@
+"""``harness trace``: what is in a trace or a log, and its conversion."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from datasketches import frequent_items_error_type, frequent_strings_sketch, hll_sketch
+
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.per_second import PerSecond
+from harness.measure.figures import counted, data_size, duration
+from harness.model.errors import SetupError, cut
+from harness.model.operation import FOLDED, Kind, over_partitions
+from harness.options import aliases_from
+from harness.report.terminal.page import Page
+from harness.report.terminal.traffic import (
+    MOST_LISTED,
+    HotPartition,
+    HotRow,
+    Peak,
+    Traffic,
+    traffic_json,
+    traffic_text,
+)
+from harness.trace.members import KEPT
+from harness.trace.operations import Batch, TracedOperation, TracedParts
+from harness.trace.reader import Trace
+from harness.trace.sources import convert, opened, ordered_aliases
+
+_MOST_WIDTH = 110
+_WIDTHS_S = (1, 10, 60)
+_SKETCH_LOG2 = 12
+_MOST_CLIENTS = 100
+_MERGED_AFTER = 10_000
+_TOLD_EVERY_S = 0.5
+_SEPARATOR = "\0"
+
+
+class TraceCommand:
+    """Shows what is in a trace: operations, partitions, hottest keys, peaks, and a heat map.
+
+    FILE is a trace that `harness watch --trace` or a run with --trace wrote, a log of Azure Storage
+    (Azure Monitor's StorageTableLogs as JSON lines or CSV, or Storage Analytics 1.0 and 2.0), or a
+    folder with such logs. The format is detected. With --to the operations are written to a new
+    trace: a log becomes a trace, a damaged trace a whole one, and keys can be replaced by aliases.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("file", metavar="FILE", type=Path, help="a trace, a log, or a folder")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument(
+            "--to", metavar="NEW", type=Path, help="write the operations to this new trace"
+        )
+        parser.add_argument(
+            "--redact-keys",
+            action="store_true",
+            help="with --to: replace PartitionKeys and RowKeys with aliases",
+        )
+        parser.add_argument(
+            "--keep-prefixes",
+            action="store_true",
+            help="with --redact-keys: keys with a common beginning, such as a date, have aliases "
+            "with a common beginning",
+        )
+        parser.add_argument(
+            "--keep-order",
+            action="store_true",
+            help="with --redact-keys: aliases sort as the keys do, so that ranges of keys stay "
+            "ranges; holds all keys in memory",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.to is None:
+            if args.redact_keys or args.keep_prefixes or args.keep_order:
+                raise SetupError("--redact-keys needs --to: it writes a trace with aliases")
+            with opened(args.file, _Progress("reading the log")) as trace:
+                traffic = study(trace, args.file.name, _Progress("counting"))
+            if args.json:
+                print(traffic_json(traffic))
+            else:
+                print(traffic_text(traffic, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+            return 0
+        return self._convert(args)
+
+    def _convert(self, args: argparse.Namespace) -> int:
+        kept = [name for name in ("keep_prefixes", "keep_order") if getattr(args, name)]
+        if kept and not args.redact_keys:
+            raise SetupError("--keep-prefixes and --keep-order need --redact-keys")
+        if len(kept) > 1:
+            raise SetupError("aliases keep prefixes or order, not both: leave one of them out")
+        progress = _Progress("writing")
+        if args.keep_order:
+            with opened(args.file, _Progress("reading the log")) as trace:
+                alias = ordered_aliases(trace)
+                convert(trace.path, args.to, alias, "order", progress)
+        else:
+            aliases = aliases_from(os.environ, args)
+            if aliases is None:
+                convert(args.file, args.to, tell=progress)
+            else:
+                convert(args.file, args.to, aliases.key, aliases.kept, progress)
+        with opened(args.to) as made:
+            size = data_size(made.bytes)
+            print(f"Trace: {args.to} ({counted(made.operations, 'operation')}, {size})")
+            for note in made.notes:
+                print(note)
+        return 0
+
+
+class _Progress:
+    """Shows on a terminal how far a file is read."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._told_s = time.monotonic()
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        if not sys.stderr.isatty():
+            return
+        if done >= total:
+            if self._shown:
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
+        elif now_s > self._told_s + _TOLD_EVERY_S:
+            self._told_s, self._shown = now_s, True
+            line = f"\r{self._what}: {100 * done // total} %"
+            print(line, end="", file=sys.stderr, flush=True)
+
+
+class _Study:
+    """Counts the operations of a trace, in memory that does not grow with its length."""
+
+    def __init__(self, start_s: float) -> None:
+        self._start_s = start_s
+        # As in a run: a ledger that counts, and one that merges and gives rows to heavy partitions.
+        self.ledger, self._source = Ledger(), Ledger("trace")
+        self._source.open_window(0.0, float("inf"))
+        self._added = 0
+        self.partitions = hll_sketch(_SKETCH_LOG2)
+        self.rows = frequent_strings_sketch(_SKETCH_LOG2)
+        self.clients: dict[str, int] = {}
+        self.unknown = {
+            "PartitionKey": 0,
+            "RowKey": 0,
+            "parts of a transaction": 0,
+            "entities counted": 0,
+        }
+        self.last_ms = 0
+
+    def add(self, batch: Batch) -> None:
+        ledger = self._source
+        for row in batch.rows():
+            ledger.note_due()
+            ledger.note_sent()
+            ledger.add(row.result(self._start_s))
+            self._count(row)
+        self.last_ms = max(self.last_ms, max(batch.done_ms))
+        self._added += len(batch)
+        if self._added >= _MERGED_AFTER:
+            self.merge()
+
+    def merge(self) -> None:
+        """Bring all counts into ``ledger``."""
+        self.ledger.merge(self._source.drain())
+        self._added = 0
+
+    def close(self) -> None:
+        self._source.close()
+        self.ledger.close()
+
+    def _count(self, row: TracedOperation) -> None:
+        shape, unknown, partition = row.shape, self.unknown, row.partition
+        client = shape.client
+        if client not in self.clients and len(self.clients) >= _MOST_CLIENTS:
+            client = FOLDED
+        self.clients[client] = self.clients.get(client, 0) + 1
+        if row.partition_key is None:
+            unknown["PartitionKey"] += 1
+        elif not over_partitions(partition):
+            self.partitions.update(partition)
+        if shape.estimated:
+            unknown["entities counted"] += 1
+        if isinstance(row.detail, TracedParts):
+            for row_key in filter(None, row.detail.row_keys):
+                self.rows.update(f"{partition}{_SEPARATOR}{row_key}", 1)
+        elif shape.kind is Kind.TRANSACTION:
+            unknown["parts of a transaction"] += 1
+        elif row.row_key is None:
+            unknown["RowKey"] += 1
+        elif shape.kind is not Kind.QUERY:
+            self.rows.update(f"{partition}{_SEPARATOR}{row.row_key}", 1)
+
+
+def study(trace: Trace, name: str, tell: _Progress) -> Traffic:
+    """What is in a trace.
+
+    Raises:
+        SetupError: it has no operation, or spans more than two weeks.
+    """
+    start_s = trace.head.started_ms / 1000
+    counts, done = _Study(start_s), 0
+    try:
+        for batch in trace.batches():
+            counts.add(batch)
+            done += len(batch)
+            tell(done, trace.operations)
+    except ValueError as error:
+        raise SetupError(f"{cut(name)} spans more than two weeks: {error}") from error
+    tell(1, 1)
+    counts.merge()
+    if not done:
+        raise SetupError(f"{cut(name)} has no readable operation")
+    start, end = int(start_s), int(start_s + counts.last_ms / 1000) + 1
+    snapshot = counts.ledger.snapshot(start=start, end=end)
+    seconds = PerSecond()
+    for point in snapshot.series:
+        seconds.add(point.second, point.entities)
+    traffic = Traffic(
+        name=name,
+        head=_head(trace, snapshot.length_s),
+        snapshot=snapshot,
+        partitions=len([part for part in snapshot.partitions if not over_partitions(part.key)])
+        if snapshot.folded is None
+        else round(counts.partitions.get_estimate()),
+        exact=snapshot.folded is None,
+        peaks=tuple(
+            Peak(width_s=width, second=at, entities_per_s=rate)
+            for width in _WIDTHS_S
+            for at, rate in [seconds.busiest(width)]
+        ),
+        hottest=tuple(
+            HotPartition(
+                name=part.key,
+                entities=part.entities,
+                exact=part.exact,
+                best=(
+                    part.entities_per_s.best_1s,
+                    part.entities_per_s.best_10s,
+                    counts.ledger.seconds_of(part.key).busiest(_WIDTHS_S[-1])[1],
+                ),
+                throttled=part.throttled,
+            )
+            for part in sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
+        ),
+        hottest_rows=_hottest_rows(counts.rows),
+        unknown=counts.unknown,
+        clients=dict(sorted(counts.clients.items(), key=lambda item: -item[1])),
+        notes=(*trace.notes, *trace.damage.sentences()),
+    )
+    counts.close()
+    return traffic
+
+
+def _head(trace: Trace, length_s: int) -> tuple[tuple[str, str], ...]:
+    head = trace.head
+    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(head.started_ms / 1000))
+    recorded = f"{head.source} {head.name}".strip()
+    rows = (
+        ("source", recorded),
+        ("started", f"{started}, {duration(length_s)}"),
+        ("endpoint", head.endpoint),
+        ("account", head.account),
+        ("record", head.run_id),
+        ("keys", KEPT.get(head.keys, head.keys)),
+        ("file", f"{counted(trace.operations, 'operation')}, {data_size(trace.bytes)}"),
+        ("written by", f"harness {head.harness}" if head.harness else ""),
+    )
+    return tuple((what, text) for what, text in rows if text)
+
+
+def _hottest_rows(rows: frequent_strings_sketch) -> tuple[HotRow, ...]:
+    """The most accessed entities, without those that were accessed only once or might be others."""
+    items = rows.get_frequent_items(frequent_items_error_type.NO_FALSE_POSITIVES)
+    hottest = []
+    for key, _, at_least, at_most in sorted(items, key=lambda item: -item[2])[:MOST_LISTED]:
+        if at_least > 1:
+            partition, _, row_key = key.partition(_SEPARATOR)
+            hottest.append(
+                HotRow(
+                    partition=partition,
+                    row_key=row_key,
+                    at_least=int(at_least),
+                    at_most=int(at_most),
+                )
+            )
+    return tuple(hottest)

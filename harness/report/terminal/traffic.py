@@ -1,0 +1,347 @@
+"""What is in a trace: a page for a terminal, and the same as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.figures import counted, number, percent
+from harness.measure.record.over_time import HeatPart, KeyRangePart
+from harness.model.outcome import THROTTLING_STATUSES, Outcome
+from harness.model.target import PUBLISHED
+from harness.report.names import partition_name
+from harness.report.terminal.page import (
+    Cell,
+    Page,
+    bar,
+    chart_columns,
+    facts,
+    room_for_names,
+    table_of,
+)
+
+MOST_LISTED = 10
+_BAR_WIDTH = 10
+_MOST_HEAT_ROWS = 16
+_HEAT_NAME_WIDTH = 24
+_SHADES, _PLAIN_SHADES = " ░▒▓█", " .:*#"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """The busiest ``width_s`` seconds in a row: their first UTC second, and their mean rate."""
+
+    width_s: int
+    second: int
+    entities_per_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HotPartition:
+    """One of the hottest partitions, with its best rates over 1 s, 10 s and a minute."""
+
+    name: str
+    entities: int
+    exact: bool
+    best: tuple[float, float, float]
+    throttled: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HotRow:
+    """One of the hottest entities, with bounds of how often it was accessed."""
+
+    partition: str
+    row_key: str
+    at_least: int
+    at_most: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a trace holds.
+
+    Attributes:
+        name: Name of the trace.
+        head: What it says of itself, as names and texts.
+        snapshot: All of its operations, counted.
+        partitions: Number of different partitions; ``exact`` says whether it is exact.
+        unknown: What the source did not say, and of how many operations.
+        clients: Operations by client, the busiest first.
+        notes: Sentences about what is missing.
+    """
+
+    name: str
+    head: tuple[tuple[str, str], ...]
+    snapshot: Snapshot
+    partitions: int
+    exact: bool
+    peaks: tuple[Peak, ...]
+    hottest: tuple[HotPartition, ...]
+    hottest_rows: tuple[HotRow, ...]
+    unknown: Mapping[str, int]
+    clients: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def traffic_text(traffic: Traffic, page: Page) -> str:
+    """The page for a terminal of 80 columns or more."""
+    return page.render(
+        page.panel(
+            facts(traffic.head, page),
+            Text(page.show(traffic.name), "bold"),
+            "cyan",
+            title_align="left",
+        ),
+        page.section("operations", _operations(traffic, page)),
+        page.section("peaks", *_peaks(traffic, page)),
+        page.section("hottest partitions, entities/s", *_partitions(traffic, page)),
+        *_rows(traffic, page),
+        *_heat(traffic.snapshot.heat, page),
+        *_clients(traffic, page),
+        *_unknown(traffic, page),
+        *[Text(f"{page.glyphs.no} {note}", "yellow") for note in traffic.notes],
+    )
+
+
+def _operations(traffic: Traffic, page: Page) -> Table:
+    snapshot = traffic.snapshot
+    rows: list[list[Cell]] = []
+    whole = snapshot.counts.operations
+    for part in sorted(snapshot.operations, key=lambda part: -part.count):
+        succeeded = sum(count for name, count in part.outcomes.items() if Outcome(name).succeeded)
+        rows.append(
+            [
+                Text(page.show(part.kind), "bold"),
+                f"{part.count:,}",
+                percent(part.count / whole),
+                f"{'at least ' if part.uncertain else ''}{part.entities:,}",
+                f"{part.entities_returned:,}",
+                percent(succeeded / part.count),
+            ]
+        )
+    attempts = snapshot.counts.attempts
+    rows.append(["all", f"{whole:,}", "", f"{snapshot.counts.entities:,}", "", ""])
+    table = table_of(["kind", "count", "share", "entities", "returned", "succeeded"], rows)
+    by_status = " ".join(
+        f"{status}: {count:,}" for status, count in _throttled(snapshot).items() if count
+    )
+    table.caption = (
+        f"{counted(attempts, 'attempt')}, throttled {percent(snapshot.throttled_ratio)}"
+        + (f" ({by_status})" if by_status else "")
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _throttled(snapshot: Snapshot) -> dict[int, int]:
+    counts = dict.fromkeys(THROTTLING_STATUSES, 0)
+    for point in snapshot.series:
+        for status, count in point.throttled_by_status.items():
+            counts[status] += count
+    return counts
+
+
+def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
+    rows: list[list[Cell]] = [
+        [
+            f"{_span(peak.width_s)} at {_clock(peak.second)}",
+            f"{number(peak.entities_per_s)} entities/s",
+            Text(bar(peak.entities_per_s / PUBLISHED.account, _BAR_WIDTH, page.glyphs), "cyan"),
+            percent(peak.entities_per_s / PUBLISHED.account),
+        ]
+        for peak in traffic.peaks
+    ]
+    return [table_of(["busiest", "", "", f"of {number(PUBLISHED.account)}"], rows)]
+
+
+def _span(width_s: int) -> str:
+    return {1: "second", 60: "minute"}.get(width_s, f"{width_s} s")
+
+
+def _clock(second: int) -> str:
+    return f"{dt.datetime.fromtimestamp(second, dt.UTC):%H:%M:%S}"
+
+
+def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
+    whole = traffic.snapshot.counts.entities or 1
+    names = [
+        partition_name(part.name, page.ascii_only) + ("" if part.exact else " ~")
+        for part in traffic.hottest
+    ]
+
+    def build(width: int) -> Table:
+        rows: list[list[Cell]] = []
+        for name, part in zip(names, traffic.hottest, strict=True):
+            rows.append(
+                [
+                    Text(page.short(name, width), "bold"),
+                    f"{part.entities:,}",
+                    percent(part.entities / whole),
+                    *(number(rate) for rate in part.best),
+                    Text(
+                        percent(part.best[0] / PUBLISHED.partition),
+                        "yellow" if part.best[0] > PUBLISHED.partition else "",
+                    ),
+                    f"{part.throttled:,}",
+                ]
+            )
+        headers = ["partition", "entities", "share", "best\n1 s", "best\n10 s", "best\nminute"]
+        target = f"best of\n{number(PUBLISHED.partition)}"
+        return table_of([*headers, target, "throttled\nattempts"], rows)
+
+    width = room_for_names(page, build, "partition", max(map(len, names), default=0))
+    count = f"{'' if traffic.exact else 'about '}{counted(traffic.partitions, 'partition')}"
+    more = max(0, traffic.partitions - len(traffic.hottest))
+    note = f"{count}" + (f"; the {len(traffic.hottest)} hottest are listed" if more else "")
+    if not all(part.exact for part in traffic.hottest):
+        note += "; ~ counted from the moment when it became one of the hottest"
+    return [build(width), Text(note, "dim")]
+
+
+def _rows(traffic: Traffic, page: Page) -> list[RenderableType]:
+    if not traffic.hottest_rows:
+        return []
+
+    def build(width: int) -> Table:
+        rows: list[list[Cell]] = [
+            [
+                Text(page.short(f"{partition_name(row.partition)} | {row.row_key}", width), "bold"),
+                f"{row.at_least:,}"
+                if row.at_least == row.at_most
+                else f"{row.at_least:,} to {row.at_most:,}",
+            ]
+            for row in traffic.hottest_rows
+        ]
+        return table_of(["PartitionKey | RowKey", "accesses"], rows)
+
+    longest = max(len(row.partition) + len(row.row_key) + 3 for row in traffic.hottest_rows)
+    width = room_for_names(page, build, "PartitionKey | RowKey", longest)
+    return [page.section("hottest entities", build(width))]
+
+
+def _heat(heat: HeatPart | None, page: Page) -> list[RenderableType]:
+    """Key ranges from top to bottom, time from left to right, entities as shades."""
+    if heat is None or not heat.ranges:
+        return []
+    shades = _PLAIN_SHADES if page.ascii_only else _SHADES
+    columns = chart_columns(heat.columns, page.width - _HEAT_NAME_WIDTH - 2)
+    rows = [
+        (name, [sum(cells[place] for place in column) / len(column) for column in columns])
+        for name, cells in _ranges(heat.ranges, page)
+    ]
+    highest = max(max(cells) for _, cells in rows) or 1.0
+    lines = []
+    for name, cells in rows:
+        drawn = "".join(_shade(value / highest, shades) for value in cells)
+        lines.append(Text(f"{name:{_HEAT_NAME_WIDTH}}  ").append(drawn, "cyan"))
+    length_s = heat.columns * heat.width_s
+    note = (
+        f"{_clock(heat.start)} to {_clock(heat.start + length_s)}; "
+        f"{shades[-1]} is {number(highest / heat.width_s)} entities/s"
+    )
+    return [page.section("heat map: keys in order, time to the right", *lines, Text(note, "dim"))]
+
+
+def _shade(share: float, shades: str) -> str:
+    if share <= 0:
+        return shades[0]
+    return shades[max(1, min(len(shades) - 1, round(share * (len(shades) - 1))))]
+
+
+def _ranges(ranges: Sequence[KeyRangePart], page: Page) -> list[tuple[str, list[int]]]:
+    """At most `_MOST_HEAT_ROWS` rows: neighbouring ranges are joined."""
+    together = -(-len(ranges) // _MOST_HEAT_ROWS)
+    rows = []
+    for place in range(0, len(ranges), together):
+        group = ranges[place : place + together]
+        first, last = group[0].first, group[-1].last
+        name = partition_name(first, page.ascii_only)
+        if last != first:
+            half = (_HEAT_NAME_WIDTH - 2) // 2
+            name = f"{page.short(name, half)}..{page.short(partition_name(last), half)}"
+        cells = [sum(column) for column in zip(*(one.entities for one in group), strict=True)]
+        rows.append((page.short(name, _HEAT_NAME_WIDTH), cells))
+    return rows
+
+
+def _clients(traffic: Traffic, page: Page) -> list[RenderableType]:
+    whole = traffic.snapshot.counts.operations or 1
+    rows = [
+        (percent(count / whole), page.show(client or "(no name)"))
+        for client, count in list(traffic.clients.items())[:MOST_LISTED]
+    ]
+    return [page.section("clients", facts(rows, page))] if rows else []
+
+
+def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
+    whole = traffic.snapshot.counts.operations or 1
+    rows = [
+        (what, f"{counted(count, 'operation')}, {percent(count / whole)}")
+        for what, count in traffic.unknown.items()
+        if count
+    ]
+    return [page.section("unknown", facts(rows, page))] if rows else []
+
+
+def traffic_json(traffic: Traffic) -> str:
+    """The same for programs."""
+    snapshot = traffic.snapshot
+    content: dict[str, Any] = {
+        "name": traffic.name,
+        "head": dict(traffic.head),
+        "operations": snapshot.counts.operations,
+        "attempts": snapshot.counts.attempts,
+        "throttled": {str(status): count for status, count in _throttled(snapshot).items()},
+        "entities": snapshot.counts.entities,
+        "entities_estimated": snapshot.counts.entities_estimated,
+        "bytes_sent": snapshot.counts.bytes_sent,
+        "bytes_received": snapshot.counts.bytes_received,
+        "seconds": snapshot.length_s,
+        "kinds": {
+            part.kind: {
+                "type": part.type,
+                "count": part.count,
+                "entities": part.entities,
+                "entities_returned": part.entities_returned,
+                "entities_estimated": part.entities_estimated,
+                "outcomes": part.outcomes,
+            }
+            for part in snapshot.operations
+        },
+        "peaks": [
+            {
+                "seconds": peak.width_s,
+                "at": dt.datetime.fromtimestamp(peak.second, dt.UTC).isoformat(),
+                "entities_per_s": round(peak.entities_per_s, 3),
+            }
+            for peak in traffic.peaks
+        ],
+        "partitions": {"count": traffic.partitions, "exact": traffic.exact},
+        "hottest_partitions": [
+            {
+                "partition": part.key,
+                "exact": part.exact,
+                "entities": part.entities,
+                "entities_by_kind": part.entities_by_kind,
+                "attempts_by_status": part.attempts_by_status,
+                "best_1s": part.entities_per_s.best_1s,
+                "best_10s": part.entities_per_s.best_10s,
+            }
+            for part in snapshot.partitions
+        ],
+        "hottest_entities": [dataclasses.asdict(row) for row in traffic.hottest_rows],
+        "unknown": dict(traffic.unknown),
+        "clients": dict(traffic.clients),
+        "heat": None if snapshot.heat is None else snapshot.heat.model_dump(mode="json"),
+        "notes": list(traffic.notes),
+    }
+    return json.dumps(content, indent=1)

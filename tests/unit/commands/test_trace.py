@@ -1,0 +1,193 @@
+"""``harness trace`` shows what is in a trace, and converts it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.model.operation import KeyRange, Kind, Operation, transaction
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.trace.members import TraceHead
+from harness.trace.reader import Trace
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
+
+START = 1_700_000_000
+OK = Attempt(status=204, sent_s=START, latency_s=0.01)
+BUSY = Attempt(
+    status=503,
+    sent_s=START,
+    latency_s=0.01,
+    error_code="ServerBusy",
+    scope=Scope.PARTITION,
+)
+
+
+def result(
+    operation: Operation, at_s: float, attempts: tuple[Attempt, ...] = (OK,), entities: int = 1
+) -> Result:
+    return Result(
+        operation=operation,
+        outcome=Outcome.SUCCESS,
+        sent_s=START + at_s,
+        done_s=START + at_s + 0.01,
+        attempts=attempts,
+        entities=entities,
+        bytes_sent=400,
+    )
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A minute and a half of a hot partition among 300 others."""
+    path = tmp_path_factory.mktemp("trace") / "app.trace"
+    recorder = Recorder()
+    head = TraceHead(started_ms=START * 1000, source="watch", name="shop", account="contoso")
+    for second in range(90):
+        for number in range(20 if second == 45 else 2):
+            hot = Operation(kind=Kind.UPSERT_MERGE, partition_key="hot", row_key=f"r{number % 2}")
+            recorder.add(result(hot, second, (BUSY, OK) if second == 45 else (OK,)), "app/1.0")
+    for number in range(300):
+        recorder.add(
+            result(Operation(kind=Kind.INSERT, partition_key=f"p{number:03}", row_key="x"), 5),
+            "app/1.0",
+        )
+    parts = tuple(
+        Operation(kind=Kind.INSERT, partition_key="batch", row_key=f"b{number}")
+        for number in range(10)
+    )
+    recorder.add(result(transaction(parts), 60, entities=10), "job/2.0")
+    query = Operation(kind=Kind.QUERY, partition_key="hot", key_range=KeyRange(row_from="r0"))
+    recorder.add(result(query, 61, entities=7), "job/2.0")
+    with TraceWriter(path, head) as writer:
+        writer.append(recorder.drain(0.0, final=True))
+    return path
+
+
+def test_what_is_in_a_trace(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Operations, peaks, hottest partitions and entities, the heat map, and clients."""
+    assert main(["trace", str(recorded)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split("  ")[0].strip(): line.split() for line in lines}
+    assert rows["upsert_merge"][1:3] == ["198", "40%"]
+    assert rows["hot"][1:5] == ["205", "40%", "20.0", "3.8"]
+    assert rows["hot"][-1] == "20"
+    assert any("second at 22:13:25" in line and "302" in line for line in lines)
+    assert "520 attempts, throttled 3.8% (503: 20)" in lines
+    assert any(line.startswith("hot | r0") and line.endswith("99") for line in lines)
+    assert any("302 partitions" in line for line in lines)
+    assert any(line.startswith("p") and ".." in line for line in lines), "heat map"
+    assert any("100%" not in line and "app/1.0" in line for line in lines)
+    assert not any("unknown" in line for line in lines)
+
+
+def test_a_trace_for_programs(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON holds the same figures."""
+    assert main(["trace", "--json", str(recorded)]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["operations"] == 500
+    assert content["kinds"]["transaction"]["entities"] == 10
+    assert content["throttled"] == {"503": 20, "500": 0, "429": 0}
+    assert content["peaks"][0] == {
+        "seconds": 1,
+        "at": "2023-11-14T22:13:25+00:00",
+        "entities_per_s": 302.0,
+    }
+    (hot,) = [one for one in content["hottest_partitions"] if one["partition"] == "hot"]
+    assert hot["attempts_by_status"] == {"204": 199, "503 ServerBusy partition": 20}
+    assert content["hottest_entities"][0]["at_least"] == 99
+    assert content["clients"] == {"app/1.0": 498, "job/2.0": 2}
+
+
+def test_a_damaged_trace_is_read_as_far_as_possible(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is missing is said, and --to makes a whole file of what is left."""
+    cut = tmp_path / "cut.trace"
+    data = recorded.read_bytes()
+    cut.write_bytes(data[:-30])
+    assert main(["trace", str(cut)]) == 0
+    assert "is cut" in capsys.readouterr().out
+    assert main(["trace", str(cut), "--to", str(tmp_path / "new.trace")]) == 0
+    assert "500 operations" in capsys.readouterr().out
+    assert not Trace(tmp_path / "new.trace").damage.cut
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [([], "nothing"), (["--keep-prefixes"], "prefixes"), (["--keep-order"], "order")],
+)
+def test_keys_become_aliases(
+    recorded: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    kept: str,
+) -> None:
+    """No key is left in the file, neither is the account; equal keys stay equal."""
+    new = tmp_path / "new.trace"
+    assert main(["trace", str(recorded), "--to", str(new), "--redact-keys", *options]) == 0
+    text = gzip.decompress(new.read_bytes()).decode()
+    assert not any(f'"{key}"' in text for key in ("hot", "batch", "p001", "r0", "b7", "contoso"))
+    before, after = list(Trace(recorded).rows()), list(Trace(new).rows())
+    assert Trace(new).head.keys == kept
+    aliases: dict[str, set[str]] = {}
+    for old, made in zip(before, after, strict=True):
+        assert (old.at_ms, old.entities) == (made.at_ms, made.entities)
+        aliases.setdefault(old.partition_key or "", set()).add(made.partition_key or "")
+    assert {len(names) for names in aliases.values()} == {1}
+    assert len(set.union(*aliases.values())) == len(aliases)
+    if kept == "order":
+        assert [min(aliases[key]) for key in sorted(aliases)] == sorted(
+            min(names) for names in aliases.values()
+        )
+
+
+def test_a_log_is_shown_with_its_unknowns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a log, the share of operations without keys is shown; addresses become aliases."""
+    entry = {
+        "time": "2026-11-22T10:00:00Z",
+        "operationName": "InsertEntity",
+        "statusCode": 201,
+        "statusText": "Success",
+        "durationMs": 3,
+        "callerIpAddress": "203.0.113.7:555",
+        "uri": "https://contoso.table.core.windows.net/Orders",
+    }
+    read = {
+        **entry,
+        "operationName": "QueryEntity",
+        "uri": "https://contoso.table.core.windows.net/Orders(PartitionKey='a',RowKey='b')",
+    }
+    log = tmp_path / "PT1H.json"
+    log.write_text("\n".join(map(json.dumps, (entry, entry, read, read))))
+    assert main(["trace", str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert "PartitionKey  2 operations, 50%" in shown
+    assert "RowKey        2 operations, 50%" in shown
+    assert "203.0.113.7" in shown
+    new = tmp_path / "new.trace"
+    assert main(["trace", str(log), "--to", str(new), "--redact-keys"]) == 0
+    assert b"203.0.113" not in gzip.decompress(new.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--redact-keys"], "needs --to"),
+        (["--to", "new", "--keep-order"], "need --redact-keys"),
+        (["--to", "new", "--redact-keys", "--keep-order", "--keep-prefixes"], "not both"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    recorded: Path, capsys: pytest.CaptureFixture[str], options: list[str], reason: str
+) -> None:
+    """The message says what to change."""
+    assert main(["trace", str(recorded), *options]) == 2
+    assert reason in capsys.readouterr().err
