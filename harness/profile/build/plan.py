@@ -7,9 +7,10 @@ prices: they differ by region and change.
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from harness.model.operation import Kind
-from harness.model.target import EndpointKind
+from harness.model.target import EndpointKind, targets_for
 from harness.profile.build.pace import (
     capped_rate,
     counts_operations,
@@ -19,7 +20,7 @@ from harness.profile.build.pace import (
     window_s,
 )
 from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
-from harness.profile.checks.observed import Sent, observe
+from harness.profile.checks.observed import Sent, observe, requested_rate
 from harness.profile.checks.prediction import SAMPLE
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
@@ -85,6 +86,7 @@ class Plan:
         operations: Expected under load; None if the load has no rate.
         most_loading: Billable transactions of loading with every possible retry.
         most_load: The same of the load; may be inf.
+        peak_per_s: The highest wanted rate in entities/s; None if the load has no rate.
         may_end_early: Why the run may end before its time, and what to do; or empty.
     """
 
@@ -101,6 +103,15 @@ class Plan:
     most_load: float
     budget: int | None
     may_end_early: str
+    peak_per_s: float | None
+
+    @property
+    def accounts(self) -> int | None:
+        """Accounts that the wanted rate needs by the published target; None without either."""
+        targets = targets_for(self.endpoint)
+        if self.peak_per_s is None or targets is None:
+            return None
+        return max(1, math.ceil(self.peak_per_s / targets.account))
 
     @property
     def table_requests(self) -> int:
@@ -172,6 +183,7 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
         most_load=most_load,
         budget=profile.limits.billable_transactions,
         may_end_early="" if endpoint.emulated else may_end_early(profile),
+        peak_per_s=requested_rate(profile, lambda: seen.entities / seen.operations, endpoint)[1],
     )
 
 

@@ -356,9 +356,11 @@ class Observed:
 
 
 def requested_rate(
-    profile: Profile, entities_per_operation: Callable[[], float]
+    profile: Profile,
+    entities_per_operation: Callable[[], float],
+    kind: EndpointKind = EndpointKind.STORAGE,
 ) -> tuple[str, float | None]:
-    """The setting that limits the rate of an account, and that rate in entities/s."""
+    """The setting that limits the rate, and that rate in entities/s."""
     load = profile.load
     if profile.search is not None:
         return "search.max_per_s", profile.search.max_per_s
@@ -366,7 +368,7 @@ def requested_rate(
         setting = f"stage.{profile.stage[0].unit}"
         rate = max(stage.to for stage in profile.stage)
     elif load.rate_per_s is None:
-        return "load.max_entities_per_s", capped_rate(profile, EndpointKind.STORAGE)
+        return "load.max_entities_per_s", capped_rate(profile, kind)
     else:
         setting = f"load.{'entities' if load.operations_per_s is None else 'operations'}_per_s"
         rate = load.rate_per_s

@@ -397,7 +397,7 @@ class Session(Part):
     built without the SDK, several times faster on one core. sdk-default: azure-data-tables as an
     application uses it."""
     connections: Annotated[int, Field(ge=1, le=10_000)] = 500
-    """Most connections of a process."""
+    """Most connections of a process to an account."""
     connect_timeout_s: _Timeout = 5.0
     """For each address of the host."""
     read_timeout_s: _Timeout = 30.0
@@ -408,6 +408,6 @@ class Limits(Part):
     """What a run may cost, and when it stops itself."""
 
     billable_transactions: Annotated[int, Field(ge=1)] | None = None
-    """Budget of requests, loading and cleaning included; reaching it ends a run."""
+    """Budget of requests to each account, loading and cleaning included; reaching it ends a run."""
     stop_on_account_throttling: bool = True
-    """End a run against a real account when the account is throttled."""
+    """End a run against a real account when the account, or one of several, is throttled."""

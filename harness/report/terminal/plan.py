@@ -8,10 +8,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness.measure.figures import counted, data_size, duration, number, percent
+from harness.measure.verdict.advice import CHECKLIST
+from harness.model.target import targets_for
 from harness.profile.build.plan import Cost, Plan, PlannedPhase
 from harness.report.terminal.page import Page, facts, table_of
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
+_SECTION = "Targets for data operations"
 _NO_RATE = "unknown: the closed loop has no target rate"
 
 
@@ -29,6 +32,7 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
             *([Text(plan.may_end_early)] if plan.may_end_early else []),
         ),
         page.section("operations under load", *_operations(plan)),
+        page.section("accounts", facts(_accounts(plan), page)),
         page.section("billable transactions", facts(_transactions(plan), page)),
         Text(),
         Text("No price is shown: prices differ by region and redundancy, and change.", "dim"),
@@ -96,6 +100,27 @@ def _cost(name: str, cost: Cost) -> tuple[str, ...]:
         *map(number, (cost.operations, cost.entities, cost.entities_per_s, cost.requests)),
         *(data_size(round(count)) for count in (cost.sent_bytes, cost.received_bytes)),
     )
+
+
+def _accounts(plan: Plan) -> list[tuple[str, str]]:
+    """How many accounts the wanted rate needs, and the source of the target."""
+    targets = targets_for(plan.endpoint)
+    if targets is None:
+        return [("needed", "unknown: no target in entities/s applies")]
+    target = f"the published target of one is {targets.account:,.0f} ({CHECKLIST}, {_SECTION!r})"
+    if plan.accounts is None or plan.peak_per_s is None:
+        return [("needed", f"unknown: the load has no highest rate; {target}")]
+    accounts = counted(plan.accounts, "account")
+    rows = [("needed", f"{accounts} for {number(plan.peak_per_s)} entities/s: {target}")]
+    if plan.accounts > 1:
+        rows.append(
+            (
+                "spread",
+                "give -H once for each account; a hash of the PartitionKey chooses the account, so "
+                "that only many partitions spread evenly",
+            )
+        )
+    return rows
 
 
 def _transactions(plan: Plan) -> list[tuple[str, str]]:

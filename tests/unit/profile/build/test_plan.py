@@ -42,6 +42,43 @@ def test_a_capped_load_is_its_rate_times_its_time() -> None:
     assert reads.operations == pytest.approx(45_000, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("parts", "accounts"),
+    [
+        ({}, 1),
+        ({"load": {"max_entities_per_s": 20_000.0}}, 1),
+        ({"load": {"max_entities_per_s": 20_001.0}}, 2),
+        ({"load": {"entities_per_s": 45_000.0}}, 3),
+        ({"load": {"operations_per_s": 30_000.0}}, 2),
+        ({"search": {"max_per_s": 60_000.0}}, 3),
+        (
+            {
+                "stage": (
+                    {"for_s": 9, "to_entities_per_s": 70_000},
+                    {"for_s": 9, "jump": True, "to_entities_per_s": 10},
+                )
+            },
+            4,
+        ),
+        ({"load": {"max_entities_per_s": math.inf}}, None),
+    ],
+)
+def test_the_highest_wanted_rate_says_how_many_accounts_it_needs(
+    parts: dict[str, Any], accounts: int | None
+) -> None:
+    """As many as the target of 20,000 entities/s goes into it, rounded up."""
+    assert planned(**parts).accounts == accounts
+
+
+def test_the_plan_names_the_accounts_and_the_source(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever wants 45,000 entities/s reads how many accounts that takes, and why."""
+    assert main(["plan", "key-spread", "--set", "load.max_entities_per_s=45000"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "3 accounts for 45,000 entities/s: the published target of one is 20,000" in said
+    assert "'Targets for data operations'" in said
+    assert "-H once for each account" in said
+
+
 def test_a_transaction_is_many_entities_and_one_request() -> None:
     """At 2,000 entities/s transactions of 100 are 20 billable transactions a second."""
     plan = planned(
