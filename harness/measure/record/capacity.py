@@ -84,6 +84,11 @@ class CapacityPart(RecordPart):
         return max(self.machines, key=lambda machine: machine.busy_share, default=None)
 
     @property
+    def workers(self) -> int:
+        """Worker processes on all machines."""
+        return sum(machine.workers for machine in self.machines)
+
+    @property
     def cores(self) -> int:
         """Cores of all machines."""
         return sum(machine.cores for machine in self.machines)

@@ -6,6 +6,7 @@ take CPU time from each other, and only less work for each operation, or another
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from harness.measure.figures import counted, number
@@ -89,16 +90,18 @@ def _on_session(evidence: Evidence) -> Iterator[AdvicePart]:
 def _more_processes(evidence: Evidence, capacity: CapacityPart | None) -> str:
     rate, named = _rate(evidence)
     processes = None if capacity is None or rate is None else capacity.processes_for(rate)
-    if capacity is None or processes is None:
+    if capacity is None or processes is None or not capacity.machines:
         return (
             "use more worker processes (--processes) or machines, or a smaller load: an "
             "overloaded client measures its own limit"
         )
-    machine = max(capacity.machines, key=lambda one: one.cores)
+    # The workers had no reserve, whatever their mean says.
+    processes = max(processes, capacity.workers + 1)
+    cores = max(machine.cores for machine in capacity.machines)
     where = f"--processes {processes}"
     if processes > capacity.cores:
-        machines = capacity.machines_for(rate or 0.0, machine.cores)
-        where = f"{counted(machines or 1, 'machine')} with {counted(machine.cores, 'core')} each"
+        where = f"{counted(math.ceil(processes / cores), 'machine')} with {counted(cores, 'core')}"
+        where += " each"
     return (
         f"use {where} for {named}: a worker made {number(capacity.entities_per_cpu_s)} entities in "
         "a second of CPU time, and stays punctual up to 80% of a core"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.generator import CpuSample, GeneratorLog
 from harness.measure.record.capacity import USEFUL_SHARE, CapacityPart, MachineLoadPart
+from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.machine import Machine
 from harness.model.target import EndpointKind
+from harness.report.sentences import cost
 from tests.support.evidence import START, evidence, generator, snapshot_of
 
 SLOW = snapshot_of({"p0": 1000})
@@ -57,6 +60,8 @@ FULL = {"busy_share": 0.9, "cpu_percent": 99.0}
         (limited(load(), wanted_per_s=1500.0), "use --processes 2 for the wanted 1,500", "machine"),
         # Without a wanted rate, for the target that was not reached.
         (limited(load(), 2000.0), "use --processes 2 for 2,000 entities/s, the target", "machine"),
+        # A worker without a reserve needs another one beside it, however cheap its operations are.
+        (limited(load(), 9e6, wanted_per_s=5000.0), "use --processes 2 for the wanted", "machine"),
         # More processes than the machine has cores for: machines.
         (limited(load(), wanted_per_s=5000.0), "use 4 machines with 2 cores each", "--processes"),
         # Nothing was counted: no number is made up.
@@ -112,6 +117,22 @@ def test_the_advice_says_what_would_have_been_enough(
     text = advised(given)
     assert says in text
     assert never not in text
+
+
+def test_a_record_keeps_the_figures_and_old_ones_have_none() -> None:
+    """They are read back as they were written, and are one line in every report."""
+    old = RunRecord.from_json((Path(__file__).parents[3] / "golden" / "run-v1.json").read_bytes())
+    assert old.generator.capacity is None
+    assert "capacity" not in dict(cost(old))
+    made = limited(load(workers_percent=20.0, harness_percent=10.0)).generator.capacity
+    new = old.model_copy(
+        update={"generator": old.generator.recorded(capacity=made), "schema_version": 1}
+    )
+    assert RunRecord.from_json(new.to_json()) == new
+    assert dict(cost(new))["capacity"] == (
+        "1,000 operations (1,000 entities) in a second of CPU time with session 'sdk'; box: "
+        "workers 20% of 2 cores, emulator or master 10%, other processes 20%"
+    )
 
 
 def test_the_verdict_says_who_filled_the_machine() -> None:
