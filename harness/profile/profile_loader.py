@@ -29,9 +29,10 @@ DEFAULT_PROFILE = "single-partition"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NamedProfile:
-    """A profile, and the name of its file without ``.toml``."""
+    """A profile, the name of its file without ``.toml``, and the name or path that was given."""
 
     name: str
+    given: str
     profile: Profile
 
 
@@ -82,7 +83,8 @@ def resolve(
             )
         bound = "search.most_s" if "search" in content else "load.run_time_s"
         _override(content, f"{bound}={run_time_s}")
-    return NamedProfile(name=path.stem, profile=parse(content, source=path.name))
+    profile = parse(content, source=path.name)
+    return NamedProfile(name=path.stem, given=name, profile=profile)
 
 
 def parse(content: Mapping[str, Any], *, source: str) -> Profile:

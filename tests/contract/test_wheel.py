@@ -187,6 +187,9 @@ def test_a_new_folder_runs_in_an_empty_environment(
     record = RunRecord.from_json(file.read_bytes())
     assert record.complete
     assert record.users == 3
+    # What the run names to type next can be typed in this folder.
+    named = "./profile.toml" if "run" in command else "profile.toml"
+    assert f"Details: harness check {named}\n" in done.stdout
     assert record.counts.sent > 0
     left = {path.name for path in folder.iterdir()} - set(before)
     assert left <= {"out", "__pycache__"}

@@ -157,7 +157,7 @@ class Conductor:
         aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
         run = MasterRun(plan, self.accounts, monotonic_utc(), aliases)
-        run.take_observed(observed)
+        run.take_observed(observed, named.given)
         rehearsal = None
         if self._gateway is not None:
             rehearsal = Rehearsal(self._gateway, plan.table, plan.tables, aliases or str)

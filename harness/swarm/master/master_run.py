@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import shlex
 from collections.abc import Iterator
 
 from harness.endpoint.accounts import Accounts
@@ -167,13 +168,14 @@ class MasterRun:
             [self.plan.profile.limits.billable_transactions] * len(self.accounts)
         )
 
-    def take_observed(self, observed: Observed) -> None:
+    def take_observed(self, observed: Observed, profile: str) -> None:
+        """Keep what is known before the load; ``profile`` is the name or path that was given."""
         if self.aliases is not None:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
         self.prediction = observed.prediction
         seen = dataclasses.replace(observed.seen(), accounts=len(self.accounts))
-        self.checked = opening_line(self.plan.profile_name, findings_of(seen))
+        self.checked = opening_line(shlex.quote(profile), findings_of(seen))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
         """Count a report, once: a worker sends a report that was not confirmed again."""
