@@ -64,6 +64,7 @@ examples:
   harness azurite install                     once, into this Python environment
   harness run single-partition                stress one partition of the embedded Azurite
   harness run key-spread --ui                 the same with Locust's web UI
+  harness doctor                              check this machine and an endpoint before a run
   harness watch -- node server.js             measure your own application
   harness trace app.trace                     show its recorded traffic, or a log of Azure
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\

@@ -53,6 +53,7 @@ _WORKERS_CLOCK_S = 5.0
 _LEFT_AFTER_S = 3600.0
 _WITHIN_S = 60.0
 _HEAD_BYTES = 4096
+_NOT_REACHED = "the endpoint is not reached"
 _PROXIES = ("HTTPS_PROXY", "https_proxy")
 
 
@@ -127,7 +128,7 @@ class Examination:
                 addresses = addresses_of(self._hostname, port)
         except Unreachable as error:
             yield _failed("name", error)
-            yield not_tried("connection", "the name has no address")
+            yield not_tried("connection", _NOT_REACHED)
         else:
             yield self._name(addresses)
             for one in self._connection(addresses, port):
@@ -192,7 +193,7 @@ class Examination:
 
     def _tls(self, connected: Connected | None, port: int) -> CheckResult:
         if connected is None:
-            return not_tried("TLS", "there is no connection")
+            return not_tried("TLS", _NOT_REACHED)
         try:
             context = trust_context(self._environ)
             made = shake_hands(connected.address, port, self._hostname, context)
@@ -236,7 +237,7 @@ class Examination:
             yield from (not_tried(name, "there is no credential") for name in names)
             return
         if not reached or self.consent_missing:
-            why = "the endpoint is not reached" if not reached else "requests are billed"
+            why = _NOT_REACHED if not reached else "requests are billed"
             advice = "" if not reached else f"add --remote-ok {endpoint.account}"
             yield not_tried("credential", why, advice)
             yield from (not_tried(name, why) for name in names)
