@@ -70,6 +70,12 @@ def complain(sentence: str) -> None:
         print(f"error: {sentence}", file=sys.stderr, flush=True)
 
 
+def tell(line: str) -> None:
+    """Write a line to standard output, if that is open."""
+    with contextlib.suppress(OSError, ValueError):
+        print(line, flush=True)
+
+
 def _flush() -> None:
     """Write what is left in the buffers of the standard streams, or discard it.
 

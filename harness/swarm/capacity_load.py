@@ -51,7 +51,7 @@ class _Counting:
     def _take(self, report: WorkerReport, _: str) -> None:
         self._total.merge(report.delta)
         if self.worker.run is not None:
-            self.worker.run.reports.confirm(report.number)
+            self.worker.run.confirm(report.number)
 
     def now(self) -> tuple[float, ...]:
         """Operations, entities, CPU time and time so far."""

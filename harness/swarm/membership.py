@@ -13,15 +13,18 @@ import secrets
 import sys
 from functools import partial
 
+import gevent
 import zmq
 from locust.exception import RPCReceiveError
 from locust.rpc import Message, rpc
 
-from harness.startup import BAD_SETUP, complain
+from harness.startup import BAD_SETUP, complain, tell
 
 _OTHER_SWARM = "aztables-other-swarm"
 _BEFORE_ID = "/"
 """Separates the name of a swarm from the id of a worker; part of neither."""
+_TELL_AFTER_S = 3.0
+_TELL_EVERY_S = 30.0
 
 
 def join_swarm(options: argparse.Namespace) -> None:
@@ -33,7 +36,7 @@ def join_swarm(options: argparse.Namespace) -> None:
         options.swarm = secrets.token_hex(8)
     # Locust has no setting for this.
     rpc.Server = partial(_Server, options.swarm or "")
-    rpc.Client = partial(_Client, options.swarm or "")
+    rpc.Client = partial(_Client, options.swarm or "", told=options.worker)
 
 
 class _Server(rpc.Server):
@@ -64,11 +67,26 @@ class _Server(rpc.Server):
 
 
 class _Client(rpc.Client):
-    """The worker's side: sends the name of its swarm."""
+    """The worker's side: sends the name of its swarm.
 
-    def __init__(self, swarm: str, host: str, port: int, identity: str) -> None:
+    With ``told`` the terminal shows that the worker waits for its master, and that it has it.
+    """
+
+    def __init__(self, swarm: str, host: str, port: int, identity: str, *, told: bool) -> None:
         super().__init__(host, port, _address(swarm, identity))
         self._master = f"{host}:{port}"
+        self._waiting = gevent.spawn(self._tell_waiting) if told else None
+
+    def _tell_waiting(self) -> None:
+        gevent.sleep(_TELL_AFTER_S)
+        while True:
+            tell(f"Waiting for the master at {self._master} (Ctrl-C ends the wait)")
+            gevent.sleep(_TELL_EVERY_S)
+
+    def close(self, linger: int | None = None) -> None:
+        if self._waiting is not None:
+            self._waiting.kill()
+        super().close(linger)
 
     def recv(self) -> Message:
         message = super().recv()
@@ -78,6 +96,10 @@ class _Client(rpc.Client):
                 "both the same --swarm, or choose another port with --master-port"
             )
             sys.exit(BAD_SETUP)
+        if self._waiting is not None:
+            self._waiting.kill()
+            self._waiting = None
+            tell(f"Connected to the master at {self._master}")
         return message
 
 

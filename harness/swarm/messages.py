@@ -231,3 +231,8 @@ def on(runner: Runner, kind: type[_M], handle: Callable[[_M, str], None]) -> Non
         handle(data if isinstance(data, kind) else kind.decode(data), msg.node_id)
 
     runner.register_message(kind.NAME, on_message)
+
+
+def host_of(worker: str) -> str:
+    """The name of the machine of a worker. Locust puts it before a random part of the id."""
+    return worker.rpartition("_")[0] or worker

@@ -44,7 +44,7 @@ from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.rehearsal import Rehearsal
 from harness.swarm.master.results import record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
-from harness.swarm.master.sharing import GRACE_S, Sharing, host_of
+from harness.swarm.master.sharing import GRACE_S, Sharing
 from harness.swarm.messages import (
     AccountThrottled,
     AuditResult,
@@ -55,6 +55,7 @@ from harness.swarm.messages import (
     WorkerRefusal,
     WorkerReport,
     WorkloadFailure,
+    host_of,
     on,
     send,
 )

@@ -38,6 +38,7 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.rehearsal import Rehearsal
+from harness.swarm.messages import host_of
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.load.search import Step, TakenStep
 
@@ -260,6 +261,19 @@ class ConsoleMessages:
         view = now.since(earlier).view()
         return None if view is None else view.p99 / 1000
 
+    def workers_changed(self, came: list[str], went: list[str]) -> None:
+        """Workers joined the run under load, or left it."""
+        for worker in came:
+            self.console.say(f"A worker on {host_of(worker)} joined the run")
+        for worker in went:
+            if self._run.has_final_report(worker):
+                self.console.say(f"The worker on {host_of(worker)} left the run")
+            else:
+                self.console.error(
+                    f"the worker on {host_of(worker)} is lost: it has not been heard of for 10 s; "
+                    "the others take its part of the load"
+                )
+
     def search_step_begins(self, step: Step, from_s: float) -> None:
         """A step of the search begins at ``from_s``, UTC; later lines cover this step only."""
         run = self._run
@@ -281,6 +295,12 @@ class ConsoleMessages:
             self._rehearsal.end()
             self._run.enforced = self._rehearsal.enforced()
         self.console.say(step(4, f"the run ended by {self._run.ended_by}"))
+        if self._run.epoch_s:
+            for worker in self._run.silent_workers:
+                self.console.error(
+                    f"no last report of the worker on {host_of(worker)}: what it sent since its "
+                    "last report is not counted"
+                )
 
     def index_not_followed(self, reason: str) -> None:
         self.console.say(f"The index tables were not checked completely: {reason}")

@@ -66,7 +66,7 @@ class LoadMonitor:
             if run.phase not in (Phase.RAMPING, Phase.MEASURING):
                 return None
             now_s = self._run.clock()
-            self._sharing.follow(now_s)
+            self._messages.workers_changed(*self._sharing.follow(now_s))
             run.note_offered(now_s)
             if run.window is not None:
                 if run.phase is Phase.RAMPING and now_s >= run.window[0]:

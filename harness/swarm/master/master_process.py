@@ -7,6 +7,7 @@ import dataclasses
 import datetime as dt
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
@@ -27,17 +28,21 @@ from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
+from harness.model.hosts import is_loopback
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
-from harness.swarm.master.console import Console
+from harness.swarm.master.console import CTRL_C_ENDS, Console
 from harness.swarm.master.embedded_cpu import watch_embedded
 from harness.swarm.master.master_run import Cause, Ending, Phase
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, on
 from harness.swarm.worker.worker import Worker
 
+_TELL_AFTER_S = 3.0
+_TELL_EVERY_S = 30.0
+_LOOK_EVERY_S = 0.5
 _SEVEREST_FIRST = (2, 4, 3, 1, 0)
 """Exit codes of repeated runs, the one that counts first."""
 _PHASES = tuple(phase.name.lower() for phase in Phase)
@@ -170,6 +175,8 @@ class MasterProcess:
         gevent.spawn(self._watch_workers, wait_s)
 
     def _watch_workers(self, wait_s: int) -> None:
+        if not self._options.processes:
+            gevent.spawn(self._tell_waiting)
         left = self._environment.runner.greenlet.join(wait_s or None)
         if self._leaving or self.conductor.busy or self.conductor.record is not None:
             return
@@ -179,6 +186,25 @@ class MasterProcess:
             wanted, there = self._options.expect_workers, len(live_workers(self._environment))
             sentence = f"{there} of {wanted} workers connected within {wait_s} s"
             self._leave_unbegun(sentence, startup.BAD_SETUP)
+
+    def _tell_waiting(self) -> None:
+        """Show which workers the run waits for: after a moment, and whenever one has come."""
+        options, told, tell_s = self._options, -1, 0.0
+        where = f"{options.master_bind_host}:{options.master_bind_port}"
+        hint = ""
+        if is_loopback(options.master_bind_host):
+            hint = "; workers on other machines need --master-bind-host"
+        gevent.sleep(_TELL_AFTER_S)
+        while not (self._leaving or self.conductor.busy or self.conductor.record is not None):
+            there = len(live_workers(self._environment))
+            now_s = time.monotonic()
+            if there < options.expect_workers and (there != told or now_s >= tell_s):
+                told, tell_s = there, now_s + _TELL_EVERY_S
+                self.console.say(
+                    f"Waiting for workers at {where}: {there} of {options.expect_workers} "
+                    f"connected{hint} ({CTRL_C_ENDS})"
+                )
+            gevent.sleep(_LOOK_EVERY_S)
 
     # Locust's events, and signals.
 

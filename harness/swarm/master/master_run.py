@@ -238,10 +238,14 @@ class MasterRun:
         return worker in self.reports and self.reports[worker].final
 
     @property
+    def silent_workers(self) -> list[str]:
+        """The workers that took part and have not sent their last report."""
+        return sorted(one for one in self.took_part if not self.has_final_report(one))
+
+    @property
     def all_reported(self) -> bool:
         """True if every worker that took part has sent its last report."""
-        reports = self.reports
-        return all(state.final for state in reports.values()) and self.took_part == reports.keys()
+        return not self.silent_workers
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -58,12 +58,15 @@ class Sharing:
         """Give each current worker its part of the budget of each account."""
         self._budgets = dict(zip(self.workers, budgets, strict=True))
 
-    def follow(self, now_s: float) -> None:
-        """Divide the load again if a worker came or went; ``now_s`` is UTC.
+    def follow(self, now_s: float) -> tuple[list[str], list[str]]:
+        """Divide the load again if a worker came or went; return who came and who went.
 
         Shares are sent again every few seconds, because a connection that breaks loses messages.
+
+        Args:
+            now_s: UTC seconds.
         """
-        workers = self._taking_part()
+        earlier, workers = self.workers, self._taking_part()
         if workers != self.workers:
             self.workers = workers
             if self._run.origin_s is not None:
@@ -72,6 +75,8 @@ class Sharing:
             self.share_out()
         elif now_s >= self._repeat_s:
             self.share_out()
+        came = [worker for worker in workers if worker not in earlier]
+        return came, [worker for worker in earlier if worker not in workers]
 
     def hold(self, from_s: float, per_s: float) -> None:
         """Set the total rate of all workers from ``from_s``, UTC, on."""
@@ -129,11 +134,6 @@ class Sharing:
         """
         joined = self._first | self._run.reports.keys()
         return [worker for worker in live_workers(self._environment) if worker in joined]
-
-
-def host_of(worker: str) -> str:
-    """The name of the machine of a worker. Locust puts it before a random part of the id."""
-    return worker.rpartition("_")[0] or worker
 
 
 def live_workers(environment: Environment) -> list[str]:

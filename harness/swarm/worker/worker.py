@@ -30,16 +30,21 @@ _LEAVING_S = 2.0
 """How long operations in flight may take when the process exits."""
 _LAST_REPORT_WITHIN_S = 5.0
 """How long a process that exits waits for its last report to arrive, operations included."""
+_TOLD_DIFFERENCE_S = 0.1
 _ATTRIBUTE = "table_stress_worker"
 _ATTACHED_EVERY_S = 0.05
 _ATTACHED_TRIES = 200
 
 
 class Worker:
-    """The state of a worker process: the current run, and a share that arrived before its run."""
+    """The state of a worker process: the current run, and a share that arrived before its run.
 
-    def __init__(self, environment: Environment) -> None:
+    With ``told`` the terminal shows the beginning and the end of each run.
+    """
+
+    def __init__(self, environment: Environment, *, told: bool) -> None:
         self._environment = environment
+        self._told = told
         self._early: Share | None = None
         self._joining: gevent.Greenlet | None = None
         self.run: WorkerRun | None = None
@@ -65,7 +70,7 @@ class Worker:
     def _join(self, plan: RunPlan) -> None:
         self.refused = True
         try:
-            clock, _ = self._master_clock.read(plan.run_id)
+            clock, difference = self._master_clock.read(plan.run_id)
             self._begin(plan, clock)
         except SetupError as error:
             startup.complain(f"this worker takes no part in run {plan.run_id}: {error}")
@@ -74,6 +79,17 @@ class Worker:
             send(self._environment.runner, refusal)
         else:
             self._environment.process_exit_code = None
+            self._tell(f"Run {plan.run_id}: this worker sends the load of {plan.profile_name}")
+            if abs(difference.known_s) >= _TOLD_DIFFERENCE_S:
+                direction = "ahead of" if difference.known_s > 0 else "behind"
+                self._tell(
+                    f"The clock of this machine is {abs(difference.known_s):.1f} s {direction} the "
+                    "master's; the counts are in the master's time"
+                )
+
+    def _tell(self, line: str) -> None:
+        if self._told:
+            startup.tell(line)
 
     def start(self, plan: RunPlan, clock: Clock) -> None:
         """Begin the run that ``plan`` describes; ``clock`` is that of the master.
@@ -118,8 +134,8 @@ class Worker:
             run.stop(stop.at_s, stop.grace_s)
 
     def _on_report_taken(self, taken: ReportTaken, _: str) -> None:
-        if (run := self._run_of(taken.run_id)) is not None:
-            run.reports.confirm(taken.number)
+        if (run := self._run_of(taken.run_id)) is not None and run.confirm(taken.number):
+            self._tell(f"Run {taken.run_id}: over; the master has all counts of this worker")
 
     def _on_audit_request(self, request: AuditRequest, _: str) -> None:
         if (run := self._run_of(request.run_id)) is not None and run.auditor is not None:
@@ -133,9 +149,9 @@ class Worker:
         return self.run if self.run is not None and self.run.plan.run_id == run_id else None
 
 
-def attach(environment: Environment) -> Worker:
-    """Give ``environment`` its worker side."""
-    worker = Worker(environment)
+def attach(environment: Environment, *, told: bool = False) -> Worker:
+    """Give ``environment`` its worker side, which with ``told`` has a terminal of its own."""
+    worker = Worker(environment, told=told)
     setattr(environment, _ATTRIBUTE, worker)
     return worker
 

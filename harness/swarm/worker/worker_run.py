@@ -98,7 +98,7 @@ class WorkerRun:
         self._samples: list[CpuSample] = []
         self._machine = this_process_runs_on()
         self._sent_throttled = False
-        self.reports = Reports(self._send, self.clock)
+        self._reports = Reports(self._send, self.clock)
         self._greenlets = [gevent.spawn(self._sample_forever), gevent.spawn(self._report_forever)]
 
     def take_share(self, share: Share) -> None:
@@ -212,6 +212,12 @@ class WorkerRun:
         self._ending = gevent.spawn(self._end, grace_s)
         return self._ending
 
+    def confirm(self, number: int) -> bool:
+        """The master has counted a report; return True once if that was the last."""
+        waited = not self._reports.all_confirmed
+        self._reports.confirm(number)
+        return waited and self._reports.all_confirmed and self._state.final
+
     def close(self) -> None:
         gevent.killall([*self._greenlets, *filter(None, [self._ending])])
         if self.auditor is not None:
@@ -257,10 +263,10 @@ class WorkerRun:
     def _report_forever(self) -> None:
         while True:
             gevent.sleep(REPORT_EVERY_S)
-            if self.reports.all_confirmed:
+            if self._reports.all_confirmed:
                 self._report(final=False)
             else:
-                self.reports.repeat()
+                self._reports.repeat()
 
     def _end(self, grace_s: float) -> None:
         deadline = self.clock() + grace_s
@@ -277,10 +283,10 @@ class WorkerRun:
 
     def _confirmed_by(self, deadline_s: float) -> bool:
         """Repeat the last report until the master has it, or until ``deadline_s``, UTC."""
-        while not self.reports.all_confirmed and self.clock() < deadline_s:
-            self.reports.repeat()
+        while not self._reports.all_confirmed and self.clock() < deadline_s:
+            self._reports.repeat()
             gevent.sleep(0.02)
-        return self.reports.all_confirmed
+        return self._reports.all_confirmed
 
     def _report(self, *, final: bool) -> None:
         # While every user waits for a stalled service, no user flushes the batch.
@@ -297,7 +303,7 @@ class WorkerRun:
         self.ledger.note_waiting(self.clock(), state.waiting)
         report = WorkerReport(
             run_id=self.plan.run_id,
-            number=self.reports.next_number,
+            number=self._reports.next_number,
             machine=self._machine,
             delta=self.ledger.drain(),
             samples=tuple(self._samples),
@@ -305,7 +311,7 @@ class WorkerRun:
             state=dataclasses.replace(state),
         )
         self._samples.clear()
-        self.reports.send(report)
+        self._reports.send(report)
 
 
 def _machine_percent() -> float:
