@@ -58,12 +58,17 @@ def pytest_make_collect_report(
 
 
 SLOWEST = (
-    "tests/browser/test_heat_maps.py",
+    # Of the tests with Locust the first four have long tests.
+    "tests/swarm/test_faults.py",
+    "tests/swarm/test_profiles.py",
+    "tests/swarm/test_walked.py",
+    "tests/swarm/test_workers_that_change.py",
     "tests/browser/test_web_ui.py",
+    "tests/browser/test_heat_maps.py",
     "tests/swarm/test_startup.py",
     "tests/swarm/test_dashboards.py",
-    "tests/swarm/test_faults.py",
     "tests/swarm/test_endings.py",
+    "tests/swarm/test_client_limited.py",
     "tests/swarm/web/test_web_ui.py",
     "tests/swarm/test_verdicts.py",
     "tests/swarm/test_gateway.py",

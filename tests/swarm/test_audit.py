@@ -41,7 +41,11 @@ PARTS = 5
 PATIENCE_S = 120.0
 
 NO_LOSS = ("--set", "conditions=['lost_writes == 0']")
-AUDIT = (*QUICK, *NO_LOSS, "--set", "audit.enabled=true")
+AUDIT = (
+    *(*QUICK, *NO_LOSS, "--set", "audit.enabled=true"),
+    # So many rows that losses are among them.
+    *("--set", "load.max_entities_per_s=200"),
+)
 NOTHING_ELSE = ("--set", "mix.point_query=0", "--set", "mix.upsert_merge=0")
 # Loaded by one request, so that no fault meets the loading: the gateway's first draw is none.
 INSERTS = (
