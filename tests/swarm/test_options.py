@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 
@@ -51,11 +52,14 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_every_option_has_a_variable() -> None:
-    """The help names it in brackets, and so does this file."""
+    """The help of each ends in its variable, which is no other option's."""
     parser = argparse.ArgumentParser(add_help=False)
     add_run_options(parser, locust=False)
-    shown = {str(action.help).rpartition(" [")[2].rstrip("]") for action in parser._actions}
-    assert shown | {"STRESS_PROFILE"} == set(GIVEN)
+    variables = [re.search(r" \[([A-Z]+(?:_[A-Z]+)+)\]$", str(one.help)) for one in parser._actions]
+    assert all(variables)
+    shown = [found[1] for found in variables if found]
+    assert len(set(shown)) == len(shown)
+    assert set(GIVEN) - {"STRESS_PROFILE"} <= set(shown)
 
 
 def test_variables_set_options(monkeypatch: pytest.MonkeyPatch) -> None:
