@@ -79,23 +79,27 @@ class Accounts:
         )
 
 
-def accounts_from(hosts: str, environ: Mapping[str, str] = os.environ) -> Accounts:
-    """The accounts at ``hosts``: values of ``-H``, separated by commas or blanks.
+def accounts_from(
+    hosts: str, environ: Mapping[str, str] = os.environ, option: str = "-H"
+) -> Accounts:
+    """The accounts at ``hosts``: values of ``option``, separated by commas or blanks.
 
     A `SetupError` says which address or credential is wrong, or why accounts do not go together.
     """
     given = listed(hosts)
-    endpoints = [endpoint_from(host, environ, alone=len(given) == 1) for host in given]
+    alone = len(given) == 1
+    endpoints = [endpoint_from(host, environ, alone=alone, option=option) for host in given]
     for place, endpoint in enumerate(endpoints):
         for earlier in endpoints[:place]:
             same_name = endpoint.account == earlier.account and endpoint.remote
             if endpoint.url == earlier.url or same_name:
-                raise SetupError(f"-H names the account {endpoint.account} twice")
+                raise SetupError(f"{option} names the account {endpoint.account} twice")
     kinds = dict.fromkeys(endpoint.kind for endpoint in endpoints)
     if len(kinds) > 1:
+        named = "; ".join(kind.described for kind in kinds)
         raise SetupError(
-            f"-H names accounts of different kinds ({'; '.join(kind.described for kind in kinds)}),"
-            " and targets differ by kind: give each kind a run of its own"
+            f"{option} names accounts of different kinds ({named}), and targets differ by kind: "
+            "give each kind a run of its own"
         )
     return Accounts(tuple(endpoints))
 

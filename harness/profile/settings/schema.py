@@ -67,6 +67,8 @@ class Profile(Part):
     in the profile's folder."""
     actions: dict[str, Weight] = Field(default={})
     """Weights of the scenario's actions that differ from its own."""
+    hosts: Annotated[tuple[_Name, ...], Field(exclude_if=lambda hosts: not hosts)] = ()
+    """The endpoints of one or several accounts, if -H is not given."""
     keys: Keys = Keys()
     entity: Entity = Entity()
     mix: Mix = Field(default_factory=_default_mix)

@@ -130,8 +130,8 @@ class ConsoleMessages:
         run = self._run
         self.console.say(run.checked)
         if len(run.accounts) > 1:
-            described = run.accounts.described
-            self.console.say(f"{described}: a hash of the PartitionKey chooses the account")
+            names = ", ".join(run.accounts.names)
+            self.console.say(f"accounts: {names}; a hash of the PartitionKey chooses the account")
         if not run.accounts.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.accounts.kind)

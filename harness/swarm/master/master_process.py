@@ -115,7 +115,9 @@ class MasterProcess:
             self._started.share_out()
 
     def _choose_accounts(self) -> Accounts:
-        hosts = self._environment.host
+        hosts, option = self._environment.host, "-H"
+        if not hosts:
+            hosts, option = ",".join(self.profile.profile.hosts), "hosts of the profile"
         if not hosts:
             return Accounts((self._start_servers(),))
         if self._options.throttling is not None:
@@ -123,7 +125,7 @@ class MasterProcess:
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
                 "--upstream` in front of your endpoint and name the gateway with -H"
             )
-        accounts = accounts_from(hosts)
+        accounts = accounts_from(hosts, option=option)
         problem = consent_problem(accounts, self._options.remote_ok)
         if problem is not None:
             raise SetupError(problem)

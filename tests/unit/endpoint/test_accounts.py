@@ -99,6 +99,14 @@ def test_what_is_no_list_of_accounts_is_a_sentence(hosts: str, words: str) -> No
     assert words in problem(hosts, BOTH)
 
 
+def test_a_sentence_names_where_the_addresses_come_from() -> None:
+    """A profile can name them in place of the command line."""
+    with pytest.raises(SetupError, match="^hosts of the profile is not an http or https URL"):
+        accounts_from("ftp://x", {}, "hosts of the profile")
+    with pytest.raises(SetupError, match="^hosts of the profile names the account orders1 twice"):
+        accounts_from(f"{A} {A}", BOTH, "hosts of the profile")
+
+
 def test_the_fingerprint_is_of_all_accounts_in_order() -> None:
     """Workers with the same accounts in another order would send each key to another account."""
     first, second = accounts_from(f"{A},{B}", BOTH), accounts_from(f"{B},{A}", BOTH)
