@@ -101,9 +101,9 @@ def test_what_is_no_list_of_accounts_is_a_sentence(hosts: str, words: str) -> No
 
 def test_a_sentence_names_where_the_addresses_come_from() -> None:
     """A profile can name them in place of the command line."""
-    with pytest.raises(SetupError, match="^hosts of the profile is not an http or https URL"):
+    with pytest.raises(SetupError, match=r"^hosts of the profile is not an http or https URL"):
         accounts_from("ftp://x", {}, "hosts of the profile")
-    with pytest.raises(SetupError, match="^hosts of the profile names the account orders1 twice"):
+    with pytest.raises(SetupError, match=r"^hosts of the profile names the account orders1 twice"):
         accounts_from(f"{A} {A}", BOTH, "hosts of the profile")
 
 
