@@ -4,7 +4,8 @@ A metering process of `harness watch` and a gateway that only counts its own pag
 same server, which answers 204, and get the same PUTs of 1 KB over 20 connections, by turns.
 Requests are held against the CPU time of the process in the middle; the median of the ratios is
 shown. For the added time the same PUTs go out at 500 requests/s, through the metering process and
-directly.
+directly. At the end each PUT has a PartitionKey of its own for half a minute, and the memory of the
+metering process is shown. After a million keys it was 137 MB, once.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psutil
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.gateway import CONNECTIONS, PER_S, TURNS, median_ms, per_cpu_second
-from benchmarks.parts.serving import NULL_SERVER, CannotMeasure, serving
+from benchmarks.parts.serving import NULL_SERVER, CannotMeasure, point_requests, serving
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.watch.metering import MeteringSettings
@@ -27,6 +30,9 @@ from harness.watch.metering_process import MeteringProcess, Reports
 WANTED_SHARE = 0.85
 WANTED_PER_S = 4000
 WANTED_MS = 0.5
+WANTED_MB = 150
+KEYS_FOR_S = 30.0
+MB = 1_000_000
 
 
 def main() -> int:
@@ -52,6 +58,12 @@ def main() -> int:
                         (per_cpu_second(metered, metering.pid), per_cpu_second(port, gateway.pid))
                     )
                     times.append((median_ms(metered), median_ms(server)))
+                process = psutil.Process(metering.pid)
+                before_mb = process.memory_info().rss / MB
+                keys, _ = point_requests(
+                    metered, connections=CONNECTIONS, seconds=KEYS_FOR_S, keys=10**9
+                )
+                after_mb = process.memory_info().rss / MB
     except CannotMeasure as error:
         print(f"not measured: {error}", file=sys.stderr)
         return 1
@@ -66,7 +78,10 @@ def main() -> int:
         f"(from {min(shares):.2f} to {max(shares):.2f}; wanted: {WANTED_SHARE:g} or more)\n"
         f"median answer at {PER_S:g} requests/s\n"
         f"  added                {statistics.median(added):8.2f} ms "
-        f"(from {min(added):.2f} to {max(added):.2f}; wanted: {WANTED_MS:g} ms at most)"
+        f"(from {min(added):.2f} to {max(added):.2f}; wanted: {WANTED_MS:g} ms at most)\n"
+        f"memory of the metering process, in MB (wanted after a million keys: below {WANTED_MB})\n"
+        f"  before               {before_mb:8.0f}\n"
+        f"  after {keys:9,} keys {after_mb:8.0f}"
     )
     return 0
 

@@ -1,8 +1,8 @@
 """Sends upserts of 1 KB over some connections, and prints how long their answers took.
 
-``point_requests.py PORT CONNECTIONS SECONDS [RATE]``: with a rate the requests of all connections
-together are spread evenly over time, without one each connection sends as answers come. Prints the
-number of answers and their median in milliseconds.
+``point_requests.py PORT CONNECTIONS SECONDS RATE KEYS``: the requests of all connections together
+are spread evenly over time; with rate 0 each connection sends as answers come. They go to so many
+PartitionKeys in turn. Prints the number of answers and their median in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,22 +21,27 @@ _HEADERS = (
     "Authorization: SharedKey account:c2lnbmF0dXJlIG9mIG5vYm9keQ==\r\n"
     f"Content-Length: {len(_BODY)}\r\n\r\n"
 )
-_KEYS = 5000
 
 
 async def send(
-    port: int, rank: int, count: int, until_s: float, every_s: float | None, took: list[float]
+    port: int,
+    rank: int,
+    count: int,
+    until_s: float,
+    every_s: float,
+    keys: int,
+    took: list[float],
 ) -> None:
     """The requests of one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    due_s = time.monotonic() + (every_s or 0.0) * rank / count
+    due_s = time.monotonic() + every_s * rank / count
     number = 0
     while (now := time.monotonic()) < until_s:
-        if every_s is not None:
+        if every_s:
             if due_s > now:
                 await asyncio.sleep(due_s - now)
             due_s += every_s
-        key = (number * count + rank) % _KEYS
+        key = (number * count + rank) % keys
         path = f"/account/table(PartitionKey='p{key:05d}',RowKey='r{number:07d}')"
         sent_s = time.monotonic()
         writer.write(f"PUT {path} HTTP/1.1\r\n{_HEADERS}".encode() + _BODY)
@@ -48,13 +53,16 @@ async def send(
     writer.close()
 
 
-async def main(port: int, connections: int, seconds: float, rate: float | None) -> None:
+async def main(port: int, connections: int, seconds: float, rate: float, keys: int) -> None:
     """Send over all connections, and say what came of it."""
     took: list[float] = []
-    every_s = None if rate is None else connections / rate
+    every_s = connections / rate if rate else 0.0
     until_s = time.monotonic() + seconds
     await asyncio.gather(
-        *(send(port, rank, connections, until_s, every_s, took) for rank in range(connections))
+        *(
+            send(port, rank, connections, until_s, every_s, keys, took)
+            for rank in range(connections)
+        )
     )
     print(len(took), statistics.median(took) * 1000.0)
 
@@ -65,6 +73,7 @@ if __name__ == "__main__":
             int(sys.argv[1]),
             int(sys.argv[2]),
             float(sys.argv[3]),
-            float(sys.argv[4]) if len(sys.argv) > 4 else None,
+            float(sys.argv[4]),
+            int(sys.argv[5]),
         )
     )

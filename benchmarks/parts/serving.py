@@ -46,10 +46,18 @@ def serving(part: str, *arguments: str) -> Iterator[tuple[int, int]]:
 
 
 def point_requests(
-    port: int, *, connections: int, seconds: float, rate: float | None = None
+    port: int, *, connections: int, seconds: float, rate: float = 0.0, keys: int = 5000
 ) -> tuple[int, float]:
-    """Send upserts to ``port``: how many were answered, and their median in milliseconds."""
-    numbers = [str(port), str(connections), str(seconds), *([] if rate is None else [str(rate)])]
+    """Send upserts to ``port``: how many were answered, and their median in milliseconds.
+
+    Args:
+        port: A port of this machine.
+        connections: Number of connections.
+        seconds: How long.
+        rate: Requests per second; 0 sends as answers come.
+        keys: Number of PartitionKeys, which are used in turn.
+    """
+    numbers = [str(port), str(connections), str(seconds), str(rate), str(keys)]
     done = subprocess.run(
         [sys.executable, str(PARTS / "point_requests.py"), *numbers],
         env=environ(),
