@@ -146,6 +146,12 @@ class Watch:
             help="folder for the results (default: %(default)s)",
         )
         group.add_argument(
+            "--trace",
+            metavar="FILE",
+            type=Path,
+            help="record every operation, without contents, in this new file: see `harness trace`",
+        )
+        group.add_argument(
             "--redact-keys",
             action="store_true",
             help="replace PartitionKeys with aliases in all output",
@@ -189,6 +195,8 @@ class Watch:
         if path.is_file():
             write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
             write_line(f"Practices: harness check --record {path.parent}")
+        if args.trace is not None:
+            write_line(f"Trace: {args.trace} (harness trace {args.trace})")
         if record.watched is not None and record.watched.ended:
             write_line(f"Command: {record.watched.ended}")
         write_line(f"Exit code: {code}")
@@ -253,6 +261,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         metrics=(args.metrics_host, args.metrics_port),
         push=args.metrics_push,
         aliases=aliases_from(os.environ, args),
+        trace=args.trace,
     )
 
 

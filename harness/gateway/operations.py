@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs
 
 from harness.gateway.filters import compared_properties
-from harness.gateway.key_ranges import WHOLE, IndexRanges, after, key_ranges
+from harness.gateway.key_ranges import WHOLE, IndexRanges, Key, after, key_ranges
 from harness.gateway.requests import Asked
 from harness.model.operation import (
     ALL_KEYS,
@@ -51,6 +51,13 @@ def operation_of(asked: Asked, etag: str | None = None) -> Operation:
         table=asked.spelled,
         etag=etag if etag != "*" and kind in _CONDITIONAL else None,
     )
+
+
+def continuation_of(asked: Asked) -> Key | None:
+    """The key at which a further page of a query begins; None for another request."""
+    if "NextPartitionKey" not in asked.query or asked.keys is None or not asked.keys.ranges:
+        return None
+    return asked.keys.ranges[0].first
 
 
 def _query(asked: Asked) -> Operation:

@@ -80,6 +80,7 @@ class Asked(NamedTuple):
         makes_table: The request creates the table.
         drops_table: The request deletes the table.
         query: The query string of a query.
+        sizes: Bytes of the body of each write in a transaction.
     """
 
     kind: Kind | None
@@ -96,6 +97,7 @@ class Asked(NamedTuple):
     makes_table: bool = False
     drops_table: bool = False
     query: str = ""
+    sizes: tuple[int, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -279,6 +281,7 @@ def _read_batch(body: bytes) -> Asked:
         entities=len(writes),
         rows=tuple(rows),
         kinds=tuple(kinds),
+        sizes=tuple([len(part.body) for part in writes]),
     )
 
 

@@ -8,10 +8,11 @@ their own: otherwise a reader would have to keep many blocks to bring a trace in
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from harness.gateway.filters import compared_properties
-from harness.model.operation import KeyRange, Kind, Operation
+from harness.model.operation import Kind, Operation
 from harness.model.outcome import Result
 from harness.trace.blocks import (
     MOST_OPERATIONS,
@@ -108,25 +109,32 @@ def shape_of(result: Result, client: str) -> RowShape:
     )
 
 
-def detail_of(operation: Operation, bytes_sent: int) -> list[Any]:
-    """The detail of a query or a transaction.
+def detail_of(
+    operation: Operation,
+    bytes_sent: int,
+    *,
+    sizes: Sequence[int] = (),
+    continued_at: tuple[str, str] | None = None,
+) -> list[Any] | None:
+    """The detail of a query or a transaction, as `harness.trace.blocks` writes it.
 
-    The entities of a transaction are taken to have the same size.
+    Args:
+        operation: The operation.
+        bytes_sent: Bytes of its request.
+        sizes: Bytes of each part of a transaction; empty takes them to be equal.
+        continued_at: Where a further page of a query begins.
     """
     parts = operation.parts
-    if not parts:
-        return query_detail(query_of(operation))
-    return parts_detail(
-        [part.kind._value_ for part in parts],
-        [part.row_key for part in parts],
-        [bytes_sent // len(parts)],
-    )
-
-
-def query_of(operation: Operation, continued_at: tuple[str, str] | None = None) -> TracedQuery:
-    """What a query asked for; ``continued_at`` is where a further page begins."""
-    keys: KeyRange = operation.key_range
-    return TracedQuery(
+    if parts:
+        return parts_detail(
+            [part.kind._value_ for part in parts],
+            [part.row_key for part in parts],
+            sizes or [bytes_sent // len(parts)],
+        )
+    if operation.kind is not _QUERY:
+        return None
+    keys = operation.key_range
+    query = TracedQuery(
         partition_from=keys.partition_from,
         partition_before=keys.partition_before,
         row_from=keys.row_from,
@@ -136,3 +144,4 @@ def query_of(operation: Operation, continued_at: tuple[str, str] | None = None) 
         top=operation.top,
         continued_at=continued_at,
     )
+    return query_detail(query)

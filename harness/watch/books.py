@@ -8,6 +8,7 @@ one operation. A page of a query is an operation of its own, because each page h
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour
@@ -15,6 +16,7 @@ from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
 from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import SUCCESS, Attempt, classify, is_retryable, new_result
+from harness.trace.recorder import Recorder
 
 JOINED_WITHIN_S = 130.0
 """An operation ends when its SDK has not sent it again for this time. The longest back-off of the
@@ -78,13 +80,21 @@ class Course:
     bytes_received: int
     client: str
     count: Count
+    detail: list[Any] | None = None
+    """What only a trace holds: see `harness.trace.recorder.Recorder.add`."""
 
 
 class Books:
-    """Joins attempts to operations, and counts both. ``source`` is their name in the ledger."""
+    """Joins attempts to operations, and counts both.
 
-    def __init__(self, source: str) -> None:
+    Args:
+        source: Their name in the ledger.
+        recorder: Records the operations for a trace; None for none.
+    """
+
+    def __init__(self, source: str, recorder: Recorder | None = None) -> None:
         self.ledger = Ledger(source)
+        self.recorder = recorder
         self.tally = WatchTally()
         self.behaviour = Behaviour()
         # Operations that may be sent again, in the order of their last attempts.
@@ -122,6 +132,7 @@ class Books:
                 course.client,
                 # An attempt without a whole answer may have been executed; the endpoint served it.
                 _sum(earlier.count, course.count),
+                earlier.detail,
             )
         if (attempt.status == 0 or attempt.status >= 400) and may_be_repeated(attempt):
             assert identity is not None
@@ -179,6 +190,8 @@ class Books:
         )
         self.ledger.add(result)
         self.behaviour.add(result, course.client)
+        if self.recorder is not None:
+            self.recorder.add(result, course.client, course.detail)
 
 
 def _sum(one: Count, other: Count) -> Count:

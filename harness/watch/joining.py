@@ -6,6 +6,7 @@ follow one. They are counted here, in the order in which they ended.
 
 from __future__ import annotations
 
+from harness.trace.recorder import Recorder
 from harness.watch.books import Books, Course, Identity
 
 _MOST_WAITING = 200_000
@@ -13,10 +14,13 @@ _MOST_WAITING = 200_000
 
 
 class Joining:
-    """Attempts that metering processes handed over, and the books that count them."""
+    """Attempts that metering processes handed over, and the books that count them.
 
-    def __init__(self) -> None:
-        self.books = Books("joined")
+    ``recorder`` records the operations for a trace; None for none.
+    """
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.books = Books("joined", recorder)
         self._waiting: list[tuple[Identity, Course]] = []
         self._until_s: dict[str, float] = {}
 

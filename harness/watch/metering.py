@@ -32,6 +32,7 @@ from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
 from harness.startup import BAD_SETUP
+from harness.trace.recorder import Recorder
 from harness.watch.books import Course, Identity, WatchTally
 from harness.watch.clock import SteadyClock
 from harness.watch.marks import Marks
@@ -64,6 +65,7 @@ class MeteringSettings:
         looks: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
         epoch_s: Of the `SteadyClock` of all processes; None for an own one.
+        traces: Whether the operations are recorded for a trace.
     """
 
     name: str
@@ -76,6 +78,7 @@ class MeteringSettings:
     looks: bool = True
     marks: str = ""
     epoch_s: float | None = None
+    traces: bool = False
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -91,6 +94,7 @@ class MeteringReport:
         until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
         final: True in the last report.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
+        trace: Blocks for the trace.
     """
 
     url: str
@@ -102,6 +106,7 @@ class MeteringReport:
     final: bool
     in_flight: int
     attempts_in_flight: int
+    trace: list[bytes] = dataclasses.field(default_factory=list)
 
     def write(self, file: IO[bytes]) -> None:
         """Write the report as one frame."""
@@ -129,7 +134,8 @@ def _codec() -> TypeAdapter[MeteringReport]:
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     marks = Marks(Path(settings.marks)) if settings.marks else None
-    observer = Observer(settings.name, settings.budget, marks)
+    recorder = Recorder() if settings.traces else None
+    observer = Observer(settings.name, settings.budget, marks, recorder)
     observer.books.ledger.open_window(settings.window_s, float("inf"))
     clock = SteadyClock(settings.epoch_s)
     stop = asyncio.Event()
@@ -150,6 +156,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
             final=final,
             in_flight=observer.books.in_flight,
             attempts_in_flight=observer.books.attempts_in_flight,
+            trace=[] if recorder is None else recorder.drain(until_s, final=final),
         ).write(out)
 
     def wait_for_end() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.endpoint.protocol.errors import read_error, retry_after_s
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.messages import Request
-from harness.gateway.operations import operation_of
+from harness.gateway.operations import continuation_of, operation_of
 from harness.gateway.proxy import Received
 from harness.gateway.rules.counting import Count
 from harness.gateway.truth import GONE, HALF, Fate
@@ -18,6 +18,7 @@ from harness.model.outcome import (
     new_attempt,
     throttling_scope,
 )
+from harness.trace.recorder import Recorder, detail_of
 from harness.watch.books import Books, Course, Identity, WatchTally, may_be_repeated
 from harness.watch.marks import Marks
 
@@ -37,10 +38,17 @@ class Observer:
         source: Name of the process.
         budget: Most requests that may reach the endpoint; None is unlimited.
         marks: What several processes know together; None for a process alone.
+        recorder: Records the operations for a trace; None for none.
     """
 
-    def __init__(self, source: str, budget: int | None = None, marks: Marks | None = None) -> None:
-        self.books = Books(source)
+    def __init__(
+        self,
+        source: str,
+        budget: int | None = None,
+        marks: Marks | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.books = Books(source, recorder)
         self._budget = budget
         self._marks = marks
         self._handed: list[tuple[Identity, Course]] = []
@@ -147,14 +155,13 @@ class Observer:
             )
         else:
             attempt = _failed(received, fate, answer, now_s)
-        course = Course(
-            operation_of(asked, headers.get("If-Match")),
-            [attempt],
-            sent,
-            received_bytes,
-            client,
-            count,
-        )
+        operation = operation_of(asked, headers.get("If-Match"))
+        detail = None
+        if books.recorder is not None:
+            detail = detail_of(
+                operation, sent, sizes=asked.sizes, continued_at=continuation_of(asked)
+            )
+        course = Course(operation, [attempt], sent, received_bytes, client, count, detail)
         identity = None
         if self._marks is not None:
             identity = _identity(request)

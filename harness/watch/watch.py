@@ -30,6 +30,8 @@ from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
 from harness.report.export.run_folder import write_run
+from harness.trace.members import TraceHead
+from harness.trace.writer import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.clock import SteadyClock
 from harness.watch.marks import create_marks
@@ -78,6 +80,8 @@ class WatchOptions:
         page: Host and port of the live page; port 0 serves none.
         metrics: Host and port of the metrics page; port 0 serves none.
         push: URL of a Pushgateway; None pushes nothing.
+        aliases: Replace the keys in all outputs; None shows them.
+        trace: The file of the trace; None writes none.
     """
 
     plan: WatchPlan
@@ -95,6 +99,7 @@ class WatchOptions:
     metrics: tuple[str, int]
     push: str | None
     aliases: Aliases | None
+    trace: Path | None = None
 
 
 class Watch:
@@ -127,6 +132,7 @@ class Watch:
         self._second = 0
         self._live_s = self._truth_s = 0.0
         self._record: RunRecord | None = None
+        self._told_of_trace = False
 
     def run(self) -> tuple[RunRecord, Path, int]:
         """Watch until the end.
@@ -189,7 +195,7 @@ class Watch:
             _, self._authority = made_certificate(folder, host_elsewhere(host))
             certificate = str(self._authority.with_name("server.pem"))
         clock = SteadyClock()
-        self._run = WatchedRun(plan, clock, options.aliases)
+        self._run = WatchedRun(plan, clock, options.aliases, self._trace(stack, clock))
         marks = ""
         if plan.processes > 1:
             create_marks(folder / "marks")
@@ -206,6 +212,7 @@ class Watch:
                 looks=not options.remote,
                 marks=marks,
                 epoch_s=clock.epoch_s,
+                traces=options.trace is not None,
             )
             log = folder / f"{settings.name}.log"
             process = MeteringProcess(settings, self._reports, log)
@@ -221,6 +228,22 @@ class Watch:
         self._gateway_psutil = {
             process.settings.name: psutil.Process(process.pid) for process in self._processes
         }
+
+    def _trace(self, stack: contextlib.ExitStack, clock: SteadyClock) -> TraceWriter | None:
+        options, plan, aliases = self._options, self._options.plan, self._options.aliases
+        if options.trace is None:
+            return None
+        head = TraceHead(
+            started_ms=int(clock()) * 1000,
+            source="watch",
+            name=plan.name,
+            run_id=plan.run_id,
+            endpoint=plan.described,
+            account=options.account if aliases is None else "",
+            keys="" if aliases is None else aliases.kept,
+        )
+        alias = None if aliases is None else aliases.key
+        return stack.enter_context(TraceWriter(options.trace, head, alias))
 
     def _open_pages(self, stack: contextlib.ExitStack) -> None:
         options = self._options
@@ -316,6 +339,16 @@ class Watch:
                 self._note_lost(name)
             else:
                 self._run.take_report(name, report)
+                self._tell_of_trace()
+
+    def _tell_of_trace(self) -> None:
+        """Say once that the trace cannot be written; the watch goes on."""
+        trace = self._run.trace
+        if trace is not None and trace.problem and not self._told_of_trace:
+            self._told_of_trace = True
+            self._say(
+                f"the trace {trace.path} ends here ({trace.problem}); the watch goes on without it"
+            )
 
     def _note_lost(self, name: str) -> None:
         if self._run.ended_by is None:
@@ -391,6 +424,8 @@ class Watch:
     def _write(self) -> tuple[RunRecord, Path]:
         run, options = self._run, self._options
         record = run.record(run.clock(), over=True)
+        run.end_trace()
+        self._tell_of_trace()
         record, path = write_run(
             record,
             options.out,

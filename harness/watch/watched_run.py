@@ -38,6 +38,8 @@ from harness.measure.verdict.verdict import exit_code, judge
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind, targets_for
 from harness.report.export.run_folder import iso_instant, this_machine
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
 from harness.watch.books import WatchTally
 from harness.watch.clock import SteadyClock
 from harness.watch.joining import Joining
@@ -105,9 +107,16 @@ class WatchedRun:
         plan: What was asked for.
         clock: The clock of all processes of the watch, which starts now.
         aliases: Replace the PartitionKeys; None shows the keys.
+        trace: Takes the operations; None for no trace.
     """
 
-    def __init__(self, plan: WatchPlan, clock: SteadyClock, aliases: Aliases | None) -> None:
+    def __init__(
+        self,
+        plan: WatchPlan,
+        clock: SteadyClock,
+        aliases: Aliases | None,
+        trace: TraceWriter | None = None,
+    ) -> None:
         self.plan = plan
         self.clock = clock
         self.started_s = clock()
@@ -116,7 +125,8 @@ class WatchedRun:
         self.ledger = Ledger("watch")
         self.tally = WatchTally()
         self.behaviour = Behaviour()
-        self._joining = Joining()
+        self.trace = trace
+        self._joining = Joining(None if trace is None else Recorder())
         self._joining.books.ledger.open_window(self.window_s, math.inf)
         self.application = GeneratorLog()
         self.gateway = GeneratorLog()
@@ -137,6 +147,19 @@ class WatchedRun:
                 self._joining.take(process, report.handed, report.until_s)
                 self._joining.join(self.plan.processes)
                 self._merge(*self._joining.books.drain())
+            self._record_blocks(report.trace, report.until_s)
+
+    def _record_blocks(self, blocks: Sequence[bytes], now_s: float, *, final: bool = False) -> None:
+        recorder = self._joining.books.recorder
+        if self.trace is not None and recorder is not None:
+            self.trace.append([*blocks, *recorder.drain(now_s, final=final)])
+
+    def end_trace(self) -> None:
+        """Write the end of the trace, after the last report."""
+        if self.trace is not None:
+            self._record_blocks((), self.clock(), final=True)
+            counted = self.ledger.counts.operations
+            self.trace.close(lost=max(0, counted - self.trace.operations))
 
     def _merge(self, delta: Delta, tally: WatchTally, behaviour: Behaviour) -> None:
         self.ledger.merge(delta)

@@ -110,7 +110,7 @@ class Watching:
     def record(self) -> dict[str, Any]:
         """The one record, which the last lines name."""
         (path,) = self.out.glob("*/run.json")
-        last = [line for line in self.stderr.splitlines()[-5:] if line.startswith("Record: ")]
+        last = [line for line in self.stderr.splitlines()[-6:] if line.startswith("Record: ")]
         assert last == [f"Record: {path}"], self.stderr
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found

@@ -1,0 +1,66 @@
+"""The counts of a trace, in the form of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.trace.reader import Trace
+
+Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
+"""Entities by name of the operation, and attempts by status, of each partition."""
+
+
+def snapshot_of_trace(path: Path) -> Snapshot:
+    """All operations of a trace, counted as those of a run are."""
+    trace, ledger = Trace(path), Ledger()
+    for row in trace.rows():
+        ledger.note_due()
+        ledger.note_sent()
+        ledger.add(row.result(trace.head.started_ms / 1000))
+    assert trace.damage.sentences() == []
+    return ledger.snapshot(start=0, end=0)
+
+
+def traced_counts(snapshot: Snapshot) -> Counts:
+    return {
+        part.key: (dict(part.entities_by_kind), dict(part.attempts_by_status))
+        for part in snapshot.partitions
+    }
+
+
+def recorded_counts(record: Mapping[str, Any]) -> Counts:
+    """The same of a record."""
+    return {
+        part["key"]: (part["entities_by_kind"], part["attempts_by_status"])
+        for part in record["partitions"]
+    }
+
+
+def require_same(path: Path, record: Mapping[str, Any]) -> Snapshot:
+    """Require that a trace has the counts of a record, exactly."""
+    snapshot = snapshot_of_trace(path)
+    assert traced_counts(snapshot) == recorded_counts(record)
+    counts = record["counts"]
+    for name in (
+        "operations",
+        "attempts",
+        "transactions",
+        "entities",
+        "entities_returned",
+        "entities_estimated",
+        "bytes_sent",
+        "bytes_received",
+    ):
+        assert getattr(snapshot.counts, name) == counts[name], name
+    outcomes = {
+        part.kind: (part.count, part.entities, part.outcomes) for part in snapshot.operations
+    }
+    assert outcomes == {
+        part["kind"]: (part["count"], part["entities"], part["outcomes"])
+        for part in record["operations"]
+    }
+    return snapshot
