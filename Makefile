@@ -83,15 +83,21 @@ test-long: dev azurite ## Run the tests that need real minutes
 	$(PARALLEL) $(PATCHED) -m "long and not serial" -- $(UNPATCHED) -m long
 	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
 
-test-deps: ## Install the system packages of some tests (apt: prometheus, chromium)
-	@if command -v promtool >/dev/null && command -v chromium >/dev/null; then \
-		echo "prometheus and chromium are installed"; \
+# Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.
+TEST_DEPS := prometheus:promtool chromium:chromium iproute2:tc faketime:faketime
+
+test-deps: ## Install the system packages of some tests with apt-get
+	@missing=; for dep in $(TEST_DEPS); do \
+		command -v "$${dep#*:}" >/dev/null || missing="$$missing $${dep%%:*}"; \
+	done; \
+	if [ -z "$$missing" ]; then \
+		echo "the system packages of the tests are installed"; \
 	else \
 		sudo=; [ "$$(id -u)" -eq 0 ] || sudo=sudo; \
-		echo "installing prometheus and chromium with apt-get; nothing else is changed"; \
+		echo "installing$$missing with apt-get; nothing else is changed"; \
 		$$sudo apt-get update && \
 		$$sudo env DEBIAN_FRONTEND=noninteractive \
-			apt-get install -y --no-install-recommends prometheus chromium </dev/null; \
+			apt-get install -y --no-install-recommends $$missing </dev/null; \
 	fi
 
 coverage: dev azurite ## Show how much of harness/ the tests without Locust run

@@ -7,17 +7,21 @@ counts the requests. The runs go on at the same time and last about half a minut
 from __future__ import annotations
 
 import dataclasses
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
 import gevent
+import psutil
 import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.swarm.master.rehearsal import recorded_counts
 from tests.support.fork_server import ForkServer
-from tests.support.locust_process import LocustProcess, Stress
-from tests.support.network.hosts import Host, NoNamespaces, hosts
+from tests.support.locust_process import ROOT, LocustProcess, Stress, wait_until
+from tests.support.network.hosts import Host, NoNamespaces, hosts, remove_leftovers
 from tests.support.network.site import Site
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
@@ -62,6 +66,9 @@ Clusters = dict[str, Cluster]
 @pytest.fixture(scope="module")
 def network() -> Iterator[list[Host]]:
     """Six hosts; where they cannot be made, these tests are skipped."""
+    for command in ("ip", "tc", "ss", "faketime"):
+        if shutil.which(command) is None:
+            pytest.skip(f"no {command}: run make test-deps")
     try:
         with hosts("table", "lead", "a", "b", "c", "d") as made:
             yield made
@@ -212,3 +219,30 @@ def test_workers_without_a_master_end(clusters: Clusters) -> None:
     for worker in cluster.workers:
         assert worker.process.returncode == 3, worker.said
         assert "the master has not answered for 10 s, so this worker ends" in worker.stderr
+
+
+_DIES = """\
+import subprocess, sys, time
+from tests.support.network.hosts import hosts
+with hosts("one") as (one,):
+    subprocess.Popen(one.command("sleep", "600"))
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_hosts_of_a_killed_test_are_removed(network: list[Host]) -> None:
+    """With the processes on them; those of this test stay."""
+    command = [sys.executable, "-c", _DIES]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as made:
+        assert made.stdout is not None
+        assert made.stdout.readline() == "ready\n"
+        made.kill()
+    left = f"table-stress-{made.pid}-one"
+    pids = subprocess.check_output(["ip", "netns", "pids", left], text=True).split()
+    assert pids
+    remove_leftovers()
+    listed = subprocess.check_output(["ip", "netns", "list"], text=True)
+    assert left not in listed
+    assert network[0].namespace in listed
+    wait_until(lambda: not any(psutil.pid_exists(int(pid)) for pid in pids), "it has ended")
