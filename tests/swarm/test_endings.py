@@ -89,7 +89,7 @@ class Endings:
 
     def ctrl_c_while_loading(self) -> LocustProcess:
         process = self._started(*LONG_LOADING, until="[2/4]", embedded=True)
-        gevent.sleep(1.0)
+        gevent.sleep(4.0)
         process.interrupt()
         return process
 
