@@ -97,6 +97,8 @@ def add_options(parser: LocustArgumentParser) -> None:
         if action.dest == "host":
             # Locust takes one host. Its action keeps its place in the help and its variable.
             action.__class__ = Joined
+            action.metavar = "URL"
+            action.help = "Endpoint of the account. Can be repeated for several accounts."
     add_run_options(parser, locust=True)
 
 

@@ -12,6 +12,7 @@ from locust.rpc import Message
 
 from harness.profile.profile_loader import parse
 from harness.swarm.master.load_monitor import users_at
+from harness.swarm.master.master_run import Cause, Ending
 from harness.swarm.plan import RunPlan
 
 
@@ -85,3 +86,10 @@ def test_there_are_never_more_users_than_a_stage_has(
     levels = [start, *(int(to) for _, to, _ in stages)]
     assert min(levels) <= users_at(stages, float(start), at_s) <= max(levels)
     assert users_at(stages, float(start), sum(for_s for for_s, _, _ in stages) + 1) == levels[-1]
+
+
+def test_a_throttled_account_is_named_as_the_end_of_a_run() -> None:
+    """Of several accounts; a single one needs no name."""
+    assert str(Ending(Cause.ACCOUNT_THROTTLED)) == "throttling of the account"
+    named = Ending(Cause.ACCOUNT_THROTTLED, account="orders1")
+    assert str(named) == "throttling of the account orders1"

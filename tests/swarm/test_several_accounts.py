@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from harness.cli import main
+from harness.endpoint.admin.tables import create_table, list_tables
 from harness.endpoint.azurite import AzuriteProcess, start_azurite
+from harness.endpoint.endpoint import endpoint_from
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord
 from harness.model.accounts import account_of
@@ -23,6 +26,7 @@ pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
 PARTITIONS = [f"p{number:02d}" for number in range(12)]
 LIMITED_PER_S = 30.0
+LEFTOVER = "stress20260101T000000Z0a1b2c3d"
 LOAD = (
     *("--profile", "key-spread", "--set", f"keys.partitions={len(PARTITIONS)}"),
     *("--set", "keys.rows_per_partition=2", "--set", "load.max_entities_per_s=200"),
@@ -212,3 +216,19 @@ def test_a_budget_is_one_of_each_account(
     costs = [part.billable_transactions for part in record.accounts]
     assert max(costs) == 150
     assert not record.invariants
+
+
+def test_a_sweep_looks_into_each_account(
+    gateways: tuple[GatewayProcess, GatewayProcess], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A leftover is named with its host, and deleted where it is."""
+    hosts = [argument for gateway in gateways for argument in ("-H", gateway.url)]
+    second = endpoint_from(gateways[1].url, {})
+    create_table(second, LEFTOVER)
+    assert main(["sweep", *hosts]) == 0
+    said = capsys.readouterr().out
+    assert f"no leftover tables older than 3600 s at {gateways[0].url[7:]}" in said
+    assert f"kept  at {second.host}" in said
+    assert main(["sweep", *hosts, "--delete", LEFTOVER]) == 0
+    assert f"deleted  at {second.host}" in capsys.readouterr().out
+    assert LEFTOVER not in list_tables(second)

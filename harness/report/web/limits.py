@@ -28,11 +28,12 @@ def limits_of(record: RunRecord) -> list[ShownLimit]:
     """
     single = [part for part in record.partitions if not over_partitions(part.key)]
     alone = len(single) == 1 and record.partitions_folded is None
-    targets = {"partition": single[0].target if alone else None, "account": record.account.target}
+    whole = "all accounts" if record.accounts else "account"
+    targets = {"partition": single[0].target if alone else None, whole: record.account.target}
     enforced: dict[str, float | None] = dict.fromkeys(targets)
     if (part := record.enforced) is not None and part.limits:
         enforced["partition"] = part.partition_per_s if alone else None
-        enforced["account"] = part.account_per_s
+        enforced[whole] = part.account_per_s
     found = []
     for of, target in targets.items():
         same = target is not None and enforced[of] == target
