@@ -143,6 +143,55 @@ class Model:
             refused = self._refusal_of(asked, now_s, stalled_s)
         return refused or Decision(delay_s=stalled_s, fault=fault)
 
+    def serve(
+        self, entities: Mapping[tuple[str, str | None], int], since_s: float, until_s: float
+    ) -> bool:
+        """Pass all requests of some time as a whole, unless a limit could refuse one of them.
+
+        Args:
+            entities: Entities by table and PartitionKey, which is None for several partitions.
+            since_s: The first request arrives at or after this time.
+            until_s: The last request arrives before this time.
+
+        Returns:
+            False if a request might be refused, in some order of arrival: then nothing is taken.
+        """
+        if self._unlimited:
+            return True
+        if not self._account.holds(sum(entities.values()), since_s):
+            return False
+        # So few that their bucket is as full afterwards as it was before.
+        least = self._partitions.refilled((until_s - since_s) / 100)
+        find, allows, holds = self._ranges.find, self._moving.allows, self._partitions.holds
+        by_place: dict[tuple[str, str], int] = {}
+        by_server: dict[int, int] = {}
+        for (table, key), count in entities.items():
+            place = find(table, key or "")
+            first = (table, "") if place.first == ("", "") else place.first
+            if first in by_place:
+                by_place[first] += count
+            else:
+                if not allows(place, since_s):
+                    return False
+                by_place[first] = count
+            by_server[place.server] = by_server.get(place.server, 0) + count
+            if key is not None and count > least and not holds(table, key, count, since_s):
+                return False
+        for server, count in by_server.items():
+            if not self._servers[server].holds(count, since_s):
+                return False
+        middle_s = (since_s + until_s) / 2
+        for (table, key), count in entities.items():
+            if key is not None and count > least:
+                self._partitions.take(table, key, count, middle_s)
+        for (table, key), count in by_place.items():
+            self._take(table, None, find(table, key), count, middle_s)
+        for table, key in entities:
+            self._ranges.open_table(table, middle_s)
+            if key is not None:
+                self._ranges.write(table, key, middle_s)
+        return True
+
     def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
         """End a request that the endpoint answered, and return its entity count.
 

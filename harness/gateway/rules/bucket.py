@@ -31,6 +31,11 @@ class Bucket:
             self._fill(now_s)
         return self._level >= entities or self._level >= self._capacity
 
+    def holds(self, entities: int, now_s: float) -> bool:
+        """Whether requests with ``entities`` in all may pass now, in any order."""
+        self._fill(now_s)
+        return self._level >= entities
+
     def take(self, entities: int, now_s: float) -> None:
         """Take ``entities``, whatever the level is."""
         if now_s > self.used_s:

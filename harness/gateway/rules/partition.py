@@ -35,6 +35,17 @@ class PartitionRule:
         bucket = self._buckets.get((table, key))
         return bucket is None or bucket.allows(entities, now_s)
 
+    def holds(self, table: str, key: str, entities: int, now_s: float) -> bool:
+        """Whether requests with ``entities`` in all may pass now, in any order."""
+        bucket = self._buckets.get((table, key))
+        if bucket is None:
+            return entities <= self._rate.entities_per_s * self._rate.burst_s
+        return bucket.holds(entities, now_s)
+
+    def refilled(self, seconds: float) -> float:
+        """Entities that flow into the bucket of a partition in so many seconds."""
+        return self._rate.entities_per_s * min(seconds, self._rate.burst_s)
+
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Take ``entities`` from the bucket of the partition."""
         partition = (table, key)
