@@ -60,10 +60,10 @@ def charts(record: RunRecord) -> dict[str, Figure]:
         made["chart-backlog"] = _backlog(record)
         made["chart-generator"] = _generator(record)
     if (heat := record.heat) is not None and heat.ranges:
-        made["chart-heat"] = _key_heat(record, heat, "entities", "Entities/s", "heat")
+        made["chart-heat"] = key_heat(record, heat, "entities", "Entities/s", "heat")
         if any(any(row.throttled) for row in heat.ranges):
             title = "Throttled attempts/s"
-            made["chart-refused"] = _key_heat(record, heat, "throttled", title, "refused")
+            made["chart-refused"] = key_heat(record, heat, "throttled", title, "refused")
     for kind in ("service", "response"):
         course = getattr(record, f"{kind}_over_time")
         if course is not None and course.columns:
@@ -156,8 +156,9 @@ def _generator(record: RunRecord) -> Figure | None:
     )
 
 
-def _key_heat(record: RunRecord, part: HeatPart, what: str, title: str, scale: str) -> Figure:
-    widths = _covered(record, part)
+def key_heat(record: RunRecord | None, part: HeatPart, what: str, title: str, scale: str) -> Figure:
+    """The heat map of ``what``: entities or throttled; ``record`` is None outside of a run."""
+    widths = [part.width_s] * part.columns if record is None else _covered(record, part)
     # Cells without a count stay empty, so that small counts are visible.
     cells = [
         [
@@ -182,10 +183,12 @@ def _key_heat(record: RunRecord, part: HeatPart, what: str, title: str, scale: s
     title = f"{title} by key range and time"
     height = min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
     keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
-    marks = _row_marks(record, part, names)
+    marks = [] if record is None else _row_marks(record, part, names)
     made = _figure(
         record, title, [trace, *marks], "key range", yaxis=keys, shaded=False, height=height
     )
+    if record is None:
+        made["layout"]["xaxis"]["range"] = [trace["x"][0], trace["x"][-1]]
     if marks:
         made["layout"]["showlegend"] = True
         # By itself the axis would leave room for the ends of lines.
@@ -368,7 +371,7 @@ def _line(
 
 
 def _figure(
-    record: RunRecord,
+    record: RunRecord | None,
     title: str,
     data: list[dict[str, Any]],
     unit: str,
@@ -387,8 +390,9 @@ def _figure(
     the width of a page.
     """
     legend = sum(trace.get("showlegend", True) for trace in data if trace["type"] == "scatter") > 1
-    span = list(_span(record)) if record.series else None
-    texts = {"annotations": found} if shaded and (found := _move_texts(record, half=half)) else {}
+    span = list(_span(record)) if record is not None and record.series else None
+    marked = record if shaded else None
+    texts = {"annotations": found} if marked and (found := _move_texts(marked, half=half)) else {}
     return {
         "data": data,
         "layout": {
@@ -403,12 +407,12 @@ def _figure(
             "showlegend": legend,
             "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0,
                        "yanchor": "bottom"},
-            "uirevision": record.run_id,
+            "uirevision": "" if record is None else record.run_id,
             "xaxis": {"type": "date", "title": {"text": "time (UTC)"}, "range": span,
                       "hoverformat": "%H:%M:%S"},
             "yaxis": {"title": {"text": unit, "standoff": 10}, "automargin": True,
                       "rangemode": "tozero", **(yaxis or {})},
-            "shapes": [*(_shades(record) if shaded else []), *levels],
+            "shapes": [*(_shades(marked) if marked else []), *levels],
             **texts,
         },
     }  # fmt: skip

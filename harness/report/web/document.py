@@ -9,6 +9,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.measure.record.record import RunRecord
@@ -143,24 +144,40 @@ def document(record: RunRecord) -> str:
     Without scripts it still shows the verdict and the tables, but no charts.
     """
     shown = update(record, live=False)
-    figures = shown["charts"]
+    return self_contained(
+        f"{record.profile.get('name', 'run')} {record.run_id}",
+        SECTIONS,
+        shown["parts"],
+        shown["charts"],
+        footer=f"Run {record.run_id}, started {record.started_at}; table stress harness "
+        f"{record.harness_version}.",
+    )
+
+
+def self_contained(
+    title: str,
+    sections: Sequence[Section],
+    parts: Mapping[str, str],
+    figures: Mapping[str, Any],
+    *,
+    footer: str,
+) -> str:
+    """A page in one file that loads nothing else: parts and charts by the id of their block."""
     scripts = [plotly_js(), page_js()] if figures else []
     digests = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return render(
         "document.html",
-        title=f"{record.profile.get('name', 'run')} {record.run_id}",
+        title=title,
         policy=f"default-src 'none'; script-src {hashes}; {_STYLE}; {_IMAGES}; "
         "base-uri 'none'; form-action 'none'",
         css=page_css(),
         scripts=scripts,
         charts=embedded(figures),
-        sections=SECTIONS,
-        known={*shown["parts"], *figures},
-        parts=shown["parts"],
-        run_id=record.run_id,
-        started=record.started_at,
-        version=record.harness_version,
+        sections=sections,
+        known={*parts, *figures},
+        parts=parts,
+        footer=footer,
     )
 
 

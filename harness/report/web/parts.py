@@ -79,7 +79,7 @@ def _tone(column: Column[Any], text: str) -> str:
     return "faint" if text == "0" else "bad"
 
 
-def _rows_html(
+def rows_html(
     headers: Sequence[str], rows: Sequence[Sequence[Cell]], left: int, **more: Any
 ) -> str:
     if not rows:
@@ -101,7 +101,7 @@ def _table(
     """
     groups = itertools.groupby(column.group for column in figures)
     wide = [("", len(names)), *((name, len(list(of))) for name, of in groups)]
-    return _rows_html(
+    return rows_html(
         [*names, *(column.name for column in figures)],
         [*([*first, *(_figure(column, row) for column in figures)] for first, row in rows), *last],
         len(names),
@@ -120,8 +120,8 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "verdict": _verdict(record, live=live),
         "conditions": _conditions(record),
         "figures": render("figures.html", figures=_key_figures(record)),
-        "why": _list((sentence, "") for sentence in record.verdict.evidence),
-        "advice": _list(map(sentences.advised, record.verdict.advice)),
+        "why": list_html((sentence, "") for sentence in record.verdict.evidence),
+        "advice": list_html(map(sentences.advised, record.verdict.advice)),
         "search": _search(record, live=live),
         "partitions": _partitions(record, live=live),
         "throttled": _most_throttled(record),
@@ -187,7 +187,7 @@ def _conditions(record: RunRecord) -> str:
         [Cell(*_HOLDS[part.passed]), _named(part.text, 90), Cell(sentences.measured(part))]
         for part in record.conditions
     ]
-    return _rows_html(["", "condition", "value"], rows, 3)
+    return rows_html(["", "condition", "value"], rows, 3)
 
 
 def _search(record: RunRecord, *, live: bool) -> str:
@@ -259,7 +259,7 @@ def _predicted(record: RunRecord) -> str:
         ]
         for share in sentences.predicted_shares(record)
     ]
-    return _rows_html(["share of the load", "predicted", "measured"], rows, 1)
+    return rows_html(["share of the load", "predicted", "measured"], rows, 1)
 
 
 def _account(record: RunRecord) -> str:
@@ -267,7 +267,7 @@ def _account(record: RunRecord) -> str:
         [Cell(row.name.strip(), "faint"), Cell(row.rate), Cell(row.beside)]
         for row in sentences.account_rows(record)
     ]
-    return _rows_html(["", "per second", "of the target"], rows, 1)
+    return rows_html(["", "per second", "of the target"], rows, 1)
 
 
 def _operations(record: RunRecord) -> str:
@@ -287,7 +287,7 @@ def _machine(record: RunRecord) -> list[tuple[str, str]]:
     return rows
 
 
-def _list(items: Iterable[tuple[str, str]]) -> str:
+def list_html(items: Iterable[tuple[str, str]]) -> str:
     """Sentences, each with its source or an empty text."""
     shown = list(items)
     return render("list.html", items=shown) if shown else ""
