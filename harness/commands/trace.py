@@ -77,8 +77,8 @@ class TraceCommand:
         if args.to is None:
             if args.redact_keys or args.keep_prefixes or args.keep_order:
                 raise SetupError("--redact-keys needs --to: it writes a trace with aliases")
-            with opened(args.file, _Progress("reading the log")) as trace:
-                traffic = study(trace, args.file.name, _Progress("counting"))
+            with opened(args.file, Progress("reading the log")) as trace:
+                traffic = study(trace, args.file.name, Progress("counting"))
             if args.json:
                 print(traffic_json(traffic))
             else:
@@ -92,9 +92,9 @@ class TraceCommand:
             raise SetupError("--keep-prefixes and --keep-order need --redact-keys")
         if len(kept) > 1:
             raise SetupError("aliases keep prefixes or order, not both: leave one of them out")
-        progress = _Progress("writing")
+        progress = Progress("writing")
         if args.keep_order:
-            with opened(args.file, _Progress("reading the log")) as trace:
+            with opened(args.file, Progress("reading the log")) as trace:
                 alias = ordered_aliases(trace)
                 convert(trace.path, args.to, alias, "order", progress)
         else:
@@ -111,7 +111,7 @@ class TraceCommand:
         return 0
 
 
-class _Progress:
+class Progress:
     """Shows on a terminal how far a file is read."""
 
     def __init__(self, what: str) -> None:
@@ -196,7 +196,7 @@ class _Study:
             self.rows.update(f"{partition}{_SEPARATOR}{row.row_key}", 1)
 
 
-def study(trace: Trace, name: str, tell: _Progress) -> Traffic:
+def study(trace: Trace, name: str, tell: Progress) -> Traffic:
     """What is in a trace.
 
     Raises:

@@ -25,7 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "metrics": {*_CORE, "profile"},
     "report": {*_CORE, "profile"},
     "gateway": {"model"},
-    "trace": {"model", "workload", "gateway"},
+    "trace": {"model", "workload", "measure", "gateway"},
     "swarm": {
         *_CORE,
         "profile",

@@ -57,6 +57,14 @@ class Weights:
             "at_most": int(sketch.get_upper_bound(key)),
         }
 
+    def heaviest(self, count: int) -> dict[str, tuple[int, int]]:
+        """Bounds of the entities of the ``count`` most accessed keys, the heaviest first."""
+        self.drain()
+        found = list(_heaviest(self._seen_accessed, count))
+        upper = self._seen_accessed.get_upper_bound
+        lower = self._seen_accessed.get_lower_bound
+        return {key: (int(lower(key)), int(upper(key))) for key in found}
+
     def swaps(self, tracked: Collection[str], cap: int) -> list[tuple[str, str]]:
         """Pairs of a light key of ``tracked`` and a heavy key that should get its row."""
         places = cap // _THROTTLED_SHARE

@@ -1,0 +1,137 @@
+"""``harness whatif``: the recorded traffic under other keys."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from harness import __version__
+from harness.commands.trace import Progress
+from harness.gateway.limits import limits_path, load_limits
+from harness.model.errors import SetupError, cut
+from harness.report.export.data_files import write_whole
+from harness.report.terminal.page import Page
+from harness.report.web.whatif_page import whatif_page
+from harness.report.whatif.outputs import whatif_json, whatif_text
+from harness.trace.sources import opened
+from harness.trace.whatif.scheme import FUNCTIONS, read_scheme
+from harness.trace.whatif.whatif import what_if
+
+_MOST_WIDTH = 140
+_MOST_SCHEMES = 12
+_FUNCTIONS = "\n".join(f"  {name:<24}{text}" for name, text in FUNCTIONS.items())
+
+
+class WhatIf:
+    """Calculates what recorded traffic would meet under other keys. Nothing is sent.
+
+    TRACE is what `harness trace` reads: a recording, or a log of Azure Storage. The recorded keys
+    and each scheme are held against the published limits in simulated time: the load of the
+    hottest partition, the share of throttled requests without retries and with back-off, and the
+    price of a scheme: entities that collide, transactions that split, queries that need more
+    partitions.
+
+    A scheme is a TOML file:
+
+      question = "What if the sensor came first?"
+      [match]                                  # regular expressions with named groups
+      partition_key = '(?P<day>[0-9-]+)__(?P<sensor>.+)'
+      [keys]                                   # 2026-11-20__sensor7 -> sensor7_2026-11
+      partition_key = "{sensor}_{day:month}"
+      row_key = "{day}_{row_key}"
+
+    A field names a group, partition_key or row_key; several are joined by +. After a colon stands
+    what is taken of the value: year, month, day or hour of a date, hashN (N hexadecimal digits of a
+    hash), bucketN (one of N buckets), firstN or lastN characters, lower. Without [match] both keys
+    are taken whole. `table = "name"` applies the scheme to one table only.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
+        parser.add_argument(
+            "--keys",
+            action="append",
+            default=[],
+            type=Path,
+            metavar="SCHEME.toml",
+            help="a key scheme to compare with the recorded keys; can be repeated",
+        )
+        parser.add_argument(
+            "--limits",
+            default="published",
+            metavar="NAME",
+            help="shipped limits, or a file of limits (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--rate",
+            type=_rate,
+            metavar="FACTOR",
+            help="multiply the traffic, and find the factor at which each scheme meets a limit",
+        )
+        parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if len(args.keys) > _MOST_SCHEMES:
+            raise SetupError(
+                f"{_MOST_SCHEMES} schemes can be compared at once, not {len(args.keys)}"
+            )
+        schemes = [read_scheme(path) for path in args.keys]
+        limits = load_limits(limits_path(args.limits))
+        with opened(args.file, Progress("reading the log")) as trace:
+            progress = _Steps(trace.operations)
+            found = what_if(
+                trace,
+                schemes,
+                limits,
+                limits_name=Path(args.limits).stem,
+                rate=args.rate or 1.0,
+                factors=args.rate is not None,
+                version=__version__,
+                progress=progress,
+            )
+            progress.end()
+        if args.html is not None:
+            try:
+                write_whole(args.html, whatif_page(found))
+            except OSError as error:
+                reason = error.strerror or error
+                raise SetupError(f"{cut(str(args.html))} cannot be written ({reason})") from error
+        if args.json:
+            print(whatif_json(found), end="")
+        else:
+            print(whatif_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+            if args.html is not None:
+                print(f"\nPage: {args.html}")
+        return 0
+
+
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.001 <= value <= 10_000:
+        raise argparse.ArgumentTypeError(f"{cut(text)!r} is no factor from 0.001 to 10000")
+    return value
+
+
+class _Steps:
+    """Shows the progress of each step: a scheme, or a factor that is tried for it."""
+
+    def __init__(self, operations: int) -> None:
+        self._operations = operations
+        self._step, self._done = "", 0
+        self._shown = Progress("")
+
+    def __call__(self, step: str, operations: int) -> None:
+        if step != self._step:
+            self.end()
+            self._step, self._done, self._shown = step, 0, Progress(cut(step))
+        self._done += operations
+        self._shown(min(self._done, self._operations - 1), self._operations)
+
+    def end(self) -> None:
+        self._shown(1, 1)

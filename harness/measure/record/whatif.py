@@ -1,0 +1,156 @@
+"""What a calculation says about the traffic of a trace under several key schemes.
+
+It is the record of a what-if: reports are functions of it.
+"""
+
+from __future__ import annotations
+
+from harness.measure.record.findings import RecordPart
+from harness.measure.record.over_time import HeatPart
+
+
+class PeakPart(RecordPart):
+    """A highest mean rate over ``width_s`` seconds.
+
+    Attributes:
+        at_s: Second of the trace at which the window begins.
+        partition: Its partition; empty for the account.
+    """
+
+    width_s: int
+    entities_per_s: float
+    at_s: int
+    partition: str = ""
+
+
+class SimulatedPart(RecordPart):
+    """What the limits would do to the operations.
+
+    Attributes:
+        attempts: All attempts.
+        by_rule: Throttled attempts by what refused them: partition, server (of a range of keys),
+            moving (a partition that is offline while it moves) or account.
+        failed: Operations whose last attempt was throttled.
+        moves: How often a range of partitions moved to another server.
+        first_s: When an attempt was throttled first; None if none was.
+        first_partition: Its partition.
+    """
+
+    attempts: int
+    by_rule: dict[str, int]
+    failed: int
+    moves: int
+    first_s: float | None = None
+    first_partition: str = ""
+
+    @property
+    def throttled(self) -> int:
+        return sum(self.by_rule.values())
+
+    @property
+    def ratio(self) -> float:
+        """Throttled attempts of all attempts."""
+        return self.throttled / self.attempts if self.attempts else 0.0
+
+
+class HotPart(RecordPart):
+    """One of the hottest partitions, with bounds of its share of all entities."""
+
+    partition: str
+    at_least: float
+    at_most: float
+
+
+class PricePart(RecordPart):
+    """What the scheme costs; see `harness.trace.whatif.rekeying.Price`."""
+
+    operations: int
+    unknown: int
+    unmatched: int
+    transactions: int
+    split: int
+    queries: int
+    spread: int
+    needed: int
+    most_needed: int
+    scans: int
+    unbounded: int
+    collisions: int
+    collisions_estimated: bool
+
+
+class FirstLimitPart(RecordPart):
+    """The traffic at which the first attempt is throttled.
+
+    Attributes:
+        factor: Multiple of the recorded traffic.
+        entities_per_s: Best second of the account at that traffic.
+        rule: What refuses it, as in `SimulatedPart.by_rule`.
+        partition: Partition of the first throttled attempt.
+    """
+
+    factor: float
+    entities_per_s: float
+    rule: str
+    partition: str
+
+
+class SchemePart(RecordPart):
+    """The traffic under one key scheme.
+
+    Attributes:
+        sample: Recorded keys and what becomes of them.
+        partitions: Number of partitions.
+        partitions_estimated: It is an estimate, within about 2 %.
+        partition_peaks: Highest rates of any one partition, the shortest window first.
+        account_peaks: Highest rates of the account.
+        hot: The hottest partitions, the hottest first.
+        once: Throttling if no operation is retried.
+        retried: Throttling with exponential back-off.
+        first_limit: None if no multiple was looked for, or none throttles.
+    """
+
+    name: str
+    question: str = ""
+    sample: tuple[tuple[str, str], ...] = ()
+    entities: int
+    partitions: int
+    partitions_estimated: bool
+    partition_peaks: tuple[PeakPart, ...]
+    account_peaks: tuple[PeakPart, ...]
+    hot: tuple[HotPart, ...]
+    once: SimulatedPart
+    retried: SimulatedPart
+    price: PricePart
+    heat: HeatPart | None = None
+    first_limit: FirstLimitPart | None = None
+
+
+class WhatIfRecord(RecordPart):
+    """The schemes side by side; the first is the recorded one.
+
+    Attributes:
+        trace: Name of the trace.
+        started_at: UTC second at which it starts.
+        seconds: Its length.
+        rate: Multiple of the recorded traffic.
+        limits: Name of the limits.
+        partition_per_s: Limit of a partition, entities/s.
+        account_per_s: Limit of the account.
+        retry: The back-off, in words.
+        damage: What of the trace cannot be read.
+        harness_version: Version of the harness.
+    """
+
+    schema_version: int = 1
+    harness_version: str = ""
+    trace: str
+    started_at: int
+    seconds: int
+    rate: float
+    limits: str
+    partition_per_s: float
+    account_per_s: float
+    retry: str
+    damage: tuple[str, ...] = ()
+    schemes: tuple[SchemePart, ...]

@@ -1,0 +1,94 @@
+"""The page of a what-if: the schemes side by side, and a heat map of each. One file, offline."""
+
+from __future__ import annotations
+
+from harness.measure.figures import percent
+from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.report.web.charts import Figure, key_heat
+from harness.report.web.document import Block, Section, self_contained
+from harness.report.web.parts import Cell, list_html, rows_html, short
+from harness.report.web.rendering import render
+from harness.report.whatif.rows import SchemeRow, best_of, heading, rows, sentences
+
+_NAME_WIDTH = 40
+_READS = (
+    "A horizontal line is a hot key, a diagonal is an append-only key, an even area is an even "
+    "spread."
+)
+
+
+def whatif_page(found: WhatIfRecord) -> str:
+    parts = {
+        "head": render(
+            "head.html", name=f"What if: {found.trace}", question=heading(found), facts=[]
+        ),
+        "best": list_html((sentence, "") for sentence in sentences(found)),
+        "table": _table(found),
+    }
+    figures: dict[str, Figure] = {}
+    blocks = []
+    for place, part in enumerate(found.schemes):
+        if place and part.sample:
+            parts[f"sample-{place}"] = _sample(part)
+            blocks.append(Block(f"sample-{place}", part.name))
+        if part.heat is not None and part.heat.ranges:
+            name = f"chart-heat-{place}"
+            figures[name] = key_heat(
+                None, part.heat, "entities", f"{part.name}: entities/s", "heat"
+            )
+            blocks.append(Block(name, reads=_READS))
+    sections = (
+        Section(
+            "summary",
+            "",
+            (Block("best", "Which is better"), Block("table", "Side by side")),
+        ),
+        Section("keys", "Keys over time", tuple(blocks)),
+    )
+    return self_contained(
+        f"What if: {found.trace}",
+        sections,
+        parts,
+        figures,
+        footer=f"Calculated from {found.trace}; table stress harness {found.harness_version}.",
+    )
+
+
+def _table(found: WhatIfRecord) -> str:
+    best = best_of(found)
+    return rows_html(
+        [
+            "",
+            *(
+                short(part.name, _NAME_WIDTH) + (" (best)" if part is best else "")
+                for part in found.schemes
+            ),
+        ],
+        [
+            [Cell(row.label), *(_cell(row, found, part) for part in found.schemes)]
+            for row in rows(found)
+        ],
+        1,
+    )
+
+
+def _cell(row: SchemeRow, found: WhatIfRecord, part: SchemePart) -> Cell:
+    text = row.say(found, part)
+    share = None if row.share is None else row.share(found, part)
+    if share is not None:
+        text += f" ({percent(share)})"
+    return Cell(
+        short(text, _NAME_WIDTH),
+        "warn" if row.bad(found, part) else "",
+        title=text if len(text) > _NAME_WIDTH else "",
+        share=share,
+    )
+
+
+def _sample(part: SchemePart) -> str:
+    return rows_html(
+        ["recorded", "under this scheme"],
+        [[Cell(recorded, "name"), Cell(new, "name")] for recorded, new in part.sample],
+        2,
+        notes=[part.question] if part.question else [],
+    )

@@ -1,0 +1,284 @@
+"""What every output says of a scheme: rows of the table, and the sentence that names the best."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from harness.measure.figures import agreed, counted, duration, number, percent
+from harness.measure.record.whatif import FirstLimitPart, PeakPart, SchemePart, WhatIfRecord
+from harness.report.names import partition_name
+
+_UNTHROTTLED = 0.0005
+"""Shares of throttled attempts that differ by less are equal."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SchemeRow:
+    """A row of the table.
+
+    Attributes:
+        label: Its name.
+        say: The cell of a scheme; empty where it has none.
+        share: The share of a limit that the cell shows as a bar; None without a limit.
+        bad: Whether the cell is bad news.
+        always: Shown even if the cells of all schemes are the same nothing.
+    """
+
+    label: str
+    say: Callable[[WhatIfRecord, SchemePart], str]
+    _: dataclasses.KW_ONLY
+    share: Callable[[WhatIfRecord, SchemePart], float] | None = None
+    bad: Callable[[WhatIfRecord, SchemePart], bool] = lambda found, part: False
+    always: bool = True
+
+
+def rows(found: WhatIfRecord) -> list[SchemeRow]:
+    """The rows that have something to say of any scheme."""
+    return [
+        row
+        for row in (*_peak_rows(found), *_ROWS)
+        if row.always or any(row.say(found, part) not in ("", "0") for part in found.schemes)
+    ]
+
+
+def _peak_rows(found: WhatIfRecord) -> list[SchemeRow]:
+    return [_peak_row(place, peak) for place, peak in enumerate(found.schemes[0].partition_peaks)]
+
+
+def _peak_row(place: int, peak: PeakPart) -> SchemeRow:
+    def share(found: WhatIfRecord, part: SchemePart) -> float:
+        return part.partition_peaks[place].entities_per_s / found.partition_per_s
+
+    return SchemeRow(
+        f"hottest partition, best {_width(peak)}",
+        lambda _, part: number(part.partition_peaks[place].entities_per_s),
+        share=share,
+        bad=lambda found, part: share(found, part) > 1,
+    )
+
+
+def _width(peak: PeakPart) -> str:
+    return "minute" if peak.width_s == 60 else f"{peak.width_s} s"
+
+
+def _share(part: int, whole: int) -> str:
+    return percent(part / whole) if whole and part else "0"
+
+
+def _partitions(found: WhatIfRecord, part: SchemePart) -> str:
+    return f"{'about ' if part.partitions_estimated else ''}{part.partitions:,}"
+
+
+def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
+    if not part.hot:
+        return "below 0.1%"
+    hottest = part.hot[0]
+    least, most = percent(hottest.at_least), percent(hottest.at_most)
+    return least if least == most else f"{least} to {most}"
+
+
+def _hottest_name(found: WhatIfRecord, part: SchemePart) -> str:
+    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    return partition_name(peak.partition) if peak.entities_per_s else ""
+
+
+def _account(found: WhatIfRecord, part: SchemePart) -> float:
+    return next(peak.entities_per_s for peak in part.account_peaks if peak.width_s == 10)
+
+
+def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
+    if (first := part.first_limit) is None:
+        return ""
+    return f"x {_factor(first)}, {first.rule}"
+
+
+def _factor(first: FirstLimitPart) -> str:
+    return f"{first.factor:,.0f}" if first.factor >= 100 else f"{first.factor:.2g}"
+
+
+def _by_rule(found: WhatIfRecord, part: SchemePart) -> str:
+    by_rule = sorted(part.once.by_rule.items(), key=lambda item: -item[1])
+    return ", ".join(f"{rule} {_share(count, part.once.throttled)}" for rule, count in by_rule)
+
+
+def _collisions(found: WhatIfRecord, part: SchemePart) -> str:
+    price = part.price
+    about = price.collisions_estimated and price.collisions
+    return f"{'about ' if about else ''}{price.collisions:,}"
+
+
+def _spread(found: WhatIfRecord, part: SchemePart) -> str:
+    price = part.price
+    if not price.spread:
+        return "0"
+    mean = price.needed / price.spread
+    return f"{_share(price.spread, price.queries)}, {mean:,.0f} partitions each"
+
+
+_ROWS = (
+    SchemeRow("hottest partition", _hottest_name),
+    SchemeRow("its share of all entities", _hottest_share),
+    SchemeRow("partitions", _partitions),
+    SchemeRow(
+        "account, best 10 s",
+        lambda found, part: number(_account(found, part)),
+        share=lambda found, part: _account(found, part) / found.account_per_s,
+        bad=lambda found, part: _account(found, part) > found.account_per_s,
+    ),
+    SchemeRow(
+        "throttled, without retries",
+        lambda found, part: percent(part.once.ratio),
+        bad=lambda found, part: part.once.throttled > 0,
+    ),
+    SchemeRow("by the limit of", _by_rule, always=False),
+    SchemeRow(
+        "throttled attempts, with back-off",
+        lambda found, part: percent(part.retried.ratio),
+        bad=lambda found, part: part.retried.throttled > 0,
+    ),
+    SchemeRow(
+        "operations that fail nevertheless",
+        lambda found, part: _share(part.retried.failed, part.price.operations),
+        bad=lambda found, part: part.retried.failed > 0,
+    ),
+    SchemeRow(
+        "moves of hot partitions", lambda found, part: f"{part.retried.moves:,}", always=False
+    ),
+    SchemeRow("first limit met at", _first_limit, always=False),
+    SchemeRow(
+        "entities that collide",
+        _collisions,
+        bad=lambda found, part: part.price.collisions > 0,
+        always=False,
+    ),
+    SchemeRow(
+        "transactions split",
+        lambda found, part: _share(part.price.split, part.price.transactions),
+        bad=lambda found, part: part.price.split > 0,
+        always=False,
+    ),
+    SchemeRow(
+        "queries over several partitions",
+        _spread,
+        bad=lambda found, part: part.price.spread > 0,
+        always=False,
+    ),
+    SchemeRow(
+        "queries that scan the table",
+        lambda found, part: _share(part.price.scans, part.price.queries),
+        bad=lambda found, part: part.price.scans > 0,
+        always=False,
+    ),
+    SchemeRow(
+        "range queries that scan a partition",
+        lambda found, part: _share(part.price.unbounded, part.price.queries),
+        bad=lambda found, part: part.price.unbounded > 0,
+        always=False,
+    ),
+    SchemeRow(
+        "operations not matched",
+        lambda found, part: _share(part.price.unmatched, part.price.operations),
+        bad=lambda found, part: part.price.unmatched > 0,
+        always=False,
+    ),
+    SchemeRow(
+        "operations left out: key unknown",
+        lambda found, part: _share(part.price.unknown, part.price.operations),
+        bad=lambda found, part: part.price.unknown > 0,
+        always=False,
+    ),
+)
+
+
+def heading(found: WhatIfRecord) -> str:
+    """The traffic and the limits, in a line."""
+    operations = found.schemes[0].price.operations
+    scaled = "" if found.rate == 1 else f", {found.rate:g} times as fast"
+    return (
+        f"{counted(operations, 'operation')} in {duration(found.seconds)}{scaled}; limits "
+        f"{found.limits}: {number(found.partition_per_s)} entities/s a partition, "
+        f"{number(found.account_per_s)} the account. Back-off: {found.retry}."
+    )
+
+
+def best_of(found: WhatIfRecord) -> SchemePart:
+    """The scheme that loses no entities, is throttled least, costs least, and has no hot partition.
+
+    In this order; among equals it is the first.
+    """
+    return min(found.schemes, key=_rank)
+
+
+def _rank(part: SchemePart) -> tuple[bool, float, float, float]:
+    price = part.price
+    paid = price.split + price.spread + price.scans + price.unbounded
+    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    throttled = round(part.once.ratio / _UNTHROTTLED) * _UNTHROTTLED
+    return (
+        price.collisions > 0 or price.unknown + price.unmatched > price.operations / 2,
+        throttled,
+        0.0 if throttled else paid / max(1, price.operations),
+        peak.entities_per_s,
+    )
+
+
+def sentences(found: WhatIfRecord) -> list[str]:
+    """Which scheme is the best and why, its price, and what has to be known of the figures."""
+    recorded, best = found.schemes[0], best_of(found)
+    said = []
+    if best is recorded:
+        others = len(found.schemes) > 1
+        said.append(
+            f"{'Best: the keys as recorded' if others else 'As recorded'}: {_load(found, best)}."
+        )
+    else:
+        said.append(
+            f"Best: {best.name}: {_load(found, best)}. As recorded: {_load(found, recorded)}."
+        )
+        price = _price(best)
+        said.append(f"Its price: {price or 'none in this traffic'}.")
+    for part in found.schemes:
+        if part.price.collisions:
+            number_of = _collisions(found, part)
+            verb = agreed(part.price.collisions, "shares its keys", "share their keys")
+            said.append(f"{part.name} loses data: {number_of} entities {verb} with another one.")
+    unknown = recorded.price.unknown
+    if unknown:
+        said.append(
+            f"{counted(unknown, 'operation')} ({_share(unknown, recorded.price.operations)}) are "
+            "left out, because the trace does not say their keys."
+        )
+    said += found.damage
+    return said
+
+
+def _load(found: WhatIfRecord, part: SchemePart) -> str:
+    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    share = percent(peak.entities_per_s / found.partition_per_s)
+    text = (
+        f"its hottest partition has {number(peak.entities_per_s)} entities/s, {share} of what a "
+        "partition serves"
+    )
+    if not part.once.throttled:
+        return f"{text}, and nothing is throttled"
+    return f"{text}, and {percent(part.once.ratio)} of the operations are throttled at first"
+
+
+def _price(part: SchemePart) -> str:
+    price = part.price
+    items: Sequence[tuple[int, str]] = (
+        (price.split, f"{_share(price.split, price.transactions)} of the transactions are split"),
+        (
+            price.spread,
+            f"{_share(price.spread, price.queries)} of the queries need several partitions, up to "
+            f"{price.most_needed:,}",
+        ),
+        (price.scans, f"{_share(price.scans, price.queries)} of the queries scan the whole table"),
+        (
+            price.unbounded,
+            f"{_share(price.unbounded, price.queries)} of the queries scan a whole partition "
+            "instead of a range of rows",
+        ),
+    )
+    return "; ".join(text for count, text in items if count)

@@ -1,0 +1,1 @@
+"""What if the traffic of a trace had other keys: the calculation, which sends nothing."""

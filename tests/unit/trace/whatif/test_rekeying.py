@@ -1,0 +1,158 @@
+"""Operations under another scheme: their loads, and what the scheme costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.outcome import Outcome
+from harness.trace.operations import (
+    Answer,
+    Batch,
+    Detail,
+    TracedOperation,
+    TracedParts,
+    TracedQuery,
+    TracedShape,
+)
+from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.scheme import as_recorded, parse_scheme
+
+BUCKETS = {"keys": {"partition_key": "{partition_key}-{row_key:bucket4}"}}
+BY_TENANT = {
+    "match": {"partition_key": "(?P<tenant>[^_]+)_.*"},
+    "keys": {"partition_key": "{tenant}"},
+}
+
+
+def shape(kind: Kind, outcome: Outcome = Outcome.SUCCESS) -> TracedShape:
+    return TracedShape(
+        client="c",
+        kind=kind,
+        table="",
+        label=kind.value,
+        outcome=outcome,
+        estimated=False,
+        attempts=(Answer(200),),
+    )
+
+
+UPSERT, QUERY, BATCH = (shape(k) for k in (Kind.UPSERT_REPLACE, Kind.QUERY, Kind.TRANSACTION))
+REFUSED = shape(Kind.INSERT, Outcome.THROTTLED)
+EXISTS = shape(Kind.INSERT, Outcome.CONFLICT)
+
+
+def operation(
+    of: TracedShape,
+    partition_key: str | None,
+    row_key: str | None = "",
+    entities: int = 1,
+    detail: Detail = None,
+) -> TracedOperation:
+    return TracedOperation(0, 1, of, partition_key, row_key, entities, 0, 0, 0, detail)
+
+
+def rekeyed(
+    content: dict[str, Any] | None, *operations: TracedOperation
+) -> tuple[Rekeying, list[tuple[str, int]]]:
+    scheme = as_recorded() if content is None else parse_scheme("mine", content, "mine.toml")
+    rekeying = Rekeying(scheme)
+    columns = [list(column) for column in zip(*operations, strict=True)]
+    _, names, counts = rekeying.loads(Batch(*columns))
+    return rekeying, list(zip(names, counts, strict=True))
+
+
+def test_a_transaction_that_spans_partitions_is_split() -> None:
+    """Its entities go to the partitions of its parts, and it counts as split."""
+    rows = tuple(f"r{place}" for place in range(8))
+    kinds, sizes = (Kind.INSERT,) * 8, (100,) * 8
+    rekeying, loads = rekeyed(
+        BUCKETS, operation(BATCH, "p", "", 8, TracedParts(kinds, rows, sizes))
+    )
+    assert rekeying.price.split == rekeying.price.transactions == 1
+    assert len(loads) > 1
+    assert sum(count for _, count in loads) == 8
+
+
+def test_a_range_of_rows_needs_every_bucket() -> None:
+    """A query of one partition is spread over the buckets that its rows may be in."""
+    query = TracedQuery(row_from="a", row_before="b")
+    rekeying, loads = rekeyed(BUCKETS, operation(QUERY, "p", "", 10, query))
+    assert loads == [("p-0", 3), ("p-1", 3), ("p-2", 2), ("p-3", 2)]
+    assert (rekeying.price.spread, rekeying.price.most_needed) == (1, 4)
+
+
+def test_a_query_of_one_day_needs_one_partition() -> None:
+    """Bounds that have the same date need only the partition of that date."""
+    content = {"keys": {"partition_key": "{partition_key}_{row_key:day}"}}
+    query = TracedQuery(row_from="2026-11-20T01", row_before="2026-11-20T05")
+    rekeying, loads = rekeyed(content, operation(QUERY, "p", "", 10, query))
+    assert loads == [("p_2026-11-20", 10)]
+    assert not rekeying.price.spread
+    assert not rekeying.price.scans
+
+
+def test_a_query_whose_partitions_cannot_be_told_scans_the_table() -> None:
+    """The new PartitionKey depends on rows of which the query names only a range."""
+    query = TracedQuery(row_from="a", row_before="b")
+    content = {"keys": {"partition_key": "{row_key}", "row_key": "{partition_key}"}}
+    rekeying, loads = rekeyed(content, operation(QUERY, "p", "", 10, query))
+    assert loads == [(WHOLE_TABLE, 10)]
+    assert rekeying.price.scans == 1
+
+
+def test_a_range_of_partitions_scans_the_table() -> None:
+    """A range of recorded PartitionKeys is no range of the new ones."""
+    query = TracedQuery(partition_from="a", partition_before="b")
+    rekeying, _ = rekeyed(BY_TENANT, operation(QUERY, WHOLE_TABLE, "", 10, query))
+    assert rekeying.price.scans == 1
+    rekeying, _ = rekeyed(BY_TENANT, operation(QUERY, WHOLE_TABLE, "", 10, TracedQuery()))
+    assert not rekeying.price.scans, "it scanned the table before"
+
+
+def test_row_keys_in_another_order_make_a_range_a_scan_of_the_partition() -> None:
+    """A range of rows stays one only if the recorded RowKey ends the new one."""
+    query = TracedQuery(row_from="a", row_before="b")
+    content = {"keys": {"row_key": "{row_key:hash4}-{row_key}"}}
+    rekeying, _ = rekeyed(content, operation(QUERY, "p", "", 10, query))
+    assert rekeying.price.unbounded == 1
+    content = {"keys": {"row_key": "{partition_key}-{row_key}"}}
+    rekeying, _ = rekeyed(content, operation(QUERY, "p", "", 10, query))
+    assert not rekeying.price.unbounded
+
+
+def test_two_entities_with_the_same_new_keys_collide_once() -> None:
+    """The same entity twice is no collision."""
+    made = (operation(UPSERT, f"t_{part}", "r") for part in (1, 2, 2))
+    rekeying, loads = rekeyed(BY_TENANT, *made)
+    assert loads == [("t", 1)] * 3
+    assert rekeying.collisions.count == 1
+
+
+def test_wanted_operations_count_although_they_were_refused() -> None:
+    """A throttled insert counts an entity; one that existed already counts none."""
+    _, loads = rekeyed(
+        None, operation(REFUSED, "p", "r", entities=0), operation(EXISTS, "p", "r", entities=0)
+    )
+    assert loads == [("p", 1)]
+
+
+def test_unknown_and_unmatched_keys_are_counted() -> None:
+    """An operation without keys is left out; one that no pattern matches keeps its keys."""
+    rekeying, loads = rekeyed(
+        BY_TENANT, operation(UPSERT, None, None), operation(UPSERT, "other", "r")
+    )
+    assert loads == [("other", 1)]
+    assert (rekeying.price.unknown, rekeying.price.unmatched) == (1, 1)
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), min_size=1, max_size=40))
+def test_entities_are_kept_by_every_scheme(keys: list[tuple[str, str]]) -> None:
+    """The loads of any scheme have as many entities as the operations."""
+    operations = [operation(UPSERT, *key) for key in keys]
+    for content in (None, BUCKETS, BY_TENANT):
+        _, loads = rekeyed(content, *operations)
+        assert sum(count for _, count in loads) == len(keys)

@@ -1,0 +1,103 @@
+"""A key scheme makes new keys of recorded ones, or lists every mistake of its file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.errors import SetupError
+from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
+
+
+def scheme(content: dict[str, Any]) -> Scheme:
+    return parse_scheme("mine", content, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{partition_key}", "2026-11-20__sensor7"),
+        ("{sensor}_{day:month}", "sensor7_2026-11"),
+        ("{day:year}", "2026"),
+        ("{sensor:last1}-{sensor:first3}", "7-sen"),
+        ("{sensor:hash2}", "19"),
+        ("{sensor+day:bucket16}", "07"),
+        ("{time:hour}", "2026-11-20T08"),
+        ("{{{sensor}}}", "{sensor7}"),
+        ("all", "all"),
+        ("{row_key}", "20261120T0815_x"),
+    ],
+)
+def test_fields_take_parts_of_the_recorded_keys(template: str, expected: str) -> None:
+    """Groups, whole keys, dates, hashes, buckets, prefixes and fixed text make a new key."""
+    made = scheme(
+        {
+            "match": {
+                "partition_key": "(?P<day>[0-9-]+)__(?P<sensor>.+)",
+                "row_key": "(?P<time>[^_]+)_.*",
+            },
+            "keys": {"partition_key": template},
+        }
+    )
+    assert made.keys("2026-11-20__sensor7", "20261120T0815_x") == (expected, "20261120T0815_x")
+
+
+def test_keys_that_do_not_match_have_no_new_keys() -> None:
+    """The regular expression has to match the whole key."""
+    made = scheme({"match": {"partition_key": "s(?P<n>[0-9]+)"}, "keys": {"partition_key": "{n}"}})
+    assert made.keys("s12", "r") == ("12", "r")
+    assert made.keys("s12x", "r") is None
+
+
+def test_every_mistake_is_listed_with_its_place() -> None:
+    """A file with several mistakes is refused with all of them."""
+    with pytest.raises(SetupError) as raised:
+        scheme(
+            {
+                "match": {"partition_key": "(?P<day>.+)", "row_key": "(?P<day>["},
+                "keys": {"partition_key": "{dya}", "row_key": "{day:week}"},
+            }
+        )
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "key scheme mine.toml: 2 mistakes:"
+    assert "match.row_key: invalid regular expression at character" in lines[1]
+    assert "keys.row_key: there is no function 'week'" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({}, "keys: is missing"),
+        ({"keys": {"partition_key": "{x}"}}, "there is no group 'x'"),
+        ({"keys": {"partition_key": "{row_key:bucket1}"}}, "2 to 10000 buckets"),
+        ({"keys": {"partition_key": "{row_key:hash9}"}}, "there is no function"),
+        ({"keys": {"partition_key": "{row_key"}}, "write a brace of the key twice"),
+        ({"keys": {"partition_key": "{row_key!r}"}}, "!r has no meaning"),
+        ({"keys": {}, "match": {"row_key": "(?P<partition_key>.)"}}, "has two meanings"),
+        ({"keys": {}, "colour": "red"}, "there is no such setting"),
+    ],
+)
+def test_a_mistake_is_named(content: dict[str, Any], reason: str) -> None:
+    """What is wrong with a scheme is said in its message."""
+    with pytest.raises(SetupError, match=reason):
+        scheme(content)
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_the_recorded_scheme_changes_nothing(partition_key: str, row_key: str) -> None:
+    """As recorded, every key is its own new key."""
+    assert as_recorded().keys(partition_key, row_key) == (partition_key, row_key)
+
+
+@given(st.text(max_size=20), st.integers(2, 10_000))
+def test_a_bucket_is_one_of_its_choices(row_key: str, buckets: int) -> None:
+    """The buckets that a query is spread over are those that rows are put into."""
+    made = scheme({"keys": {"partition_key": f"{{row_key:bucket{buckets}}}"}})
+    (field,) = made.partition_template.fields
+    keys = made.keys("p", row_key)
+    assert keys is not None
+    assert keys[0] in field.choices
+    assert len(set(field.choices)) == buckets

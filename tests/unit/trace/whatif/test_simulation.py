@@ -1,0 +1,179 @@
+"""The traffic before the limits in simulated time: as the gateway's model decides one by one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.gateway.limits import GatewayLimits, Rate, Servers
+from harness.gateway.model import GatewayAction, Model
+from harness.gateway.reading import Answered
+from harness.gateway.requests import Asked, RowWrite
+from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result
+from harness.report.terminal.page import Page
+from harness.report.web.whatif_page import whatif_page
+from harness.report.whatif.outputs import whatif_json, whatif_text
+from harness.report.whatif.rows import best_of
+from harness.trace.members import TraceHead
+from harness.trace.reader import Trace
+from harness.trace.recorder import Recorder
+from harness.trace.whatif.peaks import WINDOWS_S, Peaks
+from harness.trace.whatif.scheme import parse_scheme
+from harness.trace.whatif.whatif import what_if
+from harness.trace.writer import TraceWriter
+
+START = 1_700_000_000
+LIMITS = GatewayLimits(
+    partition=Rate(entities_per_s=100.0),
+    account=Rate(entities_per_s=1000.0),
+    servers=Servers(entities_per_s=1e6, count=4),
+)
+BUCKETS = {"keys": {"partition_key": "{partition_key}-{row_key:bucket16}"}}
+
+Requests = list[tuple[float, str, str]]
+"""Instant in seconds, PartitionKey and RowKey of upserts."""
+
+
+def recorded(folder: Path, requests: Requests) -> Trace:
+    path = folder / "made.trace"
+    recorder = Recorder()
+    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="test", name="made")) as file:
+        for at_s, partition_key, row_key in requests:
+            sent_s = START + at_s
+            recorder.add(
+                Result(
+                    operation=Operation(
+                        kind=Kind.UPSERT_MERGE, partition_key=partition_key, row_key=row_key
+                    ),
+                    outcome=Outcome.SUCCESS,
+                    sent_s=sent_s,
+                    done_s=sent_s + 0.004,
+                    attempts=(Attempt(status=204, sent_s=sent_s, latency_s=0.004),),
+                    entities=1,
+                ),
+                "client",
+            )
+        file.append(recorder.drain(0.0, final=True))
+    return Trace(path)
+
+
+def steady(rate: int, seconds: int, partitions: list[str]) -> Requests:
+    """Requests at a rate, to partitions drawn at random."""
+    rng = random.Random(7)
+    return [
+        (place / rate, rng.choice(partitions), f"r{place:06}") for place in range(rate * seconds)
+    ]
+
+
+def calculated(trace: Trace, *, rate: float = 1.0, factors: bool = False) -> WhatIfRecord:
+    schemes = [parse_scheme("buckets", BUCKETS, "buckets.toml")]
+    return what_if(
+        trace, schemes, LIMITS, limits_name="test", rate=rate, factors=factors, version="1"
+    )
+
+
+def one_by_one(requests: Requests, rate: float = 1.0) -> float:
+    """The share of requests that the model refuses, each decided about at its own instant."""
+    model = Model(LIMITS, 0.0, stored=False)
+    refused = 0
+    for at_s, key, row_key in requests:
+        asked = Asked(Kind.UPSERT_MERGE, "", "", key, 1, rows=(RowWrite(key, row_key),))
+        if model.decide(asked, at_s / rate).action is GatewayAction.PASS:
+            model.answered(asked, Answered(status=204), at_s / rate)
+        else:
+            refused += 1
+    return refused / len(requests)
+
+
+@pytest.mark.parametrize(
+    ("requests", "rate"),
+    [
+        (steady(300, 20, ["hot"]), 1.0),
+        (steady(300, 20, ["hot", "hot", "hot", "a", "b"]), 1.0),
+        (steady(400, 20, [f"p{place}" for place in range(40)]), 4.0),
+        (steady(60, 20, ["warm", "cool"]), 1.0),
+    ],
+    ids=["one hot partition", "a hot one among others", "the account", "nothing"],
+)
+def test_the_share_of_throttled_requests_is_that_of_the_model(
+    requests: Requests, rate: float, tmp_path: Path
+) -> None:
+    """Steps and whole seconds change the share by less than a percentage point."""
+    found = calculated(recorded(tmp_path, requests), rate=rate).schemes[0]
+    assert found.once.ratio == pytest.approx(one_by_one(requests, rate), abs=0.01)
+    assert found.once.attempts == len(requests)
+
+
+def test_retries_are_attempts_of_their_own(tmp_path: Path) -> None:
+    """Back-off adds attempts; what is throttled three times more has failed."""
+    found = calculated(recorded(tmp_path, steady(300, 20, ["hot"]))).schemes[0]
+    retried = found.retried
+    assert retried.attempts == found.once.attempts + retried.throttled - retried.failed
+    assert 0 < retried.failed < found.once.failed
+
+
+def test_a_scheme_that_spreads_the_hot_partition_is_the_best(tmp_path: Path) -> None:
+    """The outputs name it, with its load and that of the recorded keys."""
+    found = calculated(recorded(tmp_path, steady(300, 20, ["hot"])), factors=True)
+    recorded_keys, buckets = found.schemes
+    assert best_of(found) is buckets
+    assert recorded_keys.once.ratio > 0.5
+    assert buckets.once.throttled == 0
+    assert buckets.partitions == 16
+    assert recorded_keys.first_limit is not None
+    assert buckets.first_limit is not None
+    assert recorded_keys.first_limit.factor == pytest.approx(1 / 3, rel=0.15)
+    assert recorded_keys.first_limit.rule == "partition"
+    assert buckets.first_limit.factor > 2
+    text = whatif_text(found, Page(width=110))
+    assert "Best: buckets: its hottest partition has" in text
+    assert "hot / r000000" in text
+    assert WhatIfRecord.model_validate_json(whatif_json(found)) == found
+    page = whatif_page(found)
+    assert "buckets (best)" in page
+    assert "as recorded: entities/s by key range and time" in page
+
+
+def test_an_even_load_needs_no_other_keys(tmp_path: Path) -> None:
+    """If nothing is throttled, the recorded keys are the best of equals."""
+    requests = steady(100, 5, [f"p{place}" for place in range(50)])
+    found = calculated(recorded(tmp_path, requests))
+    part: SchemePart = found.schemes[0]
+    assert (part.entities, part.partitions, part.once.throttled) == (500, 50, 0)
+    assert part.heat is not None
+    assert sum(sum(row.entities) for row in part.heat.ranges) == 500
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 150),
+        st.dictionaries(st.sampled_from("abcd"), st.integers(1, 50), min_size=1),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_peaks_are_the_highest_sums_of_any_window(seconds: dict[int, dict[str, int]]) -> None:
+    """Windows that slide over the seconds find what a look at all of them finds."""
+    peaks = Peaks()
+    for second in sorted(seconds):
+        peaks.add(second, seconds[second])
+    for width_s in WINDOWS_S:
+        sums: Counter[str] = Counter()
+        account = 0
+        for end in seconds:
+            window: Counter[str] = Counter()
+            for second in range(end - width_s + 1, end + 1):
+                window.update(seconds.get(second, {}))
+            sums |= window
+            account = max(account, window.total())
+        assert peaks.partition[width_s].entities_per_s * width_s == pytest.approx(
+            max(sums.values())
+        )
+        assert peaks.account[width_s].entities_per_s * width_s == pytest.approx(account)
