@@ -73,7 +73,7 @@ examples:
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 
 Credentials come from the environment: AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT
-with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.
+with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. `--auth-mode login` uses a login of Entra ID.
 """
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from harness.measure.counts.redaction import Aliases
+from harness.model.auth_mode import AUTH_MODE, AUTH_MODES
 from harness.profile.settings.parts import Session
 
 _SESSION = Session.model_fields["kind"]
@@ -94,10 +95,20 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     group = parser.add_argument_group(
         f"{prefix}endpoint",
         "-H URL is the endpoint. Without it the run starts an embedded Azurite, whatever "
-        "credentials are set. Credentials come from the environment only: "
+        "credentials are set. Keys come from the environment only: "
         "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or "
         "AZURE_STORAGE_SAS_TOKEN. -H can be repeated: the partitions are spread over the accounts, "
-        "and the variables of each end in its name, such as AZURE_STORAGE_KEY_MYACCOUNT.",
+        "and the variables of each end in its name, such as AZURE_STORAGE_KEY_MYACCOUNT. With "
+        "--auth-mode login the run uses a login of Microsoft Entra ID in place of keys.",
+    )
+    add(
+        "--auth-mode",
+        env_var=AUTH_MODE,
+        choices=AUTH_MODES,
+        help="key: the keys or SAS in the environment. login: the login in the environment "
+        "(AZURE_CLIENT_ID and others), of a workload or managed identity, or of Azure CLI "
+        "(`az login`); it needs https and the role Storage Table Data Contributor, and ignores "
+        "keys. Each worker needs its own. Default: key.",
     )
     add(
         "--remote-ok",

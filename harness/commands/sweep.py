@@ -7,10 +7,11 @@ import datetime as dt
 import sys
 from functools import partial
 
-from harness.endpoint.accounts import accounts_from, consent_problem
+from harness.endpoint.accounts import Credentials, consent_problem
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import delete_table, leftovers
+from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
 from harness.model.errors import SetupError
 from harness.options import Joined
 
@@ -50,9 +51,15 @@ class Sweep:
             action=Joined,
             help="confirm that ACCOUNT, the account in the host name, may be billed",
         )
+        parser.add_argument(
+            "--auth-mode",
+            choices=AUTH_MODES,
+            help="key: the keys or SAS in the environment; login: a login of Microsoft Entra ID "
+            f"(default: {AUTH_MODE}, else {KEY_MODE})",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
-        accounts = accounts_from(args.host)
+        accounts = Credentials(mode=args.auth_mode).accounts(args.host)
         problem = consent_problem(accounts, args.remote_ok)
         if problem is not None:
             raise SetupError(problem)

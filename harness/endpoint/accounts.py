@@ -10,11 +10,13 @@ import dataclasses
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.endpoint.address import is_account_name
-from harness.endpoint.endpoint import Endpoint, endpoint_from
+from harness.endpoint.endpoint import Endpoint, auth_mode, endpoint_from
+from harness.endpoint.entra.login import Login, Logins
 from harness.model.accounts import account_of
+from harness.model.auth_mode import AUTH_MODE, LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 
@@ -71,6 +73,28 @@ class Accounts:
         return ",".join(endpoint.url for endpoint in self)
 
     @property
+    def logins(self) -> tuple[Login, ...]:
+        """The logins in use; accounts of one cloud share one."""
+        found = [endpoint.login for endpoint in self]
+        return tuple(dict.fromkeys(login for login in found if login is not None))
+
+    @property
+    def signed_with(self) -> str:
+        """The kinds of credentials, for outputs; empty for the emulator's own key."""
+        found = [endpoint.credential.described for endpoint in self]
+        return "; ".join(dict.fromkeys(filter(None, found)))
+
+    def sign_in(self, tell: Callable[[str], None]) -> None:
+        """Get the tokens of all logins, and keep them alive; see `Login.keep` for ``tell``.
+
+        Raises:
+            SetupError: there is no token.
+        """
+        for login in self.logins:
+            login.sign_in()
+            login.keep(tell)
+
+    @property
     def fingerprint(self) -> str:
         """A hash of all accounts in their order, without secrets, that workers compare."""
         each = [endpoint.fingerprint for endpoint in self]
@@ -79,16 +103,42 @@ class Accounts:
         )
 
 
+class Credentials:
+    """What this process signs with: its environment, and the tokens of its logins.
+
+    Args:
+        mode: One of `harness.model.auth_mode.AUTH_MODES`; None takes that of ``environ``.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, mode: str | None = None) -> None:
+        self._environ = environ if mode is None else {**environ, AUTH_MODE: mode}
+        self._logins = Logins(environ)
+
+    @property
+    def logs_in(self) -> bool:
+        """True where a login is used; a `SetupError` if the mode in the environment is invalid."""
+        return auth_mode(self._environ) == LOGIN_MODE
+
+    def accounts(self, hosts: str, option: str = "-H") -> Accounts:
+        """The accounts at ``hosts``; see `accounts_from`."""
+        return accounts_from(hosts, self._environ, option, self._logins)
+
+
 def accounts_from(
-    hosts: str, environ: Mapping[str, str] = os.environ, option: str = "-H"
+    hosts: str,
+    environ: Mapping[str, str] = os.environ,
+    option: str = "-H",
+    logins: Logins | None = None,
 ) -> Accounts:
     """The accounts at ``hosts``: values of ``option``, separated by commas or blanks.
 
     A `SetupError` says which address or credential is wrong, or why accounts do not go together.
     """
     given = listed(hosts)
-    alone = len(given) == 1
-    endpoints = [endpoint_from(host, environ, alone=alone, option=option) for host in given]
+    alone, logins = len(given) == 1, logins or Logins(environ)
+    endpoints = [
+        endpoint_from(host, environ, alone=alone, option=option, logins=logins) for host in given
+    ]
     for place, endpoint in enumerate(endpoints):
         for earlier in endpoints[:place]:
             same_name = endpoint.account == earlier.account and endpoint.remote

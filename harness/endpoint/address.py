@@ -18,7 +18,11 @@ from harness.model.target import EndpointKind
 
 _CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net")
 _STORAGE_SUFFIXES = (*(f".table.{cloud}" for cloud in _CLOUDS), ".table.storage.azure.net")
-_COSMOS_SUFFIXES = (".table.cosmos.azure.com", ".documents.azure.com")
+_COSMOS_SUFFIXES = tuple(
+    f".{service}.azure.{cloud}"
+    for service in ("table.cosmos", "documents")
+    for cloud in ("com", "us", "cn")
+)
 # Lower case only, and shorter than any key: a key never passes as an account name.
 _ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,43}")
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -10,6 +10,7 @@ from azure.data.tables import TableTransactionError
 
 from harness.endpoint.http.exchange import (
     UNREADABLE,
+    Clock,
     Exchange,
     PartRefused,
     RequestFault,
@@ -36,6 +37,9 @@ class OperationAttempts:
     """The attempts of one operation so far, and their bytes.
 
     Calls ``on_attempt`` with every attempt after which the operation goes on.
+
+    Attributes:
+        outside_s: Seconds that the operation waited for something other than the service.
     """
 
     __slots__ = (
@@ -45,6 +49,7 @@ class OperationAttempts:
         "bytes_received",
         "bytes_sent",
         "operation",
+        "outside_s",
     )
 
     def __init__(
@@ -54,6 +59,7 @@ class OperationAttempts:
         self.attempts: list[Attempt] = []
         self.bytes_sent = 0
         self.bytes_received = 0
+        self.outside_s = 0.0
         self._on_attempt = on_attempt
         self._reported = 0
 
@@ -70,6 +76,15 @@ class OperationAttempts:
         reported, self._reported = self._reported, len(self.attempts)
         for attempt in self.attempts[reported:]:
             self._on_attempt(self.operation, attempt)
+
+    def wait_outside(self, wait: Callable[[], bool], clock: Clock) -> bool:
+        """Report the attempts, and ``wait`` for something that is not the service's latency."""
+        self.report()
+        from_s = clock()
+        try:
+            return wait()
+        finally:
+            self.outside_s += clock() - from_s
 
     def result(
         self,
@@ -104,6 +119,7 @@ class OperationAttempts:
             bytes_received=self.bytes_received,
             value=value,
             told=self._reported,
+            outside_s=self.outside_s,
         )
 
 

@@ -28,6 +28,7 @@ from harness.endpoint.address import (
     is_account_name,
     kind_and_account,
 )
+from harness.endpoint.entra.login import Login
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 
@@ -82,8 +83,14 @@ class SharedKey:
         signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
         return f"SharedKey {self.account}:{signature}"
 
-    def for_sdk(self) -> AzureNamedKeyCredential:
-        return AzureNamedKeyCredential(self.account, self.key)
+    def for_sdk(self) -> dict[str, Any]:
+        """Keywords for a client of the SDK."""
+        return {"credential": AzureNamedKeyCredential(self.account, self.key)}
+
+    @property
+    def described(self) -> str:
+        """What signs, for outputs; empty for the emulator's own key."""
+        return "" if self.key == EMULATOR_KEY else "account key"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,8 +103,12 @@ class Sas:
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
         return ""
 
-    def for_sdk(self) -> AzureSasCredential:
-        return AzureSasCredential(self.query)
+    def for_sdk(self) -> dict[str, Any]:
+        return {"credential": AzureSasCredential(self.query)}
+
+    @property
+    def described(self) -> str:
+        return "SAS for the account" if self.table is None else "SAS for one table"
 
     @property
     def table(self) -> str | None:
@@ -131,7 +142,9 @@ class Sas:
         return {name: values[0] for name, values in parse_qs(self.query).items()}
 
 
-Credential = SharedKey | Sas
+Credential = SharedKey | Sas | Login
+"""What can sign requests. `authorization`, `query`, `for_sdk`, `noun` and `described` are common to
+all kinds."""
 
 
 def _lacking(given: str, needed: dict[str, str], noun: str, field: str, wanted: str) -> str | None:
@@ -166,10 +179,28 @@ class ServiceDate:
         return self._date
 
 
+def account_for(address: SplitResult, account: str, environ: Mapping[str, str]) -> str:
+    """The account at a normalized address that names ``account``, or none where that is empty.
+
+    A `SetupError` says that address and environment name different accounts, or none.
+    """
+    named = _account_name(environ.get(ACCOUNT, "").strip(), ACCOUNT)
+    if named and account and named != account:
+        raise SetupError(
+            f"{ACCOUNT} names {named}, but -H leads to the account {account}; make them agree"
+        )
+    account = account or named or (EMULATOR_ACCOUNT if is_loopback(address.hostname or "") else "")
+    if not account:
+        raise SetupError(
+            f"the address {address.netloc} names no account: set {ACCOUNT} to its account"
+        )
+    return account
+
+
 def credential_for(
     address: SplitResult, account: str, environ: Mapping[str, str]
-) -> tuple[Credential, str]:
-    """The credential for a normalized address, and its account.
+) -> tuple[SharedKey | Sas, str]:
+    """The key or SAS for a normalized address, and its account.
 
     The first of connection string, key and SAS that is set is used. ``account`` is the account that
     the address names; it may be empty. A `SetupError` says what is missing, malformed, or for
@@ -178,26 +209,18 @@ def credential_for(
     text = environ.get(CONNECTION_STRING, "").strip()
     if text:
         return _from_connection_string(text, address, account)
-    named = _account_name(environ.get(ACCOUNT, "").strip(), ACCOUNT)
     key = environ.get(KEY, "").strip()
     token = environ.get(SAS_TOKEN, "").strip()
-    loopback = is_loopback(address.hostname or "")
     if not key and not token:
-        if loopback and account in ("", EMULATOR_ACCOUNT):
+        _account_name(environ.get(ACCOUNT, "").strip(), ACCOUNT)
+        if is_loopback(address.hostname or "") and account in ("", EMULATOR_ACCOUNT):
             return SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY), EMULATOR_ACCOUNT
         raise SetupError(
             f"the environment has no credential for {account or address.netloc}: set "
-            f"{CONNECTION_STRING}, {KEY} or {SAS_TOKEN}"
+            f"{CONNECTION_STRING}, {KEY} or {SAS_TOKEN}, or use a login of Entra ID with "
+            "--auth-mode login"
         )
-    if named and account and named != account:
-        raise SetupError(
-            f"{ACCOUNT} names {named}, but -H leads to the account {account}; make them agree"
-        )
-    account = account or named or (EMULATOR_ACCOUNT if loopback else "")
-    if not account:
-        raise SetupError(
-            f"the address {address.netloc} names no account: set {ACCOUNT} to its account"
-        )
+    account = account_for(address, account, environ)
     if key:
         return _shared_key(account, key, KEY), account
     return _sas(token, SAS_TOKEN), account
@@ -205,7 +228,7 @@ def credential_for(
 
 def _from_connection_string(
     text: str, address: SplitResult, account: str
-) -> tuple[Credential, str]:
+) -> tuple[SharedKey | Sas, str]:
     fields: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, value = part.partition("=")

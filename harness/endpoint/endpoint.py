@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from harness.endpoint.address import (
+    ACCOUNT,
     CREDENTIAL_VARIABLES,
     DEFAULT_PORTS,
     address_of,
@@ -19,8 +20,11 @@ from harness.endpoint.credential import (
     EMULATOR_KEY,
     Credential,
     SharedKey,
+    account_for,
     credential_for,
 )
+from harness.endpoint.entra.login import Login, Logins
+from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE, LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.target import EndpointKind
@@ -36,12 +40,28 @@ class Endpoint:
         url: Address without a trailing slash; the account is in its path where the host does
             not name it.
         account: The account under load, which is billed.
+
+    Raises:
+        SetupError: a login would send its token over plain http.
     """
 
     kind: EndpointKind
     url: str
     account: str
     credential: Credential
+
+    def __post_init__(self) -> None:
+        if self.login is not None and not self.url.startswith("https://"):
+            raise SetupError(
+                f"a login of Entra ID needs https, because everyone on the way could use its "
+                f"token, but -H is {self.url}: give -H an https address, or use a key "
+                f"(--auth-mode {KEY_MODE})"
+            )
+
+    @property
+    def login(self) -> Login | None:
+        """The credential, where it is a login."""
+        return self.credential if isinstance(self.credential, Login) else None
 
     @property
     def host(self) -> str:
@@ -69,8 +89,13 @@ class Endpoint:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of kind, address and account, without secrets, that workers compare."""
+        """A hash of kind, address, account and tenant, without secrets, that workers compare.
+
+        The tenant is that of a login, once it has a token.
+        """
         text = "\n".join((self.kind.value, self.url, self.account))
+        if self.login is not None:
+            text += f"\nlogin {self.login.identity.tenant}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -90,12 +115,20 @@ def behind_gateway(endpoint: Endpoint) -> Endpoint:
 
 
 def endpoint_from(
-    host: str, environ: Mapping[str, str], *, alone: bool = True, option: str = "-H"
+    host: str,
+    environ: Mapping[str, str],
+    *,
+    alone: bool = True,
+    option: str = "-H",
+    logins: Logins | None = None,
 ) -> Endpoint:
     """The endpoint at ``host`` (the value of ``option``), with the credential in ``environ``.
 
     The variables whose names end in the account's name, such as ``AZURE_STORAGE_KEY_MYACCOUNT``,
     come first. The others could belong to another account unless this one is ``alone``.
+
+    A login is used only where ``environ`` asks for one; no token is fetched yet. ``logins`` are
+    those of this process.
 
     The kind follows from the host, except that the emulator's account is Azurite on any host. The
     text of a `SetupError` never repeats a secret.
@@ -109,11 +142,16 @@ def endpoint_from(
                 f"it, as in {address.scheme}://{address.netloc}/ACCOUNT"
             )
         account = EMULATOR_ACCOUNT
+    credential: Credential
     suffix = f"_{re.sub('[^a-z0-9]', '_', account).upper()}"
     own = {
         name: environ[name + suffix] for name in CREDENTIAL_VARIABLES if environ.get(name + suffix)
     }
-    if own or not alone:
+    if auth_mode(environ) == LOGIN_MODE:
+        named = environ if alone else {**environ, ACCOUNT: ""}
+        account = account_for(address, account, named)
+        credential = (logins or Logins(environ)).of(kind, address.hostname or "")
+    elif own or not alone:
         shared = {name: text for name, text in environ.items() if name not in CREDENTIAL_VARIABLES}
         try:
             credential, account = credential_for(address, account, shared | own)
@@ -128,3 +166,11 @@ def endpoint_from(
     if kind is EndpointKind.AZURITE and not address.path:
         url = f"{url}/{account}"
     return Endpoint(kind=kind, url=url, account=account, credential=credential)
+
+
+def auth_mode(environ: Mapping[str, str]) -> str:
+    """The mode in ``environ``, one of `AUTH_MODES`; a `SetupError` if it is another word."""
+    mode = environ.get(AUTH_MODE, "").strip() or KEY_MODE
+    if mode not in AUTH_MODES:
+        raise SetupError(f"{AUTH_MODE} is neither {KEY_MODE} nor {LOGIN_MODE}")
+    return mode

@@ -40,6 +40,7 @@ class RetryingSession(abc.ABC):
         self._rng = options.rng
         self._sleep = options.sleep
         self._number = itertools.count().__next__
+        self._login = options.endpoint.login
         pool = LimitedPool(
             options.endpoint.url,
             connections=options.connections,
@@ -94,15 +95,18 @@ class RetryingSession(abc.ABC):
     ) -> tuple[Outcome, object]:
         """Send one request, and again as long as the retry policy and the budget allow.
 
-        Adds each attempt to ``made``, and reports it where another one follows. After `BudgetSpent`
+        After the first 401 the request is sent once more with a new token, if there is one. Adds
+        each attempt to ``made``, and reports it where another one follows. After `BudgetSpent`
         nothing was sent.
         """
         attempts = made.attempts
+        login = self._login
         first = len(attempts)
         outcome: Outcome | None = None
         while True:
             exchange = Exchange(f"{self._run_id}-{self._number():x}")
             value, error = None, None
+            authorization = "" if login is None else login.header
             try:
                 value = send(operation, exchange)
             except BudgetSpent:
@@ -119,6 +123,11 @@ class RetryingSession(abc.ABC):
             outcome = classify(operation, last, attempts[first:-1] if len(attempts) > 1 else ())
             if outcome is SUCCESS:
                 return outcome, value
+            if last.status == 401 and login is not None:
+                renewed = functools.partial(login.renewed_after, authorization)
+                if made.wait_outside(renewed, self._clock):
+                    login = None
+                    continue
             delay_s = next_delay_s(self._retry, attempts[first:], self._rng, self._longest_wait_s)
             if delay_s is None:
                 return outcome, None

@@ -137,6 +137,8 @@ class Result:
         entities_returned: Entities that a query returned.
         estimated: True where ``entities`` is a lower bound: a client cannot see what a query
             scanned.
+        outside_s: Seconds between attempts in which the operation waited for something other than
+            the service: a new access token.
         value: What a read returned: an entity or a list of them.
         told: How many of the attempts, oldest first, were passed to the session's ``on_attempt``
             before the operation ended.
@@ -155,11 +157,12 @@ class Result:
     bytes_received: int = 0
     value: object = None
     told: int = 0
+    outside_s: float = 0.0
 
     @property
     def service_s(self) -> float:
-        """Service latency: from sent to done, retries included."""
-        return self.done_s - self.sent_s
+        """Service latency: from sent to done, retries included, waits outside the service not."""
+        return self.done_s - self.sent_s - self.outside_s
 
     @property
     def response_s(self) -> float | None:

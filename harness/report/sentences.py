@@ -150,6 +150,7 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     return [
         ("endpoint", record.endpoint.described),
         ("", f"{record.endpoint.host}, table {record.endpoint.table}"),
+        *([("signed with", signed_with)] if (signed_with := record.endpoint.signed_with) else []),
         ("load", load),
         ("entities", size),
         ("measured", f"{record.measured_s:,} s of {under_load:,} s under load{ended}"),

@@ -16,7 +16,7 @@ import gevent
 from gevent.fileobject import FileObject
 from locust.env import Environment
 
-from harness.endpoint.accounts import accounts_from
+from harness.endpoint.accounts import Credentials, accounts_from
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.measure.counts.ledger import Ledger
 from harness.profile.profile_loader import parse
@@ -112,7 +112,7 @@ def measure(
 def main() -> None:
     environment = Environment(user_classes=[SinglePartitionUser], events=events)
     environment.create_local_runner()
-    counting = _Counting(environment, attach(environment))
+    counting = _Counting(environment, attach(environment, Credentials({})))
     print("ready", flush=True)
     for line in FileObject(sys.stdin.fileno(), "r"):
         session, environment.host, seconds = line.split()

@@ -41,11 +41,14 @@ _PORTS_TRIED = 50
 class CommandLine:
     """The command line of one process.
 
-    ``forks`` is True in a master that forks its workers, and in these workers.
+    Attributes:
+        forks: True in a master that forks its workers, and in these workers.
+        auth_mode: The option of this process; None where it was not given.
     """
 
     def __init__(self) -> None:
         self.forks = False
+        self.auth_mode: str | None = None
         self._parsed = False
 
     def on_parser(self, parser: LocustArgumentParser, **_: Any) -> None:
@@ -65,6 +68,7 @@ class CommandLine:
         vars(parser)["parse_args"] = parse_args
 
     def _check(self, options: argparse.Namespace) -> None:
+        self.auth_mode = options.auth_mode
         join_swarm(options)
         listing = options.list_commands or options.show_task_ratio or options.show_task_ratio_json
         if options.worker or listing:

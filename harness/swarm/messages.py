@@ -119,7 +119,32 @@ class AuditStop(RunMessage):
     """The worker stops reading back and reports the result so far."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn(RunMessage):
+    """The worker gets a token for ``host``, before the load; ``plan`` is the `RunPlan` as options.
+
+    The worker answers with `SignedIn`.
+    """
+
+    host: str
+    plan: dict[str, Any]
+
+
 # From a worker to the master.
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn(RunMessage):
+    """The worker has a token; or ``problem`` is the sentence why it has none."""
+
+    problem: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LoginNote(SwarmMessage):
+    """The worker could not renew its token, or could again; ``text`` is the sentence."""
+
+    text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

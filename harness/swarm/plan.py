@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import os
 import random
+from collections.abc import Callable
 from typing import Any, Self
 
-from harness.endpoint.accounts import Accounts, accounts_from
+from harness.endpoint.accounts import Accounts, Credentials, accounts_from
 from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import behind_gateway
 from harness.endpoint.http.exchange import Clock
@@ -37,7 +37,7 @@ class RunPlan:
         tables: Suffixes of the names of all tables; most workloads have one table, suffix ``""``.
         scenario_hash: Hash of the user's scenario file; a worker with another file refuses.
         own_table: True if the run creates the table and deletes it.
-        fingerprint: Hash of endpoints and accounts; a worker with others refuses.
+        fingerprint: Hash of endpoints, accounts and tenants; a worker with others refuses.
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
         throttled: True if the embedded gateway stands before that Azurite.
@@ -69,16 +69,26 @@ class RunPlan:
         profile = parse(content["profile"], source=content["profile_name"])
         return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
 
-    def accounts(self, host: str) -> Accounts:
-        """Return the accounts of this worker; a `SetupError` if they are not the master's."""
-        accounts = accounts_from(host, {} if self.embedded else os.environ)
+    def accounts(
+        self, host: str, credentials: Credentials, tell: Callable[[str], None]
+    ) -> Accounts:
+        """Return the accounts of this worker, with a token for each login.
+
+        ``tell`` is told what happens to the tokens later.
+
+        Raises:
+            SetupError: they are not the master's, or there is no token.
+        """
+        accounts = accounts_from(host, {}) if self.embedded else credentials.accounts(host)
         if self.throttled:
             accounts = Accounts(tuple(map(behind_gateway, accounts)))
+        accounts.sign_in(tell)
         if accounts.fingerprint != self.fingerprint:
             used = ", ".join(f"{one.account!r} at {one.host}" for one in accounts)
+            signed_with = f" with {accounts.signed_with}" if accounts.signed_with else ""
             raise SetupError(
-                f"this worker would use account {used}, and the master uses another one; give "
-                "both the same host and credentials"
+                f"this worker would use account {used}{signed_with}, and the master uses another "
+                "one; give both the same host, credentials and --auth-mode"
             )
         return accounts
 

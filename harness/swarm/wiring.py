@@ -18,6 +18,7 @@ from locust.runners import MasterRunner, WorkerRunner
 from locust.web import WebUI
 
 from harness import startup
+from harness.endpoint.accounts import Credentials
 from harness.model.errors import SetupError
 from harness.profile.profile_loader import shipped_names
 from harness.swarm.command_line import CommandLine
@@ -48,20 +49,22 @@ def wire(events: Events) -> None:
 
 
 def _on_init(command_line: CommandLine, environment: Environment, **_: Any) -> None:
+    # Of this process: on a worker the master's options replace the parsed ones later.
+    credentials = Credentials(mode=command_line.auth_mode)
     if isinstance(environment.runner, WorkerRunner):
-        _wire_worker(environment, forked=command_line.forks)
+        _wire_worker(environment, credentials, forked=command_line.forks)
         return
     try:
-        _wire_master(environment)
+        _wire_master(environment, credentials)
     except SetupError as error:
         startup.complain(str(error))
         end_workers(environment)
         sys.exit(startup.BAD_SETUP)
 
 
-def _wire_worker(environment: Environment, *, forked: bool) -> None:
+def _wire_worker(environment: Environment, credentials: Credentials, *, forked: bool) -> None:
     """Connect a process that only sends load."""
-    worker = attach(environment, told=not forked)
+    worker = attach(environment, credentials, told=not forked)
     # Ctrl-C in a terminal, and the loss of the terminal, reach every process of the group; only
     # the master ends the run.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -94,14 +97,14 @@ def _wire_worker(environment: Environment, *, forked: bool) -> None:
     send(environment.runner, Hello())
 
 
-def _wire_master(environment: Environment) -> None:
+def _wire_master(environment: Environment, credentials: Credentials) -> None:
     """Connect the process that leads: a master, or a local run."""
     options, events = environment.parsed_options, environment.events
     hosts = own_hosts(options.web_host, options.web_allowed_host)
     runners.HEARTBEAT_LIVENESS = MASTER_TIMEOUT_S
-    process = MasterProcess(environment)
+    process = MasterProcess(environment, credentials)
     if not isinstance(environment.runner, MasterRunner):
-        process.worker = attach(environment)
+        process.worker = attach(environment, credentials)
     elif options.headless or options.autostart:
         process.wait_for_workers()
     events.test_start.add_listener(process.on_test_start)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import socket
+import ssl
 import struct
 import threading
 import uuid
@@ -65,7 +66,7 @@ class ScriptedService:
     """A loopback server that answers each request by the next step of a script.
 
     A step is the bytes of an answer, or a function that is given the connection and says by its
-    result whether the connection stays open.
+    result whether the connection stays open. With ``tls`` it speaks https.
     """
 
     answer = staticmethod(answer)
@@ -73,7 +74,8 @@ class ScriptedService:
     transaction_answer = staticmethod(transaction_answer)
     no_content = NO_CONTENT
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.requests: list[bytes] = []
         self.connections = 0
         self.script: list[Any] = []
@@ -86,7 +88,8 @@ class ScriptedService:
 
     @property
     def endpoint(self) -> Endpoint:
-        return emulator_endpoint(f"http://127.0.0.1:{self._listener.getsockname()[1]}")
+        scheme = "http" if self._tls is None else "https"
+        return emulator_endpoint(f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}")
 
     @staticmethod
     def reset(connection: socket.socket) -> bool:
@@ -154,7 +157,13 @@ class ScriptedService:
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            self._converse(connection)
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection:
             while (request := self._read(connection)) is not None:
                 self.requests.append(request)
                 step = self.script.pop(0)

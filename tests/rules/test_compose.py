@@ -24,11 +24,20 @@ from harness.cli import parsed
 from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.gateway.limits import limits_path, load_limits
+from harness.model.auth_mode import AUTH_MODE
 from harness.model.hosts import is_loopback
 from harness.profile.profile_loader import shipped_names
 from tests.support import compose_file as composed
 from tests.support.compose_file import FILE, OWN_IMAGE, ROOT
 
+SIGNING = {
+    *CREDENTIAL_VARIABLES,
+    AUTH_MODE,
+    "AZURE_TENANT_ID",
+    "AZURE_CLIENT_ID",
+    "AZURE_CLIENT_SECRET",
+}
+"""What keys and logins are taken from."""
 SERVICES = composed.services()
 IN_POD = [name for name, service in SERVICES.items() if service.get("network_mode")]
 COMMAND = {name: service.get("command", []) for name, service in SERVICES.items()}
@@ -270,8 +279,8 @@ def test_no_secret_and_no_default_password() -> None:
             if _SECRET.search(variable):
                 assert value is None or re.match(r"\$\{\w+:\?", value), variable
         signs = name in ("master", "worker")
-        held = set(service.get("environment", {})) & set(CREDENTIAL_VARIABLES)
-        assert held == (set(CREDENTIAL_VARIABLES) if signs else set())
+        held = set(service.get("environment", {})) & SIGNING
+        assert held == (SIGNING if signs else set())
         words = " ".join(service.get("command", []))
         assert not re.search("AccountKey|sig=|SharedAccess", words)
     assert composed.variables()["GRAFANA_ADMIN_PASSWORD"] == ":?"
@@ -280,7 +289,7 @@ def test_no_secret_and_no_default_password() -> None:
 def test_the_example_lists_every_variable_and_no_value() -> None:
     """.env.example has each variable that the file takes, once, and empty."""
     example = composed.settings(ROOT / ".env.example")
-    assert set(example) == {*composed.variables(), *CREDENTIAL_VARIABLES}
+    assert set(example) == {*composed.variables(), *SIGNING}
     assert not any(example.values())
 
 

@@ -47,9 +47,13 @@ class AdminTransport(GeventTransport):
             read_timeout_s=_READ_TIMEOUT_S,
         )
         super().__init__(Channel(pool, clock=monotonic_utc(), budget=budget))
+        self._login = endpoint.login
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
         response = super().send(request, exchange=Exchange(str(uuid.uuid4())), **options)
+        if response.status_code == 401 and self._login is not None:
+            # The SDK sends the request once more if the response challenges it to.
+            self._login.renewed_after(request.headers.get("Authorization", ""))
         # The SDK honours any wait that the service asks for.
         wait_s = min(retry_after_s(response.headers), _LONGEST_WAIT_S)
         for name in _WAITS:
@@ -107,7 +111,11 @@ def refusal_of(error: HttpResponseError) -> Refusal:
     if error.response is None:
         return Refusal(0, "", shorten(str(error.message)))
     response = cast(SdkResponse, error.response)
-    return Refusal(response.status_code, *read_error(response.headers, response.content))
+    return Refusal(
+        response.status_code,
+        *read_error(response.headers, response.content),
+        response.headers.get("www-authenticate", ""),
+    )
 
 
 def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
@@ -115,7 +123,7 @@ def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
     quiet = logging.getLogger("harness.endpoint.admin.clients")
     quiet.setLevel(logging.WARNING)
     return {
-        "credential": endpoint.credential.for_sdk(),
+        **endpoint.credential.for_sdk(),
         "transport": AdminTransport(endpoint, Budget() if budget is None else budget),
         "logger": quiet,
         # A table service does not redirect, and a signature is for one host.

@@ -1,8 +1,8 @@
 """The probe before a run: is the endpoint a table service, and does it accept the credential?
 
 One signed GET without the SDK. Every failure and refusal becomes a sentence that says what to
-change. Where one response can have several causes, its date and the fields of the SAS tell them
-apart.
+change. Where one response can have several causes, its date, the fields of the SAS or the claims of
+the token tell them apart.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.entra.refusals import login_problem
 from harness.endpoint.http.exchange import UNREADABLE
 from harness.endpoint.http.tls import CA_VARIABLES, trust_context
 from harness.endpoint.protocol.errors import read_error
@@ -187,19 +188,22 @@ def check(
     """Send the endpoint one request and check the response. Costs one transaction.
 
     The request lists the tables of the account; with a SAS for one table, entities of that table.
-    ``environ`` names trusted authorities (see `harness.endpoint.http.tls`), ``now`` gives UTC
-    seconds.
+    A login that has no valid token fetches one first. ``environ`` names trusted authorities (see
+    `harness.endpoint.http.tls`), ``now`` gives UTC seconds.
 
     Raises:
         SetupError: a run against the endpoint cannot work; the sentence says why.
     """
     credential = endpoint.credential
+    if endpoint.login is not None:
+        endpoint.login.sign_in()
     table = credential.table if isinstance(credential, Sas) else None
     request = ProbeRequest(endpoint, "Tables" if table is None else f"{table}()")
     response = request.send(context=trust_context(environ), timeout_s=timeout_s, now_s=now())
     refused = None
     if not 200 <= response.status < 300:
-        refused = Refusal(response.status, *read_error(response.headers, response.body))
+        challenge = response.headers.get("www-authenticate", "")
+        refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
     skew_s = _skew_s(response, now())
     if isinstance(credential, Sas) and (refused is None or refused.status in (401, 403, 404)):
         problem = credential.problem(now() + (skew_s or 0.0))
@@ -216,11 +220,15 @@ def check(
 
 
 class Refusal(NamedTuple):
-    """An error response. The code is empty where the response is not a table service's."""
+    """An error response. The code is empty where the response is not a table service's.
+
+    ``challenge`` is its header ``WWW-Authenticate``, which names the tenant that is trusted.
+    """
 
     status: int
     code: str
     message: str
+    challenge: str = ""
 
 
 def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -> str:
@@ -241,6 +249,10 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
             f"the clock of this machine is {_span(skew_s)} the clock of {host}, which refuses "
             f"requests that are more than 15 minutes off ({said}): set the clock"
         )
+    if endpoint.login is not None:
+        problem = login_problem(endpoint.login, endpoint.kind, *refused)
+        if problem is not None:
+            return f"{host}: {problem} ({said})"
     if "not valid in the specified time frame" in refused.message:
         return f"{host}: the SAS has expired or is not valid yet ({said}): create a new one"
     if code in _REASONS:
@@ -266,7 +278,8 @@ _REASONS = {
     "AuthorizationServiceMismatch": "the SAS does not cover the table service (ss)",
     "AuthorizationProtocolMismatch": "the SAS allows https only (spr)",
     "AuthorizationSourceIPMismatch": "the SAS does not allow the address of this machine (sip)",
-    "KeyBasedAuthenticationNotPermitted": "the account does not allow access with keys",
+    "KeyBasedAuthenticationNotPermitted": "the account does not allow access with keys, nor with a "
+    "SAS that a key signed: use a login of Entra ID (--auth-mode login)",
     "AccountIsDisabled": "the account is disabled",
 }
 

@@ -24,13 +24,22 @@ class AzuriteProcess(ChildProcess):
     """An Azurite on loopback that keeps its data in memory."""
 
     def __init__(
-        self, entry: Path, port: int, cert: Path | None, key: Path | None, log: IO[bytes]
+        self,
+        entry: Path,
+        port: int,
+        cert: Path | None,
+        key: Path | None,
+        log: IO[bytes],
+        *,
+        oauth: bool = False,
     ) -> None:
         command = [str(node()), "--require", str(_GUARD), str(entry), "--inMemoryPersistence"]
         command += ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
         command += ["--tableHost", "127.0.0.1", "--tablePort", str(port)]
         if cert is not None and key is not None:
             command += ["--cert", str(cert.absolute()), "--key", str(key.absolute())]
+        if oauth:
+            command += ["--oauth", "basic"]
         super().__init__(command, cwd=entry.parent, stdout=log)
         self.endpoint = emulator_endpoint(f"{'https' if cert else 'http'}://127.0.0.1:{port}")
 
@@ -40,6 +49,7 @@ def start_azurite(
     port: int = 0,
     cert: Path | None = None,
     key: Path | None = None,
+    oauth: bool = False,
     log_path: Path | None = None,
 ) -> AzuriteProcess:
     """Start an Azurite, and wait until it responds.
@@ -47,6 +57,7 @@ def start_azurite(
     Args:
         port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
+        oauth: Whether access tokens are accepted too, over https. Their signature is not checked.
         log_path: File for the output; None keeps it only for the message of a failed start.
 
     Raises:
@@ -63,7 +74,7 @@ def start_azurite(
     for _ in range(_PORT_TRIES if port == 0 else 1):
         chosen = port or _free_port()
         with _open_log(log_path) as log:
-            process = AzuriteProcess(entry, chosen, cert, key, log)
+            process = AzuriteProcess(entry, chosen, cert, key, log, oauth=oauth)
             try:
                 if _wait_until_ready(process):
                     return process

@@ -323,7 +323,7 @@ class SdkSession(RetryingSession):
         client = partial(
             TableClient,
             endpoint.url,
-            credential=endpoint.credential.for_sdk(),
+            **endpoint.credential.for_sdk(),
             pipeline=self._pipeline,
         )
         self._clients = Clients(client, options.table)

@@ -131,10 +131,10 @@ class _Call:
     ``exchange`` is the attempt that is under way or succeeded; None where the last one is added.
     """
 
-    __slots__ = ("_attempts", "_began", "exchange")
+    __slots__ = ("_began", "attempts", "exchange")
 
     def __init__(self, attempts: OperationAttempts) -> None:
-        self._attempts = attempts
+        self.attempts = attempts
         self._began = False
         self.exchange: Exchange | None = None
 
@@ -148,7 +148,7 @@ class _Call:
         self.exchange.done_s = now_s
         self._add(error)
         # Whether the SDK will make another attempt is unknown.
-        self._attempts.report()
+        self.attempts.report()
 
     def end(self, error: Exception | None, begun_s: float, now_s: float) -> None:
         """Add the last attempt of a call that has ended; without any, add one for ``error``."""
@@ -165,7 +165,7 @@ class _Call:
         assert exchange is not None
         assert exchange.sent_s is not None
         exchange.done_s = exchange.done_s or exchange.sent_s
-        self._attempts.add(exchange, _as_fault(error) if self._began else error)
+        self.attempts.add(exchange, _as_fault(error) if self._began else error)
 
 
 class SdkDefaultSession:
@@ -187,6 +187,8 @@ class SdkDefaultSession:
       parts is parsed slowly.
     - A write that is refused after an ambiguous attempt stays ambiguous: nothing is read back.
     - ``Retry-After`` is honoured without a limit, as the SDK does.
+    - With a login, a request that is refused with 401 is sent again only where the response holds
+      a challenge (``WWW-Authenticate``).
     """
 
     def __init__(self, options: SessionOptions) -> None:
@@ -200,7 +202,7 @@ class SdkDefaultSession:
         client = partial(
             TableClient,
             options.endpoint.url,
-            credential=options.endpoint.credential.for_sdk(),
+            **options.endpoint.credential.for_sdk(),
             transport=SdkDefaultTransport(
                 self._on_fault,
                 trusting=trust_context(os.environ) if https else None,
@@ -297,6 +299,10 @@ class SdkDefaultSession:
         exchange.bytes_received = len(exchange.body)
         if exchange.status >= 300:
             call.fail(exchange.done_s)
+        if exchange.status == 401 and (login := self._options.endpoint.login) is not None:
+            # The SDK sends the request once more if the response challenges it to.
+            refused = response.http_request.headers.get("Authorization", "")
+            call.attempts.wait_outside(partial(login.renewed_after, refused), self._clock)
 
 
 def _as_fault(error: Exception | None) -> Exception | None:

@@ -187,7 +187,7 @@ class Ledger:
             if in_window:
                 due_s = result.due_s
                 row.latencies.record(
-                    (done_s - result.sent_s,), () if due_s is None else (done_s - due_s,)
+                    (result.service_s,), () if due_s is None else (done_s - due_s,)
                 )
             accessed[key] = accessed.get(key, 0) + entities
             if entities:
@@ -202,7 +202,7 @@ class Ledger:
                     self._count_refused(operation, attempt, moment)
         for (label, second, in_window), group in groups.items():
             tally.add(label, second, group)
-            service_s = [result.done_s - result.sent_s for result in group]
+            service_s = [result.service_s for result in group]
             response_s = [r.done_s - r.due_s for r in group if r.due_s is not None]
             self._service.add(second, service_s)
             if response_s:

@@ -138,12 +138,17 @@ class LatencyPart(RecordPart):
 
 
 class EndpointPart(RecordPart):
-    """Who answered. ``described`` is the name that every output uses."""
+    """Who answered. ``described`` is the name that every output uses.
+
+    ``signed_with`` describes the credential; empty for the emulator's own key, and in records of
+    earlier versions.
+    """
 
     kind: str
     described: str
     host: str
     table: str
+    signed_with: str = ""
 
 
 class CountsPart(RecordPart):

@@ -27,6 +27,7 @@ from locust.runners import STATE_SPAWNING
 from harness import startup
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
+from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.gateway.process import GatewayProcess
 from harness.measure.record.record import RunRecord
@@ -45,6 +46,7 @@ from harness.swarm.master.rehearsal import Rehearsal
 from harness.swarm.master.results import record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing
+from harness.swarm.master.sign_ins import SignIns
 from harness.swarm.messages import (
     AccountThrottled,
     AuditResult,
@@ -52,6 +54,7 @@ from harness.swarm.messages import (
     ClockQuestion,
     ReportTaken,
     RunMessage,
+    SignedIn,
     WorkerRefusal,
     WorkerReport,
     WorkloadFailure,
@@ -110,6 +113,7 @@ class Conductor:
         on(runner, AuditResult, self._on_audit_result)
         on(runner, ClockQuestion, self._on_clock_question)
         on(runner, WorkerRefusal, self._on_refusal)
+        on(runner, SignedIn, self._on_signed_in)
         on(runner, AccountThrottled, self._on_account_throttled)
         on(runner, WorkloadFailure, self._on_workload_failure)
 
@@ -172,6 +176,7 @@ class Conductor:
         self._messages = messages
         self._tables = tables
         self._sharing = Sharing(self.environment, run, self._ready)
+        self._sign_ins = SignIns(self.environment, run)
         self._audit = MasterAudit(self.environment, run, self._console)
 
     def stop_preparing(self) -> None:
@@ -203,6 +208,13 @@ class Conductor:
         self.environment.runner.update_state(STATE_SPAWNING)
         try:
             self._messages.run_starts()
+            if self._sign_ins.needed:
+                self._housekeeping.do(
+                    "waiting for the access tokens of the workers",
+                    self._sign_ins.wait,
+                    within_s=FETCHED_WITHIN_S,
+                    note=self._sign_ins.waits_for,
+                )
             self._tables.set_up()
         except LoadingFailed as error:
             run.problem = str(error)
@@ -397,6 +409,10 @@ class Conductor:
                 run_id=run.plan.run_id, asked_s=question.asked_s, answered_s=run.clock()
             )
             send(self.environment.runner, answer, worker)
+
+    def _on_signed_in(self, answer: SignedIn, worker: str) -> None:
+        if self._run_of(answer, before=Phase.ENDING) is not None:
+            self._sign_ins.take(worker, answer)
 
     def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
         if (run := self._run_of(refusal, before=Phase.ENDING)) is None:

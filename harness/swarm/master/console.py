@@ -18,7 +18,7 @@ from harness import startup
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import counted
+from harness.measure.figures import counted, listed
 from harness.measure.record.record import RunRecord
 from harness.model.target import targets_for
 from harness.profile.build.pace import capped_rate, scheduled, window_s
@@ -132,6 +132,11 @@ class ConsoleMessages:
         if len(run.accounts) > 1:
             names = ", ".join(run.accounts.names)
             self.console.say(f"accounts: {names}; a hash of the PartitionKey chooses the account")
+        if signed_with := run.accounts.signed_with:
+            self.console.say(f"Signed with: {signed_with}")
+        for login in run.accounts.logins:
+            if login.ignored:
+                self.console.say(f"Ignored, because of the login: {listed(login.ignored)}")
         if not run.accounts.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.accounts.kind)

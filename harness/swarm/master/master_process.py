@@ -18,14 +18,17 @@ from locust.env import Environment
 from locust.runners import MasterRunner
 
 from harness import __version__, startup
-from harness.endpoint.accounts import Accounts, accounts_from, consent_problem
+from harness.endpoint.accounts import Accounts, Credentials, consent_problem
+from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import Endpoint, behind_gateway, emulator_endpoint
+from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
+from harness.model.auth_mode import LOGIN_MODE
 from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
@@ -37,7 +40,7 @@ from harness.swarm.master.console import CTRL_C_ENDS, Console
 from harness.swarm.master.embedded_cpu import watch_embedded
 from harness.swarm.master.master_run import Cause, Ending, Phase
 from harness.swarm.master.sharing import live_workers
-from harness.swarm.messages import Hello, on
+from harness.swarm.messages import Hello, LoginNote, host_of, on
 from harness.swarm.worker.worker import Worker
 
 _TELL_AFTER_S = 3.0
@@ -45,6 +48,8 @@ _TELL_EVERY_S = 30.0
 _LOOK_EVERY_S = 0.5
 _SEVEREST_FIRST = (2, 4, 3, 1, 0)
 """Exit codes of repeated runs, the one that counts first."""
+_TOLD_AGAIN_S = 5.0
+"""How long the same sentence of several workers is shown once."""
 _PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
@@ -54,8 +59,9 @@ class MasterProcess:
     Raises a `SetupError` if the run is not possible: nothing was sent and nothing is left behind.
     """
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, credentials: Credentials) -> None:
         self._environment = environment
+        self._credentials = credentials
         self._options = options = environment.parsed_options
         self._main = gevent.getcurrent()
         self.console = Console()
@@ -68,17 +74,26 @@ class MasterProcess:
         self._leaving = False
         self._exit_codes: list[int] = []
         self._starting_next = False
+        self._told_s: dict[str, float] = {}
         self._started: Conductor | None = None
         self._embedded_cpu: gevent.Greenlet | None = None
         # Workers that take messages. A local run takes them from the start.
         self._ready = set() if isinstance(environment.runner, MasterRunner) else {"local"}
         # First, because a worker may send its message before the conductor is there.
         on(environment.runner, Hello, self._on_hello)
+        on(environment.runner, LoginNote, self._on_login_note)
         self.profile = profile_of_command_line(environment)
         # The web form changes the option.
         self.started_with: str = options.profile
         try:
             self.accounts = self._choose_accounts()
+            if self.accounts.logins:
+                Housekeeping(self.console.waiting).do(
+                    "getting a token of Entra ID",
+                    partial(self.accounts.sign_in, self._tell),
+                    within_s=FETCHED_WITHIN_S,
+                    note=lambda: CTRL_C_ENDS,
+                )
             environment.host = self.accounts.url
             self.conductor = self._started = Conductor(
                 environment,
@@ -119,17 +134,32 @@ class MasterProcess:
         if not hosts:
             hosts, option = ",".join(self.profile.profile.hosts), "hosts of the profile"
         if not hosts:
+            if self._credentials.logs_in:
+                self.console.say(
+                    f"The auth mode {LOGIN_MODE} is not used: without -H the run stresses the "
+                    "embedded Azurite, which has a key of its own"
+                )
             return Accounts((self._start_servers(),))
         if self._options.throttling is not None:
             raise SetupError(
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
                 "--upstream` in front of your endpoint and name the gateway with -H"
             )
-        accounts = accounts_from(hosts, option=option)
+        accounts = self._credentials.accounts(hosts, option)
         problem = consent_problem(accounts, self._options.remote_ok)
         if problem is not None:
             raise SetupError(problem)
         return accounts
+
+    def _on_login_note(self, note: LoginNote, worker: str) -> None:
+        self._tell(f"the worker on {host_of(worker)}: {note.text}")
+
+    def _tell(self, text: str) -> None:
+        """Show what happens to an access token; once, where several workers tell the same."""
+        now_s = time.monotonic()
+        if now_s - self._told_s.get(text, -_TOLD_AGAIN_S) >= _TOLD_AGAIN_S:
+            self._told_s = {text: now_s}
+            self.console.say(text)
 
     def _start_servers(self) -> Endpoint:
         """Start Azurite and, with ``--throttling``, the gateway; return the endpoint of the runs.

@@ -121,6 +121,7 @@ def record_of(
             described=run.accounts.kind.described,
             host=run.accounts.host,
             table=plan.table,
+            signed_with=run.accounts.signed_with,
         ),
         session=plan.session,
         started_at=iso_instant(run.started_s),

@@ -10,14 +10,18 @@ from locust.env import Environment
 from locust.exception import StopUser
 
 from harness import startup
+from harness.endpoint.accounts import Accounts, Credentials
 from harness.endpoint.http.exchange import Clock
 from harness.model.errors import SetupError
 from harness.swarm.messages import (
     AuditRequest,
     AuditStop,
+    LoginNote,
     ReportTaken,
     RunStop,
     Share,
+    SignedIn,
+    SignIn,
     WorkerRefusal,
     on,
     send,
@@ -42,8 +46,9 @@ class Worker:
     With ``told`` the terminal shows the beginning and the end of each run.
     """
 
-    def __init__(self, environment: Environment, *, told: bool) -> None:
+    def __init__(self, environment: Environment, credentials: Credentials, *, told: bool) -> None:
         self._environment = environment
+        self._credentials = credentials
         self._told = told
         self._early: Share | None = None
         self._joining: gevent.Greenlet | None = None
@@ -51,6 +56,7 @@ class Worker:
         self.refused = False
         runner = environment.runner
         self._master_clock = MasterClock(runner)
+        on(runner, SignIn, self._on_sign_in)
         on(runner, Share, self._on_share)
         on(runner, RunStop, self._on_stop)
         on(runner, ReportTaken, self._on_report_taken)
@@ -102,7 +108,9 @@ class Worker:
 
     def _begin(self, plan: RunPlan, clock: Clock) -> None:
         self.refused = True
-        self.run = WorkerRun(self._environment, plan, clock)
+        # A worker that comes late gets its token here.
+        accounts = self._accounts(plan, self._environment.host or "")
+        self.run = WorkerRun(self._environment, plan, accounts, clock)
         self.refused = False
         if self._early is not None and self._early.run_id == plan.run_id:
             self.run.take_share(self._early)
@@ -121,6 +129,24 @@ class Worker:
         if self.run is not None:
             self.run.close()
             self.run = None
+
+    def _accounts(self, plan: RunPlan, host: str) -> Accounts:
+        return plan.accounts(host, self._credentials, self._tell_master)
+
+    def _tell_master(self, text: str) -> None:
+        send(self._environment.runner, LoginNote(text=text))
+
+    def _on_sign_in(self, message: SignIn, _: str) -> None:
+        # Locust handles one message after the other.
+        gevent.spawn(self._sign_in, message)
+
+    def _sign_in(self, message: SignIn) -> None:
+        problem = ""
+        try:
+            self._accounts(RunPlan.from_options(message.plan), message.host)
+        except SetupError as error:
+            problem = str(error)
+        send(self._environment.runner, SignedIn(run_id=message.run_id, problem=problem))
 
     def _on_share(self, share: Share, _: str) -> None:
         self._early = share
@@ -149,9 +175,9 @@ class Worker:
         return self.run if self.run is not None and self.run.plan.run_id == run_id else None
 
 
-def attach(environment: Environment, *, told: bool = False) -> Worker:
+def attach(environment: Environment, credentials: Credentials, *, told: bool = False) -> Worker:
     """Give ``environment`` its worker side, which with ``told`` has a terminal of its own."""
-    worker = Worker(environment, told=told)
+    worker = Worker(environment, credentials, told=told)
     setattr(environment, _ATTRIBUTE, worker)
     return worker
 

@@ -17,6 +17,7 @@ from gevent import GreenletExit
 from locust.env import Environment
 from locust.exception import StopUser
 
+from harness.endpoint.accounts import Accounts
 from harness.endpoint.http.exchange import Clock
 from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.generator import CpuSample
@@ -55,15 +56,16 @@ _Arguments = TypeVarTuple("_Arguments")
 class WorkerRun:
     """One run in one worker process; ``clock`` is the master's.
 
-    Raises a `SetupError` if endpoint, account or scenario file are not the master's.
+    Raises a `SetupError` if the scenario file is not the master's.
     """
 
-    def __init__(self, environment: Environment, plan: RunPlan, clock: Clock) -> None:
+    def __init__(
+        self, environment: Environment, plan: RunPlan, accounts: Accounts, clock: Clock
+    ) -> None:
         runner = environment.runner
         worker: int = runner.worker_index
         self.plan = plan
         self.clock = clock
-        accounts = plan.accounts(environment.host or "")
         profile = plan.profile
         self.rng = random.Random(f"{profile.seed}/{worker}")
         if fingerprint(profile.scenario) != plan.scenario_hash:

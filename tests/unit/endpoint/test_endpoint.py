@@ -266,6 +266,76 @@ def test_the_fingerprint_is_of_kind_address_and_account_alone() -> None:
         assert dataclasses.replace(endpoint, **change).fingerprint != endpoint.fingerprint
 
 
+LOGIN = {"AZURE_STORAGE_AUTH_MODE": "login"}
+
+
+@pytest.mark.parametrize(
+    ("host", "account", "audience"),
+    [
+        (ACCOUNT_URL, "orders", "https://storage.azure.com"),
+        ("https://orders.table.core.usgovcloudapi.net", "orders", "https://storage.azure.us"),
+        ("https://orders.table.cosmos.azure.cn", "orders", "https://cosmos.azure.cn"),
+        ("https://127.0.0.1:10002", EMULATOR_ACCOUNT, "https://storage.azure.com"),
+        ("https://tables.example.com/orders", "orders", "https://storage.azure.com"),
+    ],
+)
+def test_a_login_is_used_where_it_is_asked_for(host: str, account: str, audience: str) -> None:
+    """Also where there are keys, which are ignored; nothing is fetched yet."""
+    keys = {"AZURE_STORAGE_KEY": KEY, "AZURE_STORAGE_CONNECTION_STRING": "nonsense"}
+    endpoint = endpoint_from(host, LOGIN | keys)
+    assert endpoint.login is not None
+    assert (endpoint.account, endpoint.login.audience) == (account, audience)
+    assert endpoint.login.ignored == ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY")
+    assert endpoint.login.header == ""
+
+
+@pytest.mark.parametrize("mode", ["", " ", "key"])
+def test_a_login_is_never_chosen_silently(mode: str) -> None:
+    """Whatever azure-identity could use, a key is used; without a key there is an error."""
+    environ = {
+        "AZURE_STORAGE_AUTH_MODE": mode,
+        "AZURE_TENANT_ID": "t",
+        "AZURE_CLIENT_ID": "c",
+        "AZURE_CLIENT_SECRET": "s",
+    }
+    endpoint = endpoint_from(ACCOUNT_URL, environ | {"AZURE_STORAGE_KEY": KEY})
+    assert endpoint.login is None
+    assert "--auth-mode login" in problem(ACCOUNT_URL, environ)
+
+
+@pytest.mark.parametrize(
+    ("host", "environ", "words"),
+    [
+        ("http://127.0.0.1:10002", LOGIN, "needs https"),
+        (ACCOUNT_URL, {"AZURE_STORAGE_AUTH_MODE": "Login!"}, "neither key nor login"),
+        (ACCOUNT_URL, LOGIN | {"AZURE_STORAGE_ACCOUNT": "stock"}, "stock"),
+        ("https://tables.example.com", LOGIN, "AZURE_STORAGE_ACCOUNT"),
+    ],
+)
+def test_a_login_that_does_not_fit_is_refused(
+    host: str, environ: dict[str, str], words: str
+) -> None:
+    """A token never leaves over plain http, not even on this machine."""
+    assert words in problem(host, environ)
+
+
+def test_the_fingerprint_of_a_login_names_its_tenant() -> None:
+    """A worker of another tenant, or with a key, is not the master's."""
+    with_key = endpoint_from(ACCOUNT_URL, {"AZURE_STORAGE_KEY": KEY})
+    mine = endpoint_from(ACCOUNT_URL, LOGIN | {"AZURE_TENANT_ID": "mine"})
+    again = endpoint_from(ACCOUNT_URL, LOGIN | {"AZURE_TENANT_ID": "mine"})
+    theirs = endpoint_from(ACCOUNT_URL, LOGIN | {"AZURE_TENANT_ID": "theirs"})
+    assert mine.fingerprint == again.fingerprint
+    assert len({one.fingerprint for one in (with_key, mine, theirs)}) == 3
+
+
+def test_no_endpoint_with_a_login_can_be_made_for_plain_http() -> None:
+    """However an endpoint is made, its login and plain http do not go together."""
+    endpoint = endpoint_from(ACCOUNT_URL, LOGIN)
+    with pytest.raises(SetupError, match="https"):
+        dataclasses.replace(endpoint, url="http://127.0.0.1:1/orders")
+
+
 @pytest.mark.parametrize(
     ("host", "remote_ok", "words"),
     [

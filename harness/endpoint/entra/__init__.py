@@ -1,0 +1,1 @@
+"""Logins with Microsoft Entra ID: access tokens of the process, fetched, renewed, explained."""
