@@ -139,6 +139,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         help="Folder for the results; each run gets its own folder in it. Default: %(default)s.",
     )
     add(
+        "--trace",
+        metavar="FILE",
+        help="Record every operation, without contents, in this new file on the master; further "
+        "runs of the same process get a number before the ending. `harness trace` shows it.",
+    )
+    add(
         "--redact-keys",
         action="store_true",
         help="Replace PartitionKeys, which can be personal data, with aliases in all output. "

@@ -12,6 +12,7 @@ from datasketches import frequent_items_error_type, frequent_strings_sketch, hll
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.per_second import PerSecond
+from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import counted, data_size, duration
 from harness.model.errors import SetupError, cut
 from harness.model.operation import FOLDED, Kind, over_partitions
@@ -150,6 +151,7 @@ class _Study:
             "parts of a transaction": 0,
             "entities counted": 0,
         }
+        self.first_ms: int | None = None
         self.last_ms = 0
 
     def add(self, batch: Batch) -> None:
@@ -159,6 +161,8 @@ class _Study:
             ledger.note_sent()
             ledger.add(row.result(self._start_s))
             self._count(row)
+        if self.first_ms is None:
+            self.first_ms = batch.at_ms[0]
         self.last_ms = max(self.last_ms, max(batch.done_ms))
         self._added += len(batch)
         if self._added >= _MERGED_AFTER:
@@ -213,16 +217,18 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
         raise SetupError(f"{cut(name)} spans more than two weeks: {error}") from error
     tell(1, 1)
     counts.merge()
-    if not done:
+    if counts.first_ms is None:
         raise SetupError(f"{cut(name)} has no readable operation")
-    start, end = int(start_s), int(start_s + counts.last_ms / 1000) + 1
+    start = int(start_s + counts.first_ms / 1000)
+    end = int(start_s + counts.last_ms / 1000) + 1
+    widths = [min(width, end - start) for width in _WIDTHS_S]
     snapshot = counts.ledger.snapshot(start=start, end=end)
     seconds = PerSecond()
     for point in snapshot.series:
         seconds.add(point.second, point.entities)
     traffic = Traffic(
         name=name,
-        head=_head(trace, snapshot.length_s),
+        head=_head(trace, snapshot),
         snapshot=snapshot,
         partitions=len([part for part in snapshot.partitions if not over_partitions(part.key)])
         if snapshot.folded is None
@@ -230,7 +236,7 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
         exact=snapshot.folded is None,
         peaks=tuple(
             Peak(width_s=width, second=at, entities_per_s=rate)
-            for width in _WIDTHS_S
+            for width in dict.fromkeys(widths)
             for at, rate in [seconds.busiest(width)]
         ),
         hottest=tuple(
@@ -241,7 +247,7 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
                 best=(
                     part.entities_per_s.best_1s,
                     part.entities_per_s.best_10s,
-                    counts.ledger.seconds_of(part.key).busiest(_WIDTHS_S[-1])[1],
+                    counts.ledger.seconds_of(part.key).busiest(widths[-1])[1],
                 ),
                 throttled=part.throttled,
             )
@@ -256,13 +262,13 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
     return traffic
 
 
-def _head(trace: Trace, length_s: int) -> tuple[tuple[str, str], ...]:
+def _head(trace: Trace, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
     head = trace.head
-    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(head.started_ms / 1000))
+    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(snapshot.start))
     recorded = f"{head.source} {head.name}".strip()
     rows = (
         ("source", recorded),
-        ("started", f"{started}, {duration(length_s)}"),
+        ("operations", f"{started}, {duration(snapshot.length_s)}"),
         ("endpoint", head.endpoint),
         ("account", head.account),
         ("record", head.run_id),

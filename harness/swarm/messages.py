@@ -216,7 +216,8 @@ class WorkerReport(RunMessage):
     """What a worker counted since its last report, and its state. Sent every second.
 
     A report that the master does not confirm is sent again, with the same ``number``: messages that
-    are underway when a connection breaks are lost. The first number is 1.
+    are underway when a connection breaks are lost. The first number is 1. ``trace`` are blocks of a
+    trace.
     """
 
     number: int
@@ -224,6 +225,7 @@ class WorkerReport(RunMessage):
     delta: Delta
     samples: tuple[CpuSample, ...]
     state: WorkerState
+    trace: tuple[bytes, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ class RunPlan:
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
         throttled: True if the embedded gateway stands before that Azurite.
+        traced: True if the workers record their operations for a trace.
     """
 
     run_id: str
@@ -54,6 +55,7 @@ class RunPlan:
     fingerprint: str
     embedded: bool
     throttled: bool
+    traced: bool = False
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -126,6 +128,7 @@ def new_plan(
     tables: tuple[str, ...],
     accounts: Accounts,
     embedded: bool,
+    traced: bool = False,
 ) -> RunPlan:
     """Make the plan of a run that is prepared at ``now``, UTC.
 
@@ -133,6 +136,7 @@ def new_plan(
         session: Kind of session that sends; None takes the profile's.
         table: Name of an existing table; None creates a table for the run.
         tables: Suffixes of the names of all tables of the workload.
+        traced: Whether the operations are recorded for a trace.
 
     Raises:
         SetupError: ``table`` names one table but the workload has several, or the scenario file
@@ -157,4 +161,5 @@ def new_plan(
         fingerprint=accounts.fingerprint,
         embedded=embedded,
         throttled=accounts.kind is EndpointKind.GATEWAY,
+        traced=traced,
     )

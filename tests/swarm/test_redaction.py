@@ -8,6 +8,7 @@ through. What workers tell their master is none of it: it stays between them.
 
 from __future__ import annotations
 
+import gzip
 import json
 import urllib.parse
 import urllib.request
@@ -19,9 +20,11 @@ import pytest
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
 from harness.options import REDACT_SECRET
+from harness.trace.reader import Trace
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen, refusal
+from tests.support.traced import require_same
 from tests.swarm.test_secrets import PAGES
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
@@ -144,6 +147,7 @@ def watched(stress: Stress, files: Path) -> dict[str, bytes]:
         "master": stress(
             *("--profile", str(files / "people.toml"), *common, "--autostart"),
             *("--master", "--expect-workers", "2", "--master-bind-port", str(bind)),
+            *("--trace", "run.trace"),
             *("--metrics-port", str(metrics), "--web-port", str(web)),
             environ={REDACT_SECRET: SECRET},
         ),
@@ -165,6 +169,7 @@ def watched(stress: Stress, files: Path) -> dict[str, bytes]:
     master.interrupt()
     for process in processes.values():
         process.wait()
+    found["trace"] = gzip.decompress((master.folder / "run.trace").read_bytes())
     return found | _collected(processes)
 
 
@@ -214,6 +219,20 @@ def leaks(outputs: dict[str, bytes]) -> list[tuple[str, bytes]]:
 def test_no_output_of_a_run_that_throttles_holds_a_key(watched: dict[str, bytes]) -> None:
     """Neither files nor pages nor metrics nor what is said, while it goes on and afterwards."""
     assert leaks(watched) == []
+
+
+def test_the_trace_of_all_workers_has_the_counts_of_the_record(
+    watched: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Under the same aliases, every partition has the same entities and attempts."""
+    path = tmp_path / "run.trace"
+    path.write_bytes(watched["master: run.trace"])
+    (text,) = (text for name, text in watched.items() if name.endswith("run.json"))
+    snapshot = require_same(path, json.loads(text))
+    assert snapshot.throttled
+    trace = Trace(path)
+    assert trace.head.keys == "nothing"
+    assert len({shape.client for batch in trace.batches() for shape in batch.shapes}) == 2
 
 
 def test_the_run_was_one_that_has_something_to_hide(watched: dict[str, bytes]) -> None:

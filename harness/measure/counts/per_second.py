@@ -91,7 +91,10 @@ class PerSecond:
         return most / width
 
     def busiest(self, width: int) -> tuple[int, float]:
-        """The first second of the ``width`` in a row with the highest mean, and that mean."""
+        """The first second of the ``width`` in a row with the highest mean, and that mean.
+
+        Seconds before the first known one, and after the last, count as 0.
+        """
         sums = list(itertools.accumulate(self._counts, initial=0))
         places = range(max(1, len(sums) - width))
         best = max(places, key=lambda place: sums[min(place + width, len(sums) - 1)] - sums[place])

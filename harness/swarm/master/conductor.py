@@ -17,6 +17,7 @@ import logging
 import math
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import gevent
 import gevent.event
@@ -63,6 +64,8 @@ from harness.swarm.messages import (
     send,
 )
 from harness.swarm.plan import OPTION, new_plan
+from harness.trace.members import TraceHead
+from harness.trace.writer import TraceWriter
 
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced this long before it opens: every worker has it in time."""
@@ -100,6 +103,7 @@ class Conductor:
         self.run: MasterRun | None = None
         self.record: RunRecord | None = None
         self._embedded = embedded
+        self._traces = 0
         self._gateway = gateway
         self._console = console
         self._ready = ready
@@ -158,6 +162,7 @@ class Conductor:
             tables=observed.tables,
             accounts=self.accounts,
             embedded=self._embedded,
+            traced=options.trace is not None,
         )
         aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
@@ -172,12 +177,36 @@ class Conductor:
         tables.check()
         # Last, so that a refused run leaves no folder.
         check_folder(options.out)
+        self._open_trace(run)
         self.run = run
         self._messages = messages
         self._tables = tables
         self._sharing = Sharing(self.environment, run, self._ready)
         self._sign_ins = SignIns(self.environment, run)
         self._audit = MasterAudit(self.environment, run, self._console)
+
+    def _open_trace(self, run: MasterRun) -> None:
+        """Begin the trace of ``run``; a further run of this process gets a number in its name."""
+        if self.run is not None:
+            self.run.drop_trace()
+        name = self.environment.parsed_options.trace
+        if name is None:
+            return
+        path = Path(name)
+        if self._traces:
+            path = path.with_stem(f"{path.stem}-{self._traces + 1}")
+        aliases = run.aliases
+        head = TraceHead(
+            started_ms=int(run.started_s) * 1000,
+            source="run",
+            name=run.plan.profile_name,
+            run_id=run.plan.run_id,
+            endpoint=self.accounts.kind.described,
+            account="" if aliases else ", ".join(one.account for one in self.accounts),
+            keys="" if aliases is None else aliases.kept,
+        )
+        run.trace = TraceWriter(path, head, None if aliases is None else aliases.key)
+        self._traces += 1
 
     def stop_preparing(self) -> None:
         """Stop the requests of a run that is being prepared."""
@@ -337,7 +366,7 @@ class Conductor:
             complain=self._console.error,
         )
         self.environment.process_exit_code = self.record.exit_code
-        self._messages.take_record(self.record, path)
+        self._messages.take_record(self.record, path, run.end_trace())
         if not options.headless:
             self._messages.result()
 
@@ -356,6 +385,7 @@ class Conductor:
         self._console.error(reason)
         self.environment.process_exit_code = exit_code
         self._tables.clean_up(hurry=self._hurry.is_set())
+        run.drop_trace()
         run.phase = Phase.DONE
         self._finished.set()
         self._end_users()

@@ -340,8 +340,14 @@ class ConsoleMessages:
                 )
         self.console.say(text)
 
-    def take_record(self, record: RunRecord, path: Path) -> None:
-        """Keep the summary of the run for `result`; ``path`` is the file of its record."""
+    def take_record(self, record: RunRecord, path: Path, trace: str = "") -> None:
+        """Keep the summary of the run for `result`.
+
+        Args:
+            record: The record of the run.
+            path: Its file.
+            trace: What there is to say of the trace; empty without one.
+        """
         text = summary(record, self.console.page)
         if self._rehearsal is not None:
             text += f"\n\n{self._rehearsal.text(record)}"
@@ -349,9 +355,9 @@ class ConsoleMessages:
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         kept = path if path.name in names else "none, because it could not be written"
         others = ", ".join(name for name in names if name != path.name) or "nothing"
-        self._summary = (
-            f"{text}\n\nRecord: {kept}\nOther files: {others}\nExit code: {record.exit_code}"
-        )
+        lines = [f"Record: {kept}", f"Other files: {others}", trace]
+        shown = "\n".join(filter(None, lines))
+        self._summary = f"{text}\n\n{shown}\nExit code: {record.exit_code}"
 
     def result(self) -> None:
         """Show the summary, once."""

@@ -26,6 +26,7 @@ from harness.profile.checks.observed import Observed
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
+from harness.trace.writer import TraceWriter
 from harness.workload.budget import Budget, Budgets
 from harness.workload.load.search import Step
 
@@ -118,6 +119,7 @@ class MasterRun:
     Attributes:
         clock: UTC seconds, steady during the run.
         aliases: Replace the PartitionKeys in every output.
+        trace: Takes the operations; None for no trace.
         started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
         enforced: Limits of the embedded gateway.
@@ -139,6 +141,7 @@ class MasterRun:
     accounts: Accounts
     clock: Clock
     aliases: Aliases | None = None
+    trace: TraceWriter | None = None
     phase: Phase = Phase.PREPARED
     ledger: Ledger = dataclasses.field(init=False)
     generator: GeneratorLog = dataclasses.field(default_factory=GeneratorLog)
@@ -186,8 +189,29 @@ class MasterRun:
         self.generator.note_machine(worker, report.machine)
         for sample in report.samples:
             self.generator.add(worker, sample)
+        if self.trace is not None:
+            self.trace.append(report.trace)
         self.reports[worker] = report.state
         self.took_part.add(worker)
+
+    def end_trace(self) -> str:
+        """End the trace, after the last report; return what there is to say, or an empty text."""
+        trace = self.trace
+        if trace is None:
+            return ""
+        trace.close(lost=max(0, self.ledger.counts.operations - trace.operations))
+        if trace.problem:
+            return (
+                f"The trace {trace.path} ends after {trace.operations:,} operations: "
+                f"{trace.problem}."
+            )
+        return f"Trace: {trace.path} ({trace.operations:,} operations)"
+
+    def drop_trace(self) -> None:
+        """Delete the trace of a run that recorded nothing."""
+        if self.trace is not None and not self.trace.operations:
+            self.trace.close()
+            self.trace.path.unlink(missing_ok=True)
 
     @property
     def paid_accounts(self) -> Iterator[tuple[Endpoint, Budget]]:

@@ -44,6 +44,7 @@ from harness.swarm.worker.auditor import Auditor
 from harness.swarm.worker.departures import Departures
 from harness.swarm.worker.reports import Reports
 from harness.swarm.worker.request_events import RequestEvents
+from harness.trace.recorder import Recorder
 from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.operation_source import next_operation
 
@@ -93,6 +94,8 @@ class WorkerRun:
         if profile.audit.enabled:
             self.auditor = Auditor(plan, worker, self.session, options, self.budgets, self._send)
             self._execute = self.auditor.execute
+        self._recorder = Recorder() if plan.traced else None
+        self._client: str = runner.client_id
         self._ending: gevent.Greenlet | None = None
         self._active = 0
         self._abandoned = 0
@@ -150,6 +153,8 @@ class WorkerRun:
         try:
             result = self._execute(operation, due_s, keep=keep)
             ledger.add(result)
+            if self._recorder is not None:
+                self._recorder.add(result, self._client)
             if result.told:
                 self._state.attempts_in_flight -= result.told
             if alone and self._active == 1:
@@ -311,9 +316,15 @@ class WorkerRun:
             samples=tuple(self._samples),
             # In a local run the receiver gets this object.
             state=dataclasses.replace(state),
+            trace=self._blocks(final=final),
         )
         self._samples.clear()
         self._reports.send(report)
+
+    def _blocks(self, *, final: bool) -> tuple[bytes, ...]:
+        if self._recorder is None:
+            return ()
+        return tuple(self._recorder.drain(self.clock(), final=final))
 
 
 def _machine_percent() -> float:

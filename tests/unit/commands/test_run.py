@@ -47,7 +47,8 @@ def test_the_help_shows_every_option_of_the_harness(capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     for option in (
         *("--set", "--session", "--repeat", "--remote-ok", "--table", "--throttling", "--out"),
-        *("--redact-keys", "--metrics-port", "--metrics-host", "--metrics-linger"),
+        *("--trace", "--redact-keys", "--keep-prefixes"),
+        *("--metrics-port", "--metrics-host", "--metrics-linger"),
         *("--metrics-push", "--web-allowed-host", "--swarm", "--ui"),
     ):
         assert f"\n  {option} " in said, option
