@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -29,39 +29,78 @@ MOST_OPERATIONS = 4096
 
 RowShape = tuple[str, str, str, str, str, bool, tuple[tuple[int, str, str], ...]]
 """The fields of a `TracedShape` in its order, with plain text for enumerations."""
-Row = tuple[int, int, RowShape, str | None, str | None, int, int, int, int, Any]
-"""The fields of a `TracedOperation` in its order, instants in UTC; the detail as in JSON."""
 
 _KINDS = {kind.value: kind for kind in Kind}
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
-def encode(rows: Sequence[Row]) -> bytes:
-    """A member with ``rows``, at least one, which are in order of their first field."""
-    at, done, shapes, keys, row_keys, entities, returned, sent, received, details = zip(
-        *rows, strict=True
+class BlockColumns:
+    """The operations of a block that is being made, in the order in which they ended.
+
+    Lists of plain values, because the garbage collector would follow an object for each operation.
+    """
+
+    __slots__ = (
+        "at",
+        "details",
+        "done",
+        "entities",
+        "keys",
+        "numbers",
+        "received",
+        "returned",
+        "rows",
+        "sent",
+        "shape_keys",
+        "shapes",
     )
-    shape_list, shape_numbers = _listed(shapes)
-    key_list, key_numbers = _listed(keys)
-    content = {
-        "first_ms": at[0],
-        "at": [0, *map(operator.sub, at[1:], at)],
-        "took": list(map(operator.sub, done, at)),
-        "shapes": shape_list,
-        "shape": shape_numbers,
-        "keys": key_list,
-        "key": key_numbers,
-        "row": row_keys,
-        "entities": entities,
-        "returned": returned,
-        "sent": sent,
-        "received": received,
-        "details": [[place, detail] for place, detail in enumerate(details) if detail is not None],
-    }
-    return pack(BLOCK, content, operations=len(rows), first_ms=at[0], last_ms=at[-1])
+
+    def __init__(self) -> None:
+        self.at: list[int] = []
+        self.done: list[int] = []
+        self.shapes: list[RowShape] = []
+        self.shape_keys: dict[Hashable, int] = {}
+        self.numbers: list[int] = []
+        self.keys: list[str | None] = []
+        self.rows: list[str | None] = []
+        self.entities: list[int] = []
+        self.returned: list[int] = []
+        self.sent: list[int] = []
+        self.received: list[int] = []
+        self.details: dict[int, Any] = {}
+
+    def encode(self) -> bytes:
+        """A member with the operations, at least one, in order of their instants."""
+        at = self.at
+        order = sorted(range(len(at)), key=at.__getitem__)
+        # One call for a whole column; of a single place it would not make a tuple.
+        pick = operator.itemgetter(*order) if len(order) > 1 else tuple
+        at_ms = pick(at)
+        key_list, key_numbers = _listed(pick(self.keys))
+        details = self.details
+        content = {
+            "first_ms": at_ms[0],
+            "at": [0, *map(operator.sub, at_ms[1:], at_ms)],
+            "took": list(map(operator.sub, pick(self.done), at_ms)),
+            "shapes": self.shapes,
+            "shape": pick(self.numbers),
+            "keys": key_list,
+            "key": key_numbers,
+            "row": pick(self.rows),
+            "entities": pick(self.entities),
+            "returned": pick(self.returned),
+            "sent": pick(self.sent),
+            "received": pick(self.received),
+            "details": [
+                [place, details[number]] for place, number in enumerate(order) if number in details
+            ]
+            if details
+            else [],
+        }
+        return pack(BLOCK, content, operations=len(at), first_ms=at_ms[0], last_ms=at_ms[-1])
 
 
-def _listed(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+def _listed(values: Iterable[Any]) -> tuple[list[Any], list[int]]:
     """Each value once, and the place of each of ``values`` in that list."""
     places: dict[Any, int] = {}
     numbers = [places.setdefault(value, len(places)) for value in values]

@@ -7,21 +7,13 @@ their own: otherwise a reader would have to keep many blocks to bring a trace in
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from harness.gateway.filters import compared_properties
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Result
-from harness.trace.blocks import (
-    MOST_OPERATIONS,
-    Row,
-    RowShape,
-    encode,
-    parts_detail,
-    query_detail,
-)
+from harness.model.outcome import Attempt, Result, Scope
+from harness.trace.blocks import MOST_OPERATIONS, BlockColumns, parts_detail, query_detail
 from harness.trace.operations import UNKNOWN, TracedQuery
 
 LATE_MS = 2000
@@ -29,16 +21,15 @@ LATE_MS = 2000
 KEPT_S = 5.0
 """An operation is in a block after this time, so that a crash loses no more."""
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
-_QUERY = Kind.QUERY
-_at = operator.itemgetter(0)
+_QUERY, _NO_SCOPE = Kind.QUERY, Scope.NONE
 
 
 class Recorder:
     """Records results; `drain` returns the blocks that are to be appended to the file."""
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
-        self._late: list[Row] = []
+        self._recent = BlockColumns()
+        self._late = BlockColumns()
         self._since_s = 0.0
         self._newest_ms = 0
         self._blocks: list[bytes] = []
@@ -49,64 +40,87 @@ class Recorder:
         Args:
             result: The result. A key that is `UNKNOWN` itself is recorded as unknown.
             client: Who sent it.
-            detail: What `harness.trace.blocks` makes of a query or a transaction; None makes it
-                of the operation.
+            detail: What `detail_of` makes of a query or a transaction; None makes it of the
+                operation.
         """
         operation = result.operation
-        kind = operation.kind
-        if detail is None and (kind is _QUERY or operation.parts):
-            detail = detail_of(operation, result.bytes_sent)
         at_ms = int(result.sent_s * 1000)
+        columns = self._recent
+        if at_ms > self._newest_ms:
+            self._newest_ms = at_ms
+        elif at_ms < self._newest_ms - LATE_MS:
+            columns = self._late
+        if detail is None and (operation.kind is _QUERY or operation.parts):
+            detail = detail_of(operation, result.bytes_sent)
+        if detail is not None:
+            columns.details[len(columns.at)] = detail
+        done_ms = int(result.done_s * 1000)
         partition_key, row_key = operation.partition_key, operation.row_key
-        row: Row = (
-            at_ms,
-            max(at_ms, int(result.done_s * 1000)),
-            shape_of(result, client),
-            None if partition_key is UNKNOWN else partition_key,
-            None if row_key is UNKNOWN else row_key,
-            result.entities,
-            result.entities_returned,
-            result.bytes_sent,
-            result.bytes_received,
-            detail,
-        )
-        if at_ms < self._newest_ms - LATE_MS:
-            rows = self._late
-        else:
-            rows = self._rows
-            if at_ms > self._newest_ms:
-                self._newest_ms = at_ms
-        rows.append(row)
-        if len(rows) >= MOST_OPERATIONS:
-            self._pack(rows)
+        columns.at.append(at_ms)
+        columns.done.append(done_ms if done_ms > at_ms else at_ms)
+        columns.numbers.append(_shape_number(columns, result, client))
+        columns.keys.append(None if partition_key is UNKNOWN else partition_key)
+        columns.rows.append(None if row_key is UNKNOWN else row_key)
+        columns.entities.append(result.entities)
+        columns.returned.append(result.entities_returned)
+        columns.sent.append(result.bytes_sent)
+        columns.received.append(result.bytes_received)
+        if len(columns.at) >= MOST_OPERATIONS:
+            self._pack()
 
     def drain(self, now_s: float, *, final: bool = False) -> list[bytes]:
         """The blocks that are complete, or have been kept for `KEPT_S`; all if it is ``final``."""
         if final or now_s >= self._since_s + KEPT_S:
             self._since_s = now_s
-            for rows in (self._rows, self._late):
-                if rows:
-                    self._pack(rows)
+            self._pack(whole=False)
         blocks, self._blocks = self._blocks, []
         return blocks
 
-    def _pack(self, rows: list[Row]) -> None:
-        rows.sort(key=_at)
-        self._blocks.append(encode(rows))
-        rows.clear()
+    def _pack(self, *, whole: bool = True) -> None:
+        """Make blocks of the operations; of a full block's worth only if ``whole``."""
+        least = MOST_OPERATIONS if whole else 1
+        if len(self._recent.at) >= least:
+            self._blocks.append(self._recent.encode())
+            self._recent = BlockColumns()
+        if len(self._late.at) >= least:
+            self._blocks.append(self._late.encode())
+            self._late = BlockColumns()
 
 
-def shape_of(result: Result, client: str) -> RowShape:
-    operation = result.operation
-    return (
+def _shape_number(columns: BlockColumns, result: Result, client: str) -> int:
+    """The place of the result's shape among those of the block."""
+    operation, attempts = result.operation, result.attempts
+    last = attempts[-1]
+    plain = len(attempts) == 1 and not last.error_code and last.scope is _NO_SCOPE
+    # By identity where nothing else can be equal: an enumeration takes long to hash.
+    known = (
         client,
-        operation.kind._value_,
+        id(operation.kind),
         operation.table,
         operation.label,
-        result.outcome._value_,
+        id(result.outcome),
         result.estimated,
-        tuple([(made.status, made.error_code, made.scope._value_) for made in result.attempts]),
+        last.status if plain else _answers(attempts),
     )
+    number = columns.shape_keys.get(known)
+    if number is None:
+        number = columns.shape_keys[known] = len(columns.shapes)
+        columns.shapes.append(
+            (
+                client,
+                operation.kind._value_,
+                operation.table,
+                operation.label,
+                result.outcome._value_,
+                result.estimated,
+                _answers(attempts),
+            )
+        )
+    return number
+
+
+def _answers(attempts: Sequence[Attempt]) -> tuple[tuple[int, str, str], ...]:
+    return tuple([(made.status, made.error_code, made.scope._value_) for made in attempts])
 
 
 def detail_of(
