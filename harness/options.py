@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from harness.measure.counts.redaction import Aliases
-from harness.model.auth_mode import AUTH_MODE, AUTH_MODES
+from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
 from harness.profile.settings.parts import Session
 
 _SESSION = Session.model_fields["kind"]
@@ -202,6 +202,16 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         type=swarm_name,
         help="Accept only workers that were started with the same name. Default: none; with "
         "--processes a random name, so that no other worker can join.",
+    )
+
+
+def add_auth_mode(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that send a few requests to an endpoint."""
+    parser.add_argument(
+        "--auth-mode",
+        choices=AUTH_MODES,
+        help="key: the keys or SAS in the environment; login: a login of Microsoft Entra ID "
+        f"(default: {AUTH_MODE}, else {KEY_MODE})",
     )
 
 

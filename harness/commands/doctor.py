@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 
 from rich.text import Text
@@ -20,8 +21,9 @@ from harness.doctor.sizing import capacity_checks
 from harness.endpoint.accounts import listed
 from harness.endpoint.azurite import start_azurite
 from harness.endpoint.sessions import SESSION_KINDS
+from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
-from harness.options import Joined
+from harness.options import Joined, add_auth_mode
 from harness.report.terminal.page import Page
 
 _MOST_WIDTH = 120
@@ -56,6 +58,7 @@ class Doctor:
             help="confirm that ACCOUNT, the account in the host name, may be billed: about "
             f"{EXPECTED_TRANSACTIONS} transactions. Without it a remote host gets no request",
         )
+        add_auth_mode(parser)
         parser.add_argument(
             "--session",
             choices=SESSION_KINDS,
@@ -119,6 +122,7 @@ def _examinations(args: argparse.Namespace, report: _Report) -> list[Examination
             remote_ok=args.remote_ok,
             session=args.session or SESSIONS[0],
             alone=len(hosts) == 1,
+            environ=in_mode(os.environ, args.auth_mode),
             say=report.progress,
         )
         for host in hosts

@@ -11,9 +11,8 @@ from harness.endpoint.accounts import Credentials, consent_problem
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import delete_table, leftovers
-from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
 from harness.model.errors import SetupError
-from harness.options import Joined
+from harness.options import Joined, add_auth_mode
 
 _WITHIN_S = 60.0
 
@@ -51,12 +50,7 @@ class Sweep:
             action=Joined,
             help="confirm that ACCOUNT, the account in the host name, may be billed",
         )
-        parser.add_argument(
-            "--auth-mode",
-            choices=AUTH_MODES,
-            help="key: the keys or SAS in the environment; login: a login of Microsoft Entra ID "
-            f"(default: {AUTH_MODE}, else {KEY_MODE})",
-        )
+        add_auth_mode(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         accounts = Credentials(mode=args.auth_mode).accounts(args.host)

@@ -268,9 +268,11 @@ class Examination:
             check(endpoint, environ=self._environ)
         except SetupError as error:
             return CheckResult(name="credential", status=Status.FAILED, text=str(error))
-        noun = endpoint.credential.noun
+        signer = f"the {endpoint.credential.noun}"
+        if endpoint.login is not None:
+            signer += f" ({endpoint.login.identity.described})"
         return CheckResult(
-            name="credential", text=f"the {noun} for the account {endpoint.account} is accepted"
+            name="credential", text=f"{signer} for the account {endpoint.account} is accepted"
         )
 
     def _round_trips(self, made: RoundTrips, endpoint: Endpoint) -> Iterator[CheckResult]:

@@ -16,7 +16,7 @@ from harness.endpoint.address import is_account_name
 from harness.endpoint.endpoint import Endpoint, auth_mode, endpoint_from
 from harness.endpoint.entra.login import Login, Logins
 from harness.model.accounts import account_of
-from harness.model.auth_mode import AUTH_MODE, LOGIN_MODE
+from harness.model.auth_mode import LOGIN_MODE, in_mode
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 
@@ -111,7 +111,7 @@ class Credentials:
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, mode: str | None = None) -> None:
-        self._environ = environ if mode is None else {**environ, AUTH_MODE: mode}
+        self._environ = in_mode(environ, mode)
         self._logins = Logins(environ)
 
     @property
