@@ -54,8 +54,8 @@ class Meter(Protocol):
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
 
-    def sent_again(self) -> None:
-        """The endpoint got a second request for one of a client, because a page was cut."""
+    def take_again(self) -> bool:
+        """Take the second request for a page that is cut; False if the budget is used up."""
 
     def refused(self) -> None:
         """A request that cannot be executed, such as one that is too large, was refused."""
@@ -246,10 +246,8 @@ class Proxy:
         self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
-            if rows is not None:
+            if rows is not None and (self._meter is None or self._meter.take_again()):
                 # The page ends where the next server begins, with the continuation of the endpoint.
-                if self._meter is not None:
-                    self._meter.sent_again()
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return route.answer(answer)
 

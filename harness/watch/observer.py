@@ -58,20 +58,25 @@ class Observer:
 
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
-        if self._budget is None:
-            return ""
-        if self._taken >= self._budget:
+        if not self._take():
             return (
                 "harness watch: the budget of billable transactions is used up. The request was "
                 "not passed on."
             )
-        self._taken += 1
         return ""
 
-    def sent_again(self) -> None:
-        """Count a second request to the endpoint for the same request of the client."""
+    def take_again(self) -> bool:
+        """Take a second request for the same one of the client; False without budget for it."""
+        if not self._take():
+            return False
         self.books.tally.passed += 1
+        return True
+
+    def _take(self) -> bool:
+        if self._budget is not None and self._taken >= self._budget:
+            return False
         self._taken += 1
+        return True
 
     def refused(self) -> None:
         """Count a request that cannot be executed, such as one that is too large."""

@@ -209,7 +209,8 @@ class Watch:
                 certificate=certificate,
                 budget=_share(plan.budget, number, plan.processes),
                 window_s=self._run.window_s,
-                looks=not options.remote,
+                # Requests of the gateway itself are billed too, and not of the budget.
+                looks=not options.remote and plan.budget is None,
                 marks=marks,
                 epoch_s=clock.epoch_s,
                 traces=options.trace is not None,

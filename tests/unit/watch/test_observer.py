@@ -361,16 +361,6 @@ def test_a_query_inside_a_batch_is_named_as_any_other() -> None:
     assert "N gt 3" in str(operation.filter)
 
 
-def test_a_page_that_is_asked_for_twice_is_billed_twice() -> None:
-    """A page that a limit cuts costs two requests to the endpoint, and the budget two."""
-    observer = Observer("gateway-1", 2)
-    assert not observer.take()
-    observer.sent_again()
-    end(observer, query(), "200")
-    assert (observer.books.tally.requests, observer.books.tally.passed) == (1, 2)
-    assert "used up" in observer.take()
-
-
 @pytest.mark.parametrize(
     ("text", "names"),
     [
