@@ -45,6 +45,27 @@ def entities_of(result: Result) -> Sequence[Mapping[str, Any]]:
     return (cast("Mapping[str, Any]", result.value),)
 
 
+class TransactionTooLargeError(ValueError):
+    """A transaction has more bytes than the service accepts."""
+
+
+def bounded_transaction(parts: Sequence[Operation], *, name: str = "") -> Operation:
+    """The entity group transaction of ``parts``, if it has at most 4 MiB as sent.
+
+    Raises:
+        TransactionTooLargeError: it has more bytes.
+        ValueError: the parts cannot be one transaction.
+    """
+    size = sum(PART_OVERHEAD_BYTES + _bytes_sent(part) for part in parts)
+    if size > MAX_TRANSACTION_BYTES:
+        raise TransactionTooLargeError(
+            f"a transaction of {len(parts)} operations has about {size:,} bytes as sent, which is "
+            "over the 4 MiB that a transaction may have: lower entity.size_bytes, or put fewer or "
+            "smaller entities into it"
+        )
+    return transaction(tuple(parts), name=name)
+
+
 def _bytes_sent(write: Operation) -> int:
     """Bytes of its entity as sent; an upper bound for small entities, which is faster."""
     content = write.properties or {}
@@ -70,12 +91,12 @@ class OperationFactory:
             more = PART_OVERHEAD_BYTES + _bytes_sent(write)
             full = len(parts) == MAX_TRANSACTION_OPERATIONS or size + more > MAX_TRANSACTION_BYTES
             if parts and (full or parts[0].partition != write.partition):
-                yield self.transaction(parts) if len(parts) > 1 else parts[0]
+                yield transaction(tuple(parts)) if len(parts) > 1 else parts[0]
                 parts, size = [], 0
             parts.append(write)
             size += more
         if parts:
-            yield self.transaction(parts) if len(parts) > 1 else parts[0]
+            yield transaction(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def in_sequence(self, operations: Iterable[Operation]) -> Generator[Operation, Result, bool]:
         """Send operations one after the other until one fails: for ``yield from`` in a task.
@@ -224,5 +245,8 @@ class OperationFactory:
             )
 
     def transaction(self, parts: Sequence[Operation], *, name: str = "") -> Operation:
-        """Entity group transaction of single writes; a `ValueError` says why they cannot be one."""
-        return transaction(tuple(parts), name=name)
+        """Entity group transaction of single writes, at most 4 MiB as sent.
+
+        A `ValueError` says why they cannot be one.
+        """
+        return bounded_transaction(parts, name=name)

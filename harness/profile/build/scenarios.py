@@ -23,13 +23,14 @@ from harness.model.operation import Operation, over_partitions
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
+from harness.workload.operation_factory import TransactionTooLargeError
 from harness.workload.operation_source import OperationSource, operations_by_task
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
 _TRIED_OPERATIONS = 300
 _TABLE_ENDING_CHARACTERS = 24
-_HARNESS = Path(__file__).resolve().parents[1]
+_HARNESS = Path(__file__).resolve().parents[2]
 
 
 def picker_of(profile: Profile, worker: int) -> Picker:
@@ -225,6 +226,9 @@ def mistake_of(error: BaseException) -> str:
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if _HARNESS not in Path(frame.filename).parents]
+    if not theirs and isinstance(error, TransactionTooLargeError):
+        # A shipped scenario: the profile is wrong, not a line of code.
+        return str(error)
     frame = (theirs or frames)[-1]
     where = f"{frame.filename}:{frame.lineno}: in {frame.name}"
     return f"{where}: {type(error).__name__}: {error}"

@@ -8,17 +8,12 @@ from collections.abc import Sequence
 from locust import User, task
 
 from harness.model.entity import Properties, entity_problems, key_problem
-from harness.model.operation import (
-    WHOLE_TABLE,
-    KeyRange,
-    Kind,
-    Operation,
-    transaction,
-)
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Result
 from harness.swarm.worker.worker import current_run
 from harness.swarm.worker.worker_run import WorkerRun
 from harness.workload.entity_factory import RUN_PROPERTY
+from harness.workload.operation_factory import bounded_transaction
 
 _TURN_S = 0.05
 
@@ -104,8 +99,8 @@ class Table:
         )
 
     def transaction(self, parts: Sequence[Operation]) -> Result:
-        """Send writes made by `operation` as one entity group transaction."""
-        return self.execute(transaction(tuple(parts)))
+        """Send writes made by `operation` as one entity group transaction, at most 4 MiB."""
+        return self.execute(bounded_transaction(parts))
 
     def operation(
         self,

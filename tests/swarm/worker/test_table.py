@@ -30,3 +30,15 @@ def test_what_cannot_be_counted_is_no_operation(wrong: dict[str, Any]) -> None:
     table = Table(cast(WorkerRun, None))
     with pytest.raises(ValueError, match="is not text"):
         table.execute(Operation(**fields))
+
+
+def test_a_transaction_over_4_mib_is_refused() -> None:
+    """Ten entities of 900 KB are 9 MB; the sentence names the bytes and the limit."""
+    table = Table(cast(WorkerRun, None))
+    large = {f"Text{number}": "x" * 30_000 for number in range(30)}
+    parts = [
+        Operation(kind=Kind.INSERT, partition_key="p", row_key=str(row), properties=large)
+        for row in range(10)
+    ]
+    with pytest.raises(ValueError, match=r"has about 9,\d{3},\d{3} bytes .* over the 4 MiB"):
+        table.transaction(parts)

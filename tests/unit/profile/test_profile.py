@@ -24,6 +24,7 @@ from harness.profile.build.workload import (
     retry_of,
     source_of,
 )
+from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import (
     parse,
     question_of,
@@ -578,6 +579,35 @@ def test_a_mix_sends_only_what_it_names(weights: dict[Action, float], seed: int)
     sent = {first_of(source.next_task(rng)).kind for _ in range(50)}
     allowed = {kind for action in weights for kind in FIRST.get(action, (str(action),))}
     assert sent <= allowed
+
+
+def test_a_scenario_is_refused_if_its_transactions_are_too_large() -> None:
+    """Ten readings of 1 MB are over 4 MiB; the two sides of a transfer are not."""
+    large: dict[str, Any] = {"keys": {"rows_per_partition": 2}, "entity": {"size_bytes": 1_000_000}}
+    assert observe(made(scenario="bank-transfers", **large), 100).sent
+    with pytest.raises(SetupError, match=r"^scenario iot-telemetry: a transaction .* the 4 MiB"):
+        observe(made(scenario="iot-telemetry", **large), 100)
+
+
+def test_a_line_with_a_transaction_over_4_mib_is_named(tmp_path: Path) -> None:
+    """The sentence names the line of a scenario of one's own that makes the transaction."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        """\
+from harness.workload.scenarios import Scenario
+
+
+class Own(Scenario):
+    actions = {"act": 1}
+
+    def act(self, rng):
+        return self.transaction([self.insert("p", str(row), {}) for row in range(100)])
+""",
+        encoding="utf-8",
+    )
+    profile = made(scenario=f"{file}:Own", entity={"size_bytes": 90_000})
+    with pytest.raises(SetupError, match=r"own\.py:8: in act: .* over the 4 MiB"):
+        observe(profile)
 
 
 def test_a_scenario_that_reads_what_can_be_no_key_is_refused(tmp_path: Path) -> None:
