@@ -123,6 +123,10 @@ DISTANCES = ("Full", "Half", "10K")
 RUNNERS = (("John", "M"), ("Mary", "F"), ("Wei", "M"), ("Olga", "F"), ("Amir", "M"), ("Ines", "F"))
 YOUNGEST = 18
 AGES = 60
+BIB_DIGITS = 12
+"""Digits of every bib, so that bibs sort as numbers: the document's own has five, which are too few
+for the new registrations of 10,000 workers."""
+_WORKERS = 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +181,7 @@ class FootRace(Scenario):
         name, sex = RUNNERS[rng.randrange(len(RUNNERS))]
         new = Registration(
             race=self._race(self.pick(rng)),
-            bib=self.new_id(after=self.loaded_rows),
+            bib=self._new_bib(),
             name=name,
             sex=sex,
             age=YOUNGEST + rng.randrange(AGES),
@@ -220,11 +224,16 @@ class FootRace(Scenario):
         year, distance = divmod(number, len(DISTANCES))
         return f"{FIRST_YEAR + year} New York City Marathon__{DISTANCES[distance]}"
 
+    def _new_bib(self) -> str:
+        """A bib that no other worker gives, after all loaded ones."""
+        taken = self.loaded_rows + self.new_number() * _WORKERS
+        return _bib(taken + self.setting.worker)
+
     def _loaded(self, race: int, runner: int) -> Registration:
         name, sex = RUNNERS[runner % len(RUNNERS)]
         return Registration(
             race=self._race(race),
-            bib=f"{race * self.setting.rows + runner + 1:05d}",
+            bib=_bib(race * self.setting.rows + runner + 1),
             name=name,
             sex=sex,
             age=YOUNGEST + runner % AGES,
@@ -238,3 +247,7 @@ class FootRace(Scenario):
             "Age": of.age,
         }
         return self.insert(of.race, of.by_bib, content), self.insert(of.race, of.by_age, content)
+
+
+def _bib(number: int) -> str:
+    return f"{number:0{BIB_DIGITS}d}"

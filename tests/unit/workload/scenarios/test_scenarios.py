@@ -6,6 +6,7 @@ import collections
 import functools
 import itertools
 import random
+import re
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -295,6 +296,20 @@ def test_the_keys_of_a_registration_are_the_documented_ones() -> None:
     john = Registration(race="r", bib="01234", name="John", sex="M", age=55)
     assert (john.by_bib, john.by_age) == ("BIB:01234__John__M__55", "AGE:055__1234__John__M")
     assert "2011 New York City Marathon__Full" in set(made("foot-race").partitions())
+
+
+def test_new_bibs_have_the_format_of_the_loaded_ones_and_follow_them() -> None:
+    """Every RowKey is BIB:digits__name__sex__age of one width, and new bibs sort after loaded."""
+    before = {row["RowKey"] for row in loaded("foot-race").entities()}
+    after = {row["RowKey"] for row in run("foot-race")[0].entities()}
+    form = re.compile(r"BIB:(\d{12})__[A-Z][a-z]+__[MF]__\d\d")
+    old, new = (
+        [found[1] for key in keys if key.startswith("BIB:") and (found := form.fullmatch(key))]
+        for keys in (before, after - before)
+    )
+    assert len(old) == 4 * 30
+    assert len(new) == sum(key.startswith("BIB:") for key in after - before) > 100
+    assert max(old) < min(new)
 
 
 def test_a_bib_and_an_age_are_found() -> None:
