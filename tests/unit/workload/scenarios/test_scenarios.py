@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from harness.model.entity import entity_problems
+from harness.model.entity import entity_problems, stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction_problem
 from harness.model.outcome import Outcome, Result
@@ -337,6 +337,20 @@ def rows_of(tables: MemoryTables, query: Operation) -> list[Entity]:
     value = tables.execute(query).value
     assert isinstance(value, list)
     return value
+
+
+def test_a_data_series_has_its_natural_size() -> None:
+    """24 values as entities take a few times the bytes of 24 properties, not 24 KiB."""
+    sizes: dict[str, list[int]] = collections.defaultdict(list)
+    writes = [result.operation for result, _ in run("data-series")[1]]
+    for operation in itertools.chain(made("data-series", size_bytes=1024).loading(), writes):
+        for one in singles(operation):
+            if one.kind in (Kind.INSERT, Kind.UPSERT_REPLACE):
+                content = one.properties or {}
+                assert "Text0" not in content
+                sizes[one.table].append(stored_size(one.partition_key, one.row_key, content))
+    assert max(sizes["ValueOfHour"]) < 200
+    assert 600 < min(sizes["SeriesOfDay"]) <= max(sizes["SeriesOfDay"]) < 1024
 
 
 @pytest.mark.parametrize("name", ["blog", "blog-newest-first"])
