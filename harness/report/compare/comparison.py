@@ -255,7 +255,11 @@ _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
     ),
     "is incomplete: its counts are too low": lambda run: not run.complete,
     "was client-limited: its rates are those of the generator, not of the endpoint": (
-        lambda run: run.verdict.result == VerdictResult.CLIENT_LIMITED
+        lambda run: run.watched is None and run.verdict.result == VerdictResult.CLIENT_LIMITED
+    ),
+    "was client-limited: its rates are those of the application or of its machine, not of the "
+    "endpoint": (
+        lambda run: run.watched is not None and run.verdict.result == VerdictResult.CLIENT_LIMITED
     ),
     "was inconclusive": lambda run: run.verdict.result == VerdictResult.INCONCLUSIVE,
 }
@@ -406,11 +410,20 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
             sentences.append(
                 f"{a} ran on {one.endpoint.described}, {b} on {other.endpoint.described}."
             )
-        sizes = one.entity.stored_bytes, other.entity.stored_bytes
-        if _apart(*sizes, _OTHER_SIZE):
+        if (one.watched is None) != (other.watched is None):
+            watched, load = (b, a) if one.watched is None else (a, b)
             sentences.append(
-                f"Entities have {sizes[0]:,} B in {a} and {sizes[1]:,} B in {b}; rates count "
-                "entities, not bytes."
+                f"{watched} was the load of an application, {load} that of the harness: their "
+                "operations and their pace differ."
+            )
+        sizes, known = (one.entity.stored_bytes, other.entity.stored_bytes), ""
+        if 0 in sizes:
+            # What an application stores is not known, only what it sends.
+            sizes, known = (one.entity.wire_bytes, other.entity.wire_bytes), " on the wire"
+        if 0 not in sizes and _apart(*sizes, _OTHER_SIZE):
+            sentences.append(
+                f"Entities have {sizes[0]:,} B{known} in {a} and {sizes[1]:,} B{known} in {b}; "
+                "rates count entities, not bytes."
             )
         seconds = one.measured_s, other.measured_s
         if _apart(*seconds, _OTHER_DURATION):

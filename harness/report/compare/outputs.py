@@ -136,10 +136,15 @@ def _described(subject: Subject) -> str:
     """Profile, endpoint, load and run ids of a subject; of repeats, those of the first."""
     first = subject.records[0]
     runs = counted(len(subject.records), "run")
+    if (watched := first.watched) is not None:
+        requests = counted(watched.requests, "request")
+        load = f"watched application {watched.command or '(not started here)'}, {requests}"
+    else:
+        processes = counted(first.workers, "process", "processes")
+        load = f"{counted(first.users, 'user')} in {processes}, session {first.session}"
     return (
-        f"{first.profile.get('name', 'run')} on {first.endpoint.described}; "
-        f"{counted(first.users, 'user')} in {counted(first.workers, 'process', 'processes')}, "
-        f"session {first.session}, {first.measured_s:,} s measured; {runs}: "
+        f"{first.profile.get('name', 'run')} on {first.endpoint.described}; {load}, "
+        f"{first.measured_s:,} s measured; {runs}: "
         + ", ".join(record.run_id for record in subject.records)
     )
 

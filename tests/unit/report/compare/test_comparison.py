@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from harness.measure.figures import listed
-from harness.measure.record.record import LatencyPart, RunRecord
+from harness.measure.record.record import EntityPart, LatencyPart, RunRecord
+from harness.measure.record.watched import WatchedPart
+from harness.measure.verdict.verdict import VerdictResult
 from harness.report.compare.comparison import (
     MEASURES,
     Comparison,
@@ -214,6 +216,34 @@ def test_what_cannot_be_compared_is_said(parts: dict[str, Any], sentence: str) -
     """Another endpoint, size or duration, and figures in doubt, are named before the figures."""
     assert any(sentence in one for one in warnings(subjects([run()], [run(**parts)])))
     assert warnings(subjects([run()], [run()])) == []
+
+
+def watched(command: str = "node", **parts: Any) -> RunRecord:
+    """The kept record as that of an application."""
+    entity = EntityPart(stored_bytes=0, wire_bytes=1300)
+    application = WatchedPart(command=command, requests=50)
+    return run(watched=application, entity=entity, users=0, session="application", **parts)
+
+
+def test_an_application_is_not_described_as_a_load_of_users() -> None:
+    """Of a watched run the program and its requests are said, and that the loads differ."""
+    limited = watched(**verdict(VerdictResult.CLIENT_LIMITED))
+    compared = compare(subjects([limited], [run()]), [])
+    page = Page(width=300, colour=False, ascii_only=True)
+    for output in (side_by_side(compared, page), comparison_markdown(compared)):
+        assert "watched application node, 50 requests, 40 s measured" in output
+        assert " 0 users" not in output
+    assert [sentence.partition(":")[0] for sentence in compared.warnings] == [
+        "A was client-limited",
+        "A was the load of an application, B that of the harness",
+        f"Entities have 1,300 B on the wire in A and {RECORD.entity.wire_bytes:,} B on the wire in "
+        "B; rates count entities, not bytes.",
+    ]
+    assert "those of the application" in compared.warnings[0]
+    assert "application (not started here)" in comparison_markdown(
+        compare(subjects([run()], [watched("")]), [])
+    )
+    assert warnings(subjects([watched()], [watched()])) == []
 
 
 def test_other_sizes_make_targets_indicative() -> None:
