@@ -9,6 +9,7 @@ import bisect
 import dataclasses
 import functools
 import itertools
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ class LatencyHistogram:
     def __init__(self, digits: int) -> None:
         self.digits = digits
         self.total_us = 0
-        self._histogram = HdrHistogram(_LOWEST_US, _HIGHEST_US, digits)
+        self._histogram = _without_cycle(HdrHistogram(_LOWEST_US, _HIGHEST_US, digits))
         # The place of a value in the histogram follows from its leading bits and their position.
         self._bits: int = self._histogram.sub_bucket_half_count_magnitude
 
@@ -93,7 +94,7 @@ class LatencyHistogram:
         digits, total_us, content = encoded
         made = cls(digits)
         made.total_us = total_us
-        made._histogram.decode_and_add(content)
+        made._histogram.add(_without_cycle(HdrHistogram.decode(content)))
         return made
 
     def view(self) -> LatencyPart | None:
@@ -121,6 +122,16 @@ class LatencyHistogram:
             max=histogram.get_max_value() / 1e3,
             buckets=tuple(cumulated[min(place, last)] for place in _bucket_places(self._bits)),
         )
+
+
+def _without_cycle(histogram: HdrHistogram) -> HdrHistogram:
+    """The histogram, whose memory is free with the last reference to it.
+
+    Histogram and encoder refer to each other. A report of many partitions makes megabytes of them,
+    but too few objects for a collection of cycles.
+    """
+    histogram.encoder.histogram = weakref.proxy(histogram)
+    return histogram
 
 
 def _place(microseconds: int, bits: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
 
 import pytest
+from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,3 +103,23 @@ def test_response_exists_only_where_something_was_due() -> None:
     assert merged.service is not None
     assert merged.response is not None
     assert (merged.service.count, merged.response.count) == (2, 1)
+
+
+def test_a_histogram_is_free_without_a_collection() -> None:
+    """Made, read, sent and merged histograms leave no cycle behind."""
+
+    def alive() -> int:
+        return sum(type(one) is HdrHistogram for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        made = histogram([0.001, 0.002])
+        made.merge(LatencyHistogram.decode(made.encode()))
+        assert made.since(made).count == 0
+        assert alive() == before + 1
+        del made
+        assert alive() == before
+    finally:
+        gc.enable()
