@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import math
 import sys
 from pathlib import Path
@@ -49,6 +50,8 @@ class WhatIf:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.description = inspect.getdoc(self)
         parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
         parser.add_argument(
             "--keys",
@@ -78,6 +81,9 @@ class WhatIf:
             raise SetupError(
                 f"{_MOST_SCHEMES} schemes can be compared at once, not {len(args.keys)}"
             )
+        for path in (args.file, *args.keys):
+            if args.html is not None and args.html.exists() and args.html.samefile(path):
+                raise SetupError(f"--html would overwrite {cut(str(path))}: name another file")
         schemes = [read_scheme(path) for path in args.keys]
         limits = load_limits(limits_path(args.limits))
         with opened(args.file, Progress("reading the log")) as trace:

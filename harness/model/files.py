@@ -91,6 +91,8 @@ def mistake(item: Mapping[str, Any]) -> str:
         message = "there is no such setting"
     elif item["type"] == "missing":
         message = "is missing"
+    elif item["type"] == "model_type":
+        message = f"should be a table: [{place}]"
     elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
         message = f"should be a list: [[{place}]] instead of [{place}]"
     elif place and not isinstance(item["input"], dict):

@@ -107,7 +107,7 @@ class SchemePart(RecordPart):
         hot: The hottest partitions, the hottest first.
         once: Throttling if no operation is retried.
         retried: Throttling with exponential back-off.
-        first_limit: None if no multiple was looked for, or none throttles.
+        first_limit: None if no multiple was tried (`WhatIfRecord.factors`), or none throttles.
     """
 
     name: str
@@ -138,6 +138,7 @@ class WhatIfRecord(RecordPart):
         partition_per_s: Limit of a partition, entities/s.
         account_per_s: Limit of the account.
         retry: The back-off, in words.
+        factors: Multiples of the traffic were tried, to find the first limit.
         damage: What of the trace cannot be read.
         harness_version: Version of the harness.
     """
@@ -152,5 +153,6 @@ class WhatIfRecord(RecordPart):
     partition_per_s: float
     account_per_s: float
     retry: str
+    factors: bool = False
     damage: tuple[str, ...] = ()
     schemes: tuple[SchemePart, ...]

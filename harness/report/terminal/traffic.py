@@ -15,6 +15,7 @@ from rich.text import Text
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.figures import counted, number, percent
 from harness.measure.record.over_time import HeatPart, KeyRangePart
+from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome
 from harness.model.target import PUBLISHED
 from harness.report.names import partition_name
@@ -51,7 +52,7 @@ class HotPartition:
     name: str
     entities: int
     exact: bool
-    best: tuple[float, float, float]
+    best: tuple[float, ...]
     throttled: int
 
 
@@ -187,7 +188,10 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
                     f"{part.entities:,}",
                     percent(part.entities / whole),
                     *(number(rate) for rate in part.best),
-                    Text(
+                    # The share of each partition of a table is unknown.
+                    Text("")
+                    if over_partitions(part.name)
+                    else Text(
                         percent(part.best[0] / PUBLISHED.partition),
                         "yellow" if part.best[0] > PUBLISHED.partition else "",
                     ),

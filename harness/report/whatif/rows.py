@@ -89,12 +89,12 @@ def _account(found: WhatIfRecord, part: SchemePart) -> float:
 
 def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
     if (first := part.first_limit) is None:
-        return ""
+        return "none up to x 10,000" if found.factors else ""
     return f"x {_factor(first)}, {first.rule}"
 
 
 def _factor(first: FirstLimitPart) -> str:
-    return f"{first.factor:,.0f}" if first.factor >= 100 else f"{first.factor:.2g}"
+    return f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
 
 
 def _by_rule(found: WhatIfRecord, part: SchemePart) -> str:

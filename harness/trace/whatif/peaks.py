@@ -1,10 +1,15 @@
-"""The highest rates of any one partition, and of all together, over 1 s, 10 s and a minute."""
+"""The highest rates of any one partition, and of all together, over 1 s, 10 s and a minute.
+
+Queries over several partitions count for all together only: the share of each partition is unknown.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import deque
 from collections.abc import Mapping
+
+from harness.model.operation import over_partitions
 
 WINDOWS_S = (1, 10, 60)
 
@@ -48,7 +53,7 @@ class _Window:
         get = sums.get
         for name, count in entities.items():
             total = sums[name] = get(name, 0) + count
-            if total > most:
+            if total > most and not over_partitions(name):
                 most, most_name = total, name
         self._total += sum(entities.values())
         since = max(0, second - width_s + 1)

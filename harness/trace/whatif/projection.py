@@ -17,6 +17,7 @@ from harness.measure.record.whatif import (
     SchemePart,
     SimulatedPart,
 )
+from harness.model.operation import over_partitions
 from harness.trace.operations import Batch
 from harness.trace.whatif.peaks import PeakRate, Peaks
 from harness.trace.whatif.rekeying import Rekeying
@@ -190,8 +191,9 @@ class Projection:
             self._entities += count
             if count:
                 self._heat.add(name, moment, count)
-            self._weights.access(name, count)
-            self._partitions.add(name)
+            if not over_partitions(name):
+                self._weights.access(name, count)
+                self._partitions.add(name)
         for name, number in self._once.throttled.items():
             for _ in range(number):
                 self._heat.add_throttled(name, moment)

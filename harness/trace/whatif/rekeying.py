@@ -252,8 +252,11 @@ class Rekeying:
         if isinstance(detail, TracedParts) and not self.scheme.identity:
             row_keys = detail.row_keys
         found: collections.Counter[str] = collections.Counter()
+        unmatched = self.price.unmatched
         for row_key in row_keys:
             placed = self._entity(table, partition_key, row_key)
+            # However many of its parts are not matched, it is one operation.
+            self.price.unmatched = min(self.price.unmatched, unmatched + 1)
             if placed is None:
                 self.price.unknown += 1
                 return []

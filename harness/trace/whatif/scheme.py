@@ -24,6 +24,7 @@ from typing import Any
 
 import pydantic
 
+from harness.model.entity import key_problem
 from harness.model.errors import echoed
 from harness.model.files import mistake, mistakes_error, read_toml_file
 
@@ -310,6 +311,8 @@ def _template(text: str, known: Mapping[str, KeySource]) -> Template:
         raise ValueError(f"{error} in {echoed(text)}; write a brace of the key twice") from error
     for literal, name, function, conversion in parsed:
         if literal:
+            if problem := key_problem(literal):
+                raise ValueError(f"{echoed(literal)} {problem}")
             parts.append(literal)
         if name is None:
             continue

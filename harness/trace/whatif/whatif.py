@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
+from harness.model.errors import SetupError, cut
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import BACKOFF, Projection
 from harness.trace.whatif.scheme import Scheme, as_recorded
@@ -13,6 +14,7 @@ from harness.trace.whatif.simulation import Throttling
 
 _MOST_FACTOR = 10_000.0
 _LEAST_FACTOR = 0.001
+_MOST_LISTED = 10
 _ACCURACY = 1.05
 """The factor at which a limit is met is found to within 5 %."""
 
@@ -37,16 +39,24 @@ def what_if(
         rate: Multiple of the recorded traffic.
         factors: Also find the multiple at which each scheme meets its first limit.
         version: Version of the harness.
+
+    Raises:
+        SetupError: the trace has no operation, or none on the table of a scheme.
     """
     started_s = trace.head.started_ms // 1000
-    parts = []
+    parts: list[SchemePart] = []
     seconds = 0
+    tables: set[str] = set()
     for scheme in (as_recorded(), *schemes):
         projection = Projection(scheme, limits, rate=rate, started_s=started_s)
         for batch in trace.batches():
             projection.add(batch)
             progress(scheme.name, len(batch))
+            if not parts:
+                tables.update(shape.table for shape in batch.shapes)
             seconds = max(seconds, batch.at_ms[-1] // 1000 + 1)
+        if not parts:
+            _require_tables(trace, schemes, tables)
         part = projection.finish()
         if factors:
             first = _first_limit(trace, scheme, limits, part, rate, progress)
@@ -63,9 +73,27 @@ def what_if(
         account_per_s=limits.account.entities_per_s,
         retry=f"{BACKOFF.retries} retries, {BACKOFF.backoff_s:g} s doubling, "
         f"at most {BACKOFF.maximum_s:g} s",
+        factors=factors,
         damage=tuple(trace.damage.sentences()),
         schemes=tuple(parts),
     )
+
+
+def _require_tables(trace: Trace, schemes: Sequence[Scheme], tables: set[str]) -> None:
+    if not tables:
+        raise SetupError(f"{cut(trace.path.name)} has no readable operation")
+    for scheme in schemes:
+        if not any(scheme.applies_to(table) for table in tables):
+            if tables == {""}:
+                raise SetupError(
+                    f"key scheme {scheme.name}: the trace has one table and does not name it: "
+                    "leave out `table`"
+                )
+            listed = ", ".join(repr(table) for table in sorted(tables)[:_MOST_LISTED])
+            raise SetupError(
+                f"key scheme {scheme.name}: the trace has no table {scheme.table!r}; it has "
+                f"{cut(listed)}"
+            )
 
 
 def _first_limit(

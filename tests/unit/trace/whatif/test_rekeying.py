@@ -77,6 +77,14 @@ def test_a_transaction_that_spans_partitions_is_split() -> None:
     assert sum(count for _, count in loads) == 8
 
 
+def test_a_transaction_that_is_not_matched_is_one_operation() -> None:
+    """However many parts it has, so that no more than all operations are not matched."""
+    parts = TracedParts((Kind.INSERT,) * 2, ("r1", "r2"), (100, 100))
+    rekeying, loads = rekeyed(BY_TENANT, operation(BATCH, "p", "", 2, parts))
+    assert rekeying.price.unmatched == rekeying.price.operations == 1
+    assert loads == [("p", 2)]
+
+
 def test_a_range_of_rows_needs_every_bucket() -> None:
     """A query of one partition is spread over the buckets that its rows may be in."""
     query = TracedQuery(row_from="a", row_before="b")

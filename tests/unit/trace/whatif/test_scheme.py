@@ -78,6 +78,8 @@ def test_every_mistake_is_listed_with_its_place() -> None:
         ({"keys": {"partition_key": "{row_key!r}"}}, "!r has no meaning"),
         ({"keys": {}, "match": {"row_key": "(?P<partition_key>.)"}}, "has two meanings"),
         ({"keys": {}, "colour": "red"}, "there is no such setting"),
+        ({"keys": 3}, r"keys: should be a table: \[keys\]"),
+        ({"keys": {"row_key": "{row_key}/1"}}, "'/1' contains /; forbidden in a key"),
     ],
 )
 def test_a_mistake_is_named(content: dict[str, Any], reason: str) -> None:

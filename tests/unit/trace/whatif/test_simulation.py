@@ -14,8 +14,9 @@ from harness.gateway.limits import GatewayLimits, Rate, Servers
 from harness.gateway.model import GatewayAction, Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite
-from harness.measure.record.whatif import SchemePart, WhatIfRecord
-from harness.model.operation import Kind, Operation
+from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
+from harness.model.errors import SetupError
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
@@ -149,6 +150,49 @@ def test_an_even_load_needs_no_other_keys(tmp_path: Path) -> None:
     assert (part.entities, part.partitions, part.once.throttled) == (500, 50, 0)
     assert part.heat is not None
     assert sum(sum(row.entities) for row in part.heat.ranges) == 500
+
+
+def test_a_scan_of_a_table_is_no_partition(tmp_path: Path) -> None:
+    """It counts for the account only."""
+    requests = [(0.1, "p", "r"), *((0.2 + place / 100, WHOLE_TABLE, "") for place in range(50))]
+    part = calculated(recorded(tmp_path, requests)).schemes[0]
+    assert (part.entities, part.partitions) == (51, 1)
+    assert [hot.partition for hot in part.hot] == ["p"]
+    assert part.partition_peaks[0].partition == "p"
+    assert part.partition_peaks[0].entities_per_s == 1
+    assert part.account_peaks[0].entities_per_s == 51
+
+
+def test_traffic_that_meets_no_limit_says_so(tmp_path: Path) -> None:
+    """Nobody has to guess whether a factor was looked for."""
+    requests = steady(10, 1, ["p"])
+    assert "none up to x 10,000" in whatif_text(
+        calculated(recorded(tmp_path, requests), factors=True), Page(width=110)
+    )
+
+
+def test_a_trace_without_traffic_is_refused(tmp_path: Path) -> None:
+    """So is a scheme for a table that the trace does not have."""
+    with pytest.raises(SetupError, match="has no readable operation"):
+        calculated(recorded(tmp_path, []))
+    other = tmp_path / "other"
+    other.mkdir()
+    content = {"table": "orders", **BUCKETS}
+    scheme = parse_scheme("orders", content, "orders.toml")
+    with pytest.raises(SetupError, match="leave out `table`"):
+        what_if(recorded(other, steady(10, 1, ["p"])), [scheme], LIMITS, limits_name="test")
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"), [(0.123, "0.12"), (9.94, "9.9"), (99.7, "100"), (1234.0, "1,234")]
+)
+def test_a_factor_is_written_without_an_exponent(factor: float, text: str, tmp_path: Path) -> None:
+    """Two digits, and whole numbers from 10."""
+    found = calculated(recorded(tmp_path, steady(10, 1, ["p"])))
+    first = FirstLimitPart(factor=factor, entities_per_s=1.0, rule="partition", partition="p")
+    part = found.schemes[0].model_copy(update={"first_limit": first})
+    shown = whatif_text(found.model_copy(update={"schemes": (part,)}), Page(width=110))
+    assert f"x {text}, partition" in shown
 
 
 @given(
