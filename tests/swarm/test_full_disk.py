@@ -147,6 +147,29 @@ def test_a_file_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path) ->
     assert names == {*SMALL, "run.json", "latencies.hlog", "partitions.csv"}
 
 
+def test_an_output_that_cannot_be_made_changes_no_verdict(tmp_path: Path) -> None:
+    """A defect in one output is complained of, and the record and the others are as ever."""
+
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    record = RunRecord.from_json(KEPT.read_bytes())
+    said: list[str] = []
+    final, path = write_run(
+        record,
+        str(tmp_path),
+        ledger=cast(Ledger, SimpleNamespace(errors=lambda: ((), 0), latencies=broken)),
+        aliases=None,
+        clean_up=lambda: (0,),
+        complain=said.append,
+    )
+    (sentence,) = said
+    assert sentence.endswith("latencies.hlog cannot be made (ZeroDivisionError())")
+    assert final.exit_code == RunRecord.from_json(path.read_bytes()).exit_code == record.exit_code
+    names = {file.name for file in path.parent.iterdir()}
+    assert names == {*SMALL, "run.json", "partitions.csv", "report.html"}
+
+
 def test_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     """A report may go to a pipe or a device; a link to a file goes to that file."""
     (tmp_path / "full").symlink_to("/dev/full")

@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 import importlib.metadata
 import json
+import logging
 import os
 import platform
 import tempfile
@@ -70,7 +71,8 @@ def write_run(
 
     The record is written again after cleaning up, since cleaning up costs transactions too.
     Without any record the exit code 0 becomes 3, because nothing shows what passed. A file that
-    cannot be written does not keep others from being written.
+    cannot be made or written is complained of: it keeps no other from being written, and changes
+    nothing in the record.
 
     Args:
         out: Folder of all runs.
@@ -84,14 +86,22 @@ def write_run(
     """
     folder = Path(out) / record.run_id
 
-    def write(name: str, text: str) -> None:
-        if (problem := _problem_of_writing(folder / name, text)) is not None:
+    def write(name: str, make: Callable[[], str]) -> str:
+        """Write what ``make`` returns, unless it is empty, and return it."""
+        try:
+            text = make()
+        except Exception as error:
+            # A defect in one output. The verdict and the other outputs do not depend on it.
+            logging.getLogger(__name__).error("%s cannot be made", name, exc_info=error)
+            complain(f"{folder / name} cannot be made ({error!r})")
+            return ""
+        if text and (problem := _problem_of_writing(folder / name, text)) is not None:
             complain(problem)
+        return text
 
     try:
         missing = _problem_of_writing(folder / _RECORD, record.to_json()) is not None
-        if errors := _error_lines(ledger, aliases):
-            write("errors.jsonl", errors)
+        write("errors.jsonl", lambda: _error_lines(ledger, aliases))
     finally:
         billable = clean_up()
     record = record.billed(billable)
@@ -101,13 +111,16 @@ def write_run(
             complain(f"{problem}: the run has no record")
         else:
             complain(f"{problem}: the existing record lacks the cost of cleaning up")
-    summary, start = markdown(record), record.window_start
-    write("summary.md", summary)
-    write("junit.xml", junit(record))
-    write("latencies.hlog", hlog(start, start + record.measured_s, ledger.latencies()))
-    write("partitions.csv", partitions_csv(record))
-    write("report.html", document(record))
-    if page := os.environ.get(STEP_SUMMARY):
+    start = record.window_start
+    summary = write("summary.md", lambda: markdown(record))
+    write("junit.xml", lambda: junit(record))
+    write(
+        "latencies.hlog",
+        lambda: hlog(start, start + record.measured_s, ledger.latencies()),
+    )
+    write("partitions.csv", lambda: partitions_csv(record))
+    write("report.html", lambda: document(record))
+    if summary and (page := os.environ.get(STEP_SUMMARY)):
         try:
             with open(page, "a", encoding="utf-8") as file:
                 file.write(f"{summary}\n")
