@@ -140,7 +140,8 @@ def runs(
         ),
         "fail fast": (
             *("-H", failing.url, *SINGLES, *rate(RATE), "-t", "40s"),
-            *("--set", "fail_fast=true", "--set", "conditions=['failed_ratio < 5%']"),
+            *("--set", "fail_fast=true"),
+            *("--set", "conditions=['failed_ratio < 5%', 'throttled_ratio < 1%']"),
         ),
         "gone": ("-H", going.url, *SINGLES, *rate(RATE), "-t", "14s"),
     }
@@ -290,8 +291,10 @@ def test_a_run_whose_condition_is_lost_ends(runs: dict[str, LocustProcess]) -> N
     process = runs["fail fast"]
     assert "'failed_ratio < 5%', which cannot hold any more" in process.record.ended_by
     assert process.record.measured_s < 30
-    assert [condition.passed for condition in process.record.conditions] == [False]
+    assert [condition.passed for condition in process.record.conditions] == [False, True]
     assert process.process.returncode == process.record.exit_code == 1
+    (suite,) = process.folder.glob("out/*/junit.xml")
+    assert 'failures="1" errors="0"' in suite.read_text(encoding="utf-8")
 
 
 def test_an_endpoint_that_comes_back_is_loaded_again(runs: dict[str, LocustProcess]) -> None:

@@ -2,7 +2,8 @@
 
 One test case is one condition, and one more stands for the laws of counting. A condition that was
 not measured is an error. Every condition of an inconclusive run is an error too, so that a suite is
-never green where the exit code of the run is 3.
+never green where the exit code of the run is 3. Where a condition certainly failed, and so the exit
+code is 1 however early the run ended, a condition that was not measured is skipped.
 
 Source: the elements and attributes that Jenkins' and GitLab's readers of JUnit XML share.
 """
@@ -17,6 +18,7 @@ from harness.measure.record.record import RunRecord
 from harness.report.names import printable
 from harness.report.sentences import alarms, measured
 
+_FAILED = 1
 _INCONCLUSIVE = 3
 
 
@@ -38,7 +40,7 @@ def junit(record: RunRecord) -> str:
     for attribute, tag in (("failures", "failure"), ("errors", "error")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("tests", str(len(suite.findall("testcase"))))
-    suite.set("skipped", "0")
+    suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
     ET.indent(suites)
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -75,7 +77,7 @@ def _invariants(case: ET.Element, record: RunRecord) -> None:
 def _condition(case: ET.Element, record: RunRecord, part: ConditionPart) -> None:
     message = f"{part.text}: {measured(part)}"
     if part.passed is None:
-        tag, kind = "error", "not measured"
+        tag, kind = "skipped" if record.exit_code == _FAILED else "error", "not measured"
     elif record.exit_code == _INCONCLUSIVE:
         tag, kind = "error", "inconclusive"
         message += f". {record.verdict.sentence}"

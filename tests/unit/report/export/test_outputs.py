@@ -235,9 +235,20 @@ def test_junit_has_a_case_for_each_condition() -> None:
 def test_junit_tells_what_was_not_measured_from_what_failed() -> None:
     """A condition without a value is an error."""
     unknown = RECORD.conditions[1].model_copy(update={"value": None, "passed": None})
-    suite = suite_of(changed(conditions=(unknown,)))
+    suite = suite_of(changed(exit_code=3, conditions=(unknown,)))
     assert verdict_of(suite, unknown.text)[0] == "error"
     assert suite.get("errors") == "1"
+
+
+def test_junit_of_a_run_that_a_condition_ended_has_no_errors() -> None:
+    """What failed is a failure, what held passed, what was not reached is skipped."""
+    failed, held, unknown = RECORD.conditions
+    unknown = unknown.model_copy(update={"value": None, "passed": None})
+    suite = suite_of(changed(exit_code=1, conditions=(failed, held, unknown)))
+    ends = [verdict_of(suite, part.text)[0] for part in (failed, held, unknown)]
+    assert ends == ["failure", "passed", "skipped"]
+    counts = [suite.get(name) for name in ("failures", "errors", "skipped")]
+    assert counts == ["1", "0", "1"]
 
 
 def test_junit_of_an_inconclusive_run_is_never_green() -> None:
