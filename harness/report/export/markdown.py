@@ -1,7 +1,7 @@
 """``summary.md``: the summary of a run for the page of a CI job, in GitHub flavoured Markdown.
 
-The most important comes first: wrong figures, the verdict, advice, and evidence. A text from
-outside is shown literally and never acts as markup.
+The most important comes first: whether the run passed, wrong figures, the verdict, advice, and
+evidence. A text from outside is shown literally and never acts as markup.
 
 Source: the GitHub Flavored Markdown Spec, sections on backslash escapes, code spans and tables.
 """
@@ -15,6 +15,7 @@ from harness.measure.record.record import PartitionPart, RunRecord
 from harness.report import columns, sentences
 from harness.report.columns import Column, Output, Row
 from harness.report.names import partition_name, printable, shortened
+from harness.report.passing import passing_of
 from harness.report.terminal.summary import MOST_PARTITIONS
 
 _NAME_WIDTH = 60
@@ -110,10 +111,14 @@ def _fact_table(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def _head(record: RunRecord) -> list[str]:
     name = str(record.profile.get("name", "run"))
-    lines = [f"## {text(sentences.result_words(record).capitalize())}: {text(name)}", ""]
+    result, passing = sentences.result_words(record), passing_of(record)
+    result = result.capitalize() if passing is None else f"{passing.word}, {result}"
+    lines = [f"## {text(result)}: {text(name)}", ""]
     if wrong := sentences.alarms(record):
         lines += ["> [!CAUTION]", f"> **{sentences.RELY_NOT}.**"]
         lines += [*(f"> {text(sentence.strip())}<br>" for sentence in wrong), ""]
+    if passing is not None:
+        lines += [f"**{passing.word}:** {text(passing.sentence)}.", ""]
     lines.append(f"**{text(record.verdict.sentence)}**")
     if (limit := sentences.limited_by(record)) is not None:
         lines += ["", f"Limited by {limit}."]

@@ -1,7 +1,8 @@
 """The report of a run for a terminal.
 
-The verdict and its reasons come last, where the eye rests when a run is over. A warning about wrong
-figures stands at the top and again above the verdict.
+The verdict and its reasons come last, where the eye rests when a run is over. Whether the run
+passed its conditions, and a warning about wrong figures, stand at the top and again above the
+verdict.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from harness.measure.record.record import OperationPart, PartitionPart, RunRecor
 from harness.report import columns, sentences
 from harness.report.columns import Column, Output
 from harness.report.names import partition_name, shortened
+from harness.report.passing import passing_of
 from harness.report.terminal.page import (
     Cell,
     Page,
@@ -47,13 +49,15 @@ _TABLE_NAME_WIDTH = 24
 _CHART_HEIGHT = 3
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 """Columns of a bar and blanks between columns: from roomy to narrow."""
+_TONE_COLOURS = {"good": "green", "bad": "red", "warn": "yellow"}
 _VERDICT_COLOURS = {"within_target": "green", "throttled": "red"}
 
 
 def summary(record: RunRecord, page: Page) -> str:
     """The report of ``record``, made for a terminal of 80 columns or more."""
-    alarm = _alarm(record, page)
+    alarm, passing = _alarm(record, page), _passing(record, page)
     return page.render(
+        *passing,
         _head(record, page),
         *alarm,
         *_steps(record.search, page),
@@ -71,6 +75,7 @@ def summary(record: RunRecord, page: Page) -> str:
         *_conditions(record, page),
         Text(),
         *alarm,
+        *passing,
         _verdict(record, page),
         *_reasons(record, page),
     )
@@ -92,6 +97,14 @@ def _head(record: RunRecord, page: Page) -> RenderableType:
     content.append(facts(sentences.setup(record), page))
     name = Text(page.show(str(profile.get("name", "run"))), "bold")
     return page.panel(Group(*content), name, "cyan", title_align="left")
+
+
+def _passing(record: RunRecord, page: Page) -> list[RenderableType]:
+    found = passing_of(record)
+    if found is None:
+        return []
+    word = Text(found.word, f"bold {_TONE_COLOURS[found.tone]}")
+    return [word.append(f": {page.show(found.sentence)}", style="not bold default")]
 
 
 def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
@@ -404,6 +417,10 @@ def _conditions(record: RunRecord, page: Page) -> list[RenderableType]:
 
 def _verdict(record: RunRecord, page: Page) -> RenderableType:
     colour = _VERDICT_COLOURS.get(record.verdict.result, "yellow")
+    found = passing_of(record)
+    if found is not None and found.tone != "good" and colour == "green":
+        # A green box would say that all is well.
+        colour = _TONE_COLOURS[found.tone]
     limit = sentences.limited_by(record)
     result = page.show(sentences.result_words(record).upper())
     return page.panel(

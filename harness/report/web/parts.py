@@ -16,6 +16,7 @@ from harness.model.outcome import FAILURES
 from harness.report import columns, sentences
 from harness.report.columns import Column, Output
 from harness.report.names import partition_name, printable, shortened
+from harness.report.passing import passing_of
 from harness.report.web.rendering import render
 
 _MOST_LIVE = 50
@@ -172,6 +173,7 @@ def _verdict(record: RunRecord, *, live: bool) -> str:
         "verdict.html",
         alarm=sentences.RELY_NOT if wrong else "",
         alarms=[sentence.strip() for sentence in wrong],
+        passing=passing_of(record),
         result=sentences.result_words(record),
         tone=_TONES.get(record.verdict.result, "warn"),
         live=live,

@@ -97,7 +97,7 @@ def test_code_in_a_table_is_shown_as_it_is(value: str) -> None:
 @pytest.mark.parametrize(
     "expected",
     [
-        "## Throttled: single-partition",
+        "## FAIL, throttled: single-partition",
         "**Throttled: 3,840 of 44,263 attempts (8.7%) were refused",
         "Limited by the partition.",
         "Azure Table storage",
@@ -116,7 +116,7 @@ def test_markdown_says(expected: str) -> None:
 def test_the_verdict_comes_first() -> None:
     """A reader of the CI page sees the verdict before any table."""
     text = markdown(RECORD)
-    assert text.startswith("## Throttled")
+    assert text.startswith("## FAIL, throttled")
     assert text.index(RECORD.verdict.sentence[:20]) < text.index("| ---")
 
 

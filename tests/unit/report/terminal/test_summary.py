@@ -115,11 +115,11 @@ def test_account_shows_both_units_and_reads_and_writes_apart() -> None:
 def test_conditions_show_verdict_and_value_in_their_unit() -> None:
     """A condition shows whether it holds, and its value as a share, a rate or milliseconds."""
     report = text(RECORD)
-    assert line_with(report, "throttled_ratio < 1%").split() == [
+    assert line_with(report, "FAILS  throttled_ratio < 1%").split() == [
         "✗", "FAILS", "throttled_ratio", "<", "1%", "measured", "8.7%",
     ]  # fmt: skip
     assert line_with(report, "✓ holds").endswith("measured 1,692")
-    assert line_with(report, "p99(service) < 100ms").endswith("measured 606 ms")
+    assert line_with(report, "FAILS  p99(service) < 100ms").endswith("measured 606 ms")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_unknown_conditions_are_shown_as_they_are() -> None:
         )
     )
     assert line_with(report, "? not known").endswith("not measured")
-    assert line_with(report, "future(metric) ~ 3").endswith("measured 2.5")
+    assert line_with(report, "  future(metric) ~ 3  ").endswith("measured 2.5")
 
 
 def test_no_more_than_ten_partitions_are_listed() -> None:

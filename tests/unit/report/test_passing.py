@@ -1,0 +1,51 @@
+"""PASS or FAIL of the conditions is the first thing in every output."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.report.export.markdown import markdown
+from harness.report.passing import passing_of
+from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
+from harness.report.web.document import update
+from tests.support.records import kept
+
+RECORD = kept()
+
+
+def test_whether_the_conditions_hold_comes_before_the_verdict() -> None:
+    """A green verdict cannot hide a failed condition."""
+    verdict = RECORD.verdict.model_copy(update={"result": "within_target"})
+    record = RECORD.model_copy(update={"verdict": verdict, "exit_code": 1})
+    shown = update(record, live=False)["parts"]["verdict"]
+    assert shown.index(">FAIL<") < shown.index(">within target<")
+    terminal = summary(record, Page(width=100))
+    assert terminal.startswith("FAIL: 2 of 3 conditions fail: throttled_ratio < 1%")
+    assert terminal.rindex("FAIL: 2 of 3") < terminal.index("VERDICT: WITHIN TARGET")
+    assert markdown(record).startswith("## FAIL, within target: single-partition\n")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "passed", "words"),
+    [
+        (0, True, "PASS: both conditions hold"),
+        (
+            1,
+            False,
+            "FAIL: 2 of 2 conditions fail: throttled_ratio < 1% (measured 8.7%), and 1 more",
+        ),
+        (3, True, "NOT DECIDED: the run does not show whether its conditions hold"),
+        (4, False, "NOT DECIDED: the run does not show whether its conditions hold"),
+    ],
+)
+def test_the_conditions_are_told_as_the_exit_code_says(
+    exit_code: int, passed: bool, words: str
+) -> None:
+    """What is said first is never greener than the exit code, and nothing without conditions."""
+    parts = tuple(
+        part.model_copy(update={"passed": passed}) for part in RECORD.conditions if not part.passed
+    )
+    record = RECORD.model_copy(update={"exit_code": exit_code, "conditions": parts})
+    assert str(passing_of(record)) == words
+    assert passing_of(record.model_copy(update={"conditions": ()})) is None
