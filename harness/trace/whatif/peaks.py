@@ -64,22 +64,40 @@ class _Window:
 
 
 class Peaks:
-    """Takes the entities of each second, in order. Memory is that of one minute."""
+    """Takes the entities of each second, in order. Memory is that of one minute.
+
+    In a trace that is shorter than a window, the rate is the mean over the trace.
+    """
 
     def __init__(self) -> None:
         self._windows = {width_s: _Window(width_s) for width_s in WINDOWS_S}
+        self._first = self._last = 0
 
     def add(self, second: int, entities: Mapping[str, int]) -> None:
         """Add the entities of a later second by partition. The mapping is kept."""
+        if not self._last:
+            self._first = second
+        self._last = second + 1
         for window in self._windows.values():
             window.add(second, entities)
 
     @property
     def partition(self) -> dict[int, PeakRate]:
         """The highest rate of any one partition, by width of the window in seconds."""
-        return {width_s: window.partition for width_s, window in self._windows.items()}
+        return {
+            width_s: self._over(width_s, window.partition)
+            for width_s, window in self._windows.items()
+        }
 
     @property
     def account(self) -> dict[int, PeakRate]:
         """The highest rate of all partitions together."""
-        return {width_s: window.account for width_s, window in self._windows.items()}
+        return {
+            width_s: self._over(width_s, window.account)
+            for width_s, window in self._windows.items()
+        }
+
+    def _over(self, width_s: int, peak: PeakRate) -> PeakRate:
+        length_s = max(1, self._last - self._first)
+        factor = max(1.0, width_s / length_s)
+        return dataclasses.replace(peak, entities_per_s=peak.entities_per_s * factor)
