@@ -15,6 +15,9 @@ PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
 UNPATCHED := tests/unit tests/contract tests/golden tests/rules
 PATCHED := tests/swarm tests/browser
 
+# tc is where the PATH of users does not always lead.
+export PATH := $(PATH):/usr/sbin:/sbin
+
 .DEFAULT_GOAL := help
 .PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched \
 	test-wire test-long test-deps coverage lint check bench dashboards lock release-check clean

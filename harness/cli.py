@@ -12,7 +12,7 @@ from typing import Protocol
 
 from harness import __version__
 from harness.model.errors import SetupError
-from harness.startup import BAD_SETUP
+from harness.startup import BAD_SETUP, interrupts_held
 
 POSIX = os.name == "posix"
 
@@ -91,7 +91,9 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     if name in _POSIX_ONLY and not POSIX:
         raise SetupError("runs, Azurite and the gateway need Linux or macOS; on Windows use WSL 2")
     module, _, made = COMMANDS[name][0].partition(".")
-    command: Command = getattr(importlib.import_module(f"harness.commands.{module}"), made)()
+    with interrupts_held():
+        imported = importlib.import_module(f"harness.commands.{module}")
+    command: Command = getattr(imported, made)()
     rest = list(given[len(name.split()) :])
     if name == "run" and not {"-h", "--help"}.intersection(rest):
         # Locust parses the options of a run.

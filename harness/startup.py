@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 
 BAD_SETUP = 2
@@ -62,6 +63,19 @@ def secure_streams() -> None:
         setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
     atexit.unregister(_flush)
     atexit.register(_flush)
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let a Ctrl-C take effect at the end: some libraries lose it while they are imported."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def complain(sentence: str) -> None:
