@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.endpoint.sessions import SESSION_KINDS
 from harness.profile.checks.checklist import PRACTICES
 from harness.profile.checks.practice import Document, Practice
 
@@ -100,3 +101,9 @@ def test_a_check_cites_what_the_page_says(row: list[str], practice: Practice) ->
 def test_every_document_is_named_by_its_title(document: Document) -> None:
     """The page resolves each letter to the title that `harness check` cites."""
     assert document.value in " ".join(PAGE.split())
+
+
+def test_the_page_names_every_session() -> None:
+    """The row about client libraries names each way to send, so that none is forgotten."""
+    (libraries,) = (row for row in ROWS if row[0] == "Tools")
+    assert all(f"*{kind}*" in libraries[2] for kind in SESSION_KINDS)

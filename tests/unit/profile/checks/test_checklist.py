@@ -206,6 +206,12 @@ CASES: list[tuple[str, Severity, dict[str, Any], dict[str, Any] | None]] = [
         {**SPREAD, **mix(row_range_scan=1, point_query=9)},
     ),
     (
+        "partition-queries",
+        CONSIDER,
+        {**SPREAD, **mix(row_range_scan=55, point_query=45)},
+        {**SPREAD, **mix(row_range_scan=45, point_query=55)},
+    ),
+    (
         "query-density",
         OFFENDS,
         {**SPREAD, "query.returned_share": 0.01, **mix(partition_scan=1)},
