@@ -201,13 +201,17 @@ def test_exponential_waits_are_within_the_formula(
 
 
 def test_the_documented_parameters_wait_as_documented() -> None:
-    """30 s, 3 s and 90 s: the first wait is 27 to 39 s, the second is the maximum."""
+    """30 s, 3 s, 90 s: the first wait is 27 to 39 s, the second 75 to 90 s, the third 90 s."""
     policy = ExponentialBackoff(retries=3, backoff_s=30.0, minimum_s=3.0, maximum_s=90.0)
     for seed in range(50):
         rng = random.Random(seed)
         first = policy.delay_s(1, rng)
         assert first is not None
         assert 27.0 <= first <= 39.0
+        second = policy.delay_s(2, random.Random(seed))
+        # 3 x (24 to 36) + 3, and 90 at most.
+        assert second == min(3.0 + 3.0 * random.Random(seed).uniform(24.0, 36.0), 90.0)
+        assert 75.0 <= second <= 90.0
         assert policy.delay_s(3, rng) == 90.0
 
 
