@@ -237,6 +237,8 @@ def is_retryable(attempt: Attempt) -> bool:
     """Whether another attempt can help: connection faults, 408, 500, 504 and throttling.
 
     Other 4xx answers, 501 and 505 are never retried (partitioning strategy, "Retry strategy").
+    502 is not retried either: no document names it, and azure-core repeats it only for reads,
+    replacements and deletes.
     """
     if attempt.fault is not None:
         return attempt.fault not in (Fault.CLIENT, Fault.TLS, Fault.TOO_LARGE)

@@ -3,7 +3,8 @@
 The formulas are those of the documents: exponential back-off of "Retry strategy" (partitioning
 strategy), the schedule of 2, 4, 10 and 30 seconds of "Timeout and Server Busy errors"
 (performance checklist). Connection errors are retried at once, because they are not the result
-of throttling.
+of throttling. Time-outs of an answer wait like refusals: "errors like Server Busy or Timeout are
+related to the load-balancing features" (partitioning strategy, "Retry strategy").
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import random
 from collections.abc import Sequence
 from typing import Protocol
 
-from harness.model.outcome import Attempt, is_retryable
+from harness.model.outcome import Attempt, Fault, is_retryable
 
 
 class RetryPolicy(Protocol):
@@ -70,6 +71,6 @@ def next_delay_s(
     delay = policy.delay_s(len(attempts), rng)
     if delay is None:
         return None
-    if last.fault is not None:
+    if last.fault is not None and last.fault is not Fault.READ_TIMEOUT:
         return 0.0
     return max(delay, min(last.retry_after_s, longest_s))

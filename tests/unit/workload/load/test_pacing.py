@@ -242,6 +242,12 @@ def test_waits_of_each_strategy(policy: RetryPolicy, delays: list[float | None])
         ([failed(fault=Fault.RESET)], 0.0),
         ([failed(), failed(fault=Fault.REFUSED)], 0.0),
         ([failed(fault=Fault.RESET)] * 5, None),
+        ([failed(fault=Fault.CONNECT_TIMEOUT)], 0.0),
+        # An answer that does not come in time is what a partition that is moved looks like.
+        ([failed(fault=Fault.READ_TIMEOUT)], 2.0),
+        ([failed(504), failed(fault=Fault.READ_TIMEOUT)], 4.0),
+        ([failed(504)], 2.0),
+        ([failed(502)], None),
         # What the service asks for is the least wait.
         ([failed(429, retry_after_s=3.5)], 3.5),
         ([failed(429, retry_after_s=0.5)], 2.0),
