@@ -48,19 +48,47 @@ class Table:
         self,
         partition_key: str | None,
         *,
+        partition_from: str | None = None,
+        partition_before: str | None = None,
         row_from: str | None = None,
         row_before: str | None = None,
+        table: str = "",
         filter: str | None = None,
         select: Sequence[str] = (),
         top: int | None = None,
     ) -> Result:
-        """Read all entities of a partition, or of a range of its RowKeys; None: the whole table."""
+        """Read all entities of a partition, or of a range of its RowKeys.
+
+        Args:
+            partition_key: None for a range of PartitionKeys, by default the whole table.
+            partition_from: First PartitionKey of the range.
+            partition_before: End of the range, which is not in it.
+            table: Ending of the table's name, one of those of the profile's workload.
+
+        Raises:
+            ValueError: a key is invalid, both a PartitionKey and a range of them are given, or the
+                run has no such table.
+        """
         _check_keys(partition_key or "")
+        over_range = partition_from is not None or partition_before is not None
+        if partition_key is not None and over_range:
+            raise ValueError(
+                "a query has one PartitionKey or a range of them: give None and a range"
+            )
+        if table not in (tables := self._run.plan.tables):
+            known = ", ".join(repr(name) for name in tables)
+            raise ValueError(f"there is no table {table!r}; the tables of this run are {known}")
         return self.execute(
             Operation(
                 kind=Kind.QUERY,
                 partition_key=WHOLE_TABLE if partition_key is None else partition_key,
-                key_range=KeyRange(row_from=row_from, row_before=row_before),
+                table=table,
+                key_range=KeyRange(
+                    partition_from=partition_from,
+                    partition_before=partition_before,
+                    row_from=row_from,
+                    row_before=row_before,
+                ),
                 filter=filter,
                 select=tuple(select),
                 top=top,
