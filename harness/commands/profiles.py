@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from harness.commands.records import read_record, record_files
-from harness.model.errors import SetupError, echoed
+from harness.model.errors import SetupError, did_you_mean, echoed
 from harness.model.target import EndpointKind
 from harness.profile.build.plan import plan_of
 from harness.profile.checks.checklist import findings_of, of_severity
@@ -63,8 +63,10 @@ class Profiles:
         elif args.name in names:
             print((shipped_directory() / f"{args.name}.toml").read_text(encoding="utf-8"), end="")
         else:
+            near = did_you_mean(args.name, names) or "."
             raise SetupError(
-                f"there is no profile {echoed(args.name)}; the profiles are: {', '.join(names)}"
+                f"there is no profile {echoed(args.name)}{near} The profiles are: "
+                f"{', '.join(names)}"
             )
         return 0
 

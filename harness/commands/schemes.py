@@ -13,7 +13,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from harness.model.errors import SetupError, echoed
+from harness.model.errors import SetupError, did_you_mean, echoed
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
@@ -53,8 +53,11 @@ class Schemes:
                 print(*kind.examples(args.one), sep="\n")
                 return 0
         if args.one is not None:
-            names = ", ".join(itertools.chain.from_iterable(kind.classes for kind in kinds))
-            raise SetupError(f"unknown name {echoed(args.one)}; the names are: {names}")
+            names = list(itertools.chain.from_iterable(kind.classes for kind in kinds))
+            near = did_you_mean(args.one, names) or "."
+            raise SetupError(
+                f"unknown name {echoed(args.one)}{near} The names are: {', '.join(names)}"
+            )
         return 0
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 _MOST_SHOWN = 100
 
 
@@ -19,3 +22,12 @@ def cut(text: str) -> str:
 def echoed(value: object) -> str:
     """Input for a message: quoted, in one line, and `cut`."""
     return cut(repr(value))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown ``name``: the known one that is near, if there is one.
+
+    It is ``; did you mean single-partition?``, or empty.
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -81,6 +81,22 @@ def with_tuples(value: Any) -> Any:
     return value
 
 
+_PLAIN = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be {expected}",
+}
+"""What pydantic's types of errors mean, in the words of a user."""
+
+
 def mistake(item: Mapping[str, Any]) -> str:
     """One item of the errors of a pydantic ``ValidationError`` as text, with its place."""
     place = cut(".".join(str(part) for part in item["loc"]))
@@ -96,6 +112,13 @@ def mistake(item: Mapping[str, Any]) -> str:
     elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
         message = f"should be a list: [[{place}]] instead of [{place}]"
     elif place and not isinstance(item["input"], dict):
+        if item["type"] in _PLAIN:
+            # pydantic has 0.0 where a bound is 0.
+            bounds = {
+                name: int(bound) if isinstance(bound, float) and bound.is_integer() else bound
+                for name, bound in item.get("ctx", {}).items()
+            }
+            message = _PLAIN[item["type"]].format_map(bounds)
         message = f"{message} (it is {echoed(item['input'])})"
     return f"{place}: {message}" if place else message
 

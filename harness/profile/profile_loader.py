@@ -7,11 +7,11 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pydantic
 
-from harness.model.errors import SetupError, cut, echoed
+from harness.model.errors import SetupError, cut, did_you_mean, echoed
 from harness.model.files import (
     MOST_DEPTH,
     mistake,
@@ -98,7 +98,8 @@ def parse(content: Mapping[str, Any], *, source: str) -> Profile:
         for item in error.errors(include_url=False):
             # A default that depends on another setting is not made if anything is wrong.
             if item["type"] != "default_factory_not_called":
-                mistakes.append(mistake(item))
+                hint = _hint(item["loc"]) if item["type"] == "extra_forbidden" else ""
+                mistakes.append(mistake(item) + hint)
                 wrong.add(str(item["loc"][0]))
         right = {name: part for name, part in content.items() if name not in wrong}
         # The other parts are checked against each other; the question is a stand-in.
@@ -107,6 +108,19 @@ def parse(content: Mapping[str, Any], *, source: str) -> Profile:
     if mistakes:
         raise mistakes_error(f"profile {source}", mistakes)
     return profile
+
+
+def _hint(place: tuple[int | str, ...]) -> str:
+    """The setting that may have been meant by an unknown one at ``place``."""
+    part: Any = Profile
+    # The number of a stage is no name.
+    for name in filter(lambda name: isinstance(name, str), place[:-1]):
+        field = part.model_fields.get(name)
+        annotations = () if field is None else (field.annotation, *get_args(field.annotation))
+        part = next((one for one in annotations if hasattr(one, "model_fields")), None)
+        if part is None:
+            return ""
+    return did_you_mean(str(place[-1]), part.model_fields)
 
 
 def _find(name: str, paths: bool) -> Path:
@@ -121,9 +135,10 @@ def _find(name: str, paths: bool) -> Path:
     listed = ", ".join(names)
     if looks_like_path:
         raise SetupError(f"only shipped profiles can be chosen here: {listed}")
+    near = did_you_mean(name, names) or "."
     raise SetupError(
-        f"there is no profile {echoed(name)}; the profiles are: {listed}. To run a file of "
-        "your own, give its path, which ends in .toml"
+        f"there is no profile {echoed(name)}{near} The profiles are: {listed}. "
+        "To run a file of your own, give its path, which ends in .toml"
     )
 
 

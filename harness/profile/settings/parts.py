@@ -13,6 +13,7 @@ import pydantic
 from pydantic import Field
 
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
+from harness.model.errors import did_you_mean
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS
 from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
@@ -117,7 +118,8 @@ class Keys(Part):
     def _is_known(cls, name: str, info: pydantic.ValidationInfo) -> str:
         names = _NAMES[info.field_name or ""]
         if name not in names:
-            raise ValueError(f"unknown value; the values are: {', '.join(names)}")
+            known = ", ".join(names)
+            raise ValueError(f"unknown value; the values are: {known}{did_you_mean(name, names)}")
         return name
 
     def problems(self) -> Iterator[str]:

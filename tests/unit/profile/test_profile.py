@@ -271,8 +271,12 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
 @pytest.mark.parametrize(
     ("parts", "place", "said"),
     [
-        ({"load": {"entities_per_s": 0}}, "load.entities_per_s", "equal to 0.001 (it is 0)"),
-        ({"load": {"operations_per_s": -3}}, "load.operations_per_s", "equal to 0.001 (it is -3)"),
+        ({"load": {"entities_per_s": 0}}, "load.entities_per_s", "must be 0.001 or more (it is 0)"),
+        (
+            {"load": {"operations_per_s": -3}},
+            "load.operations_per_s",
+            "must be 0.001 or more (it is -3)",
+        ),
         ({"load": {"entities_per_s": math.inf}}, "load.entities_per_s", "finite"),
         (
             {"load": {"entities_per_s": 5, "operations_per_s": 5}},
@@ -280,8 +284,12 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
             "entities_per_s and operations_per_s: set only one of them",
         ),
         ({"load": {"arrivals": "bursty"}}, "load.arrivals", "'constant' or 'poisson'"),
-        ({"load": {"give_up_after_s": 0}}, "load.give_up_after_s", "greater than 0"),
-        ({"stage": (RAMP, {**RAMP, "for_s": -1})}, "stage.1.for_s", "greater than 0 (it is -1)"),
+        ({"load": {"give_up_after_s": 0}}, "load.give_up_after_s", "must be more than 0"),
+        (
+            {"stage": (RAMP, {**RAMP, "for_s": -1})},
+            "stage.1.for_s",
+            "must be more than 0 (it is -1)",
+        ),
         ({"stage": ({"for_s": 5},)}, "stage.0", "has one of to_entities_per_s"),
         ({"stage": ({**RAMP, "to_users": 3},)}, "stage.0", "has one of to_entities_per_s"),
         (
@@ -289,7 +297,7 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
             "stage.0.to_operations_per_s",
             "(it is -1)",
         ),
-        ({"stage": ({"for_s": 5, "to_users": 2.5},)}, "stage.0.to_users", "valid integer"),
+        ({"stage": ({"for_s": 5, "to_users": 2.5},)}, "stage.0.to_users", "must be a whole number"),
         ({"stage": ({**RAMP, "hold": True},)}, "stage.0.hold", "there is no such setting"),
         ({"stage": RAMP}, "stage", "should be a list: [[stage]] instead of [stage]"),
         (
@@ -327,17 +335,17 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
             "load.max_entities_per_s",
             "200 is below search.max_per_s (500)",
         ),
-        ({"search": {"start_per_s": 0}}, "search.start_per_s", "equal to 0.001"),
-        ({"search": {"factor": 1}}, "search.factor", "greater than 1"),
-        ({"search": {"precision": 0}}, "search.precision", "greater than 0"),
-        ({"search": {"hold_s": 0}}, "search.hold_s", "greater than or equal to 2"),
-        ({"search": {"throttled_ratio": 1.5}}, "search.throttled_ratio", "less than or equal to 1"),
-        ({"search": {"p99_ms": 0}}, "search.p99_ms", "greater than 0"),
-        ({"search": {"most_steps": 1}}, "search.most_steps", "greater than or equal to 2"),
+        ({"search": {"start_per_s": 0}}, "search.start_per_s", "must be 0.001 or more"),
+        ({"search": {"factor": 1}}, "search.factor", "must be more than 1"),
+        ({"search": {"precision": 0}}, "search.precision", "must be more than 0"),
+        ({"search": {"hold_s": 0}}, "search.hold_s", "must be 2 or more"),
+        ({"search": {"throttled_ratio": 1.5}}, "search.throttled_ratio", "must be 1 or less"),
+        ({"search": {"p99_ms": 0}}, "search.p99_ms", "must be more than 0"),
+        ({"search": {"most_steps": 1}}, "search.most_steps", "must be 2 or more"),
         ({"search": {}, "stage": (RAMP,)}, "search", "a search sets the rate"),
         ({"search": {}, "load": {"entities_per_s": 5}}, "search", "a search sets the rate"),
-        ({"audit": {"most_rows": 0}}, "audit.most_rows", "greater than or equal to 1"),
-        ({"fail_fast": "yes"}, "fail_fast", "valid boolean"),
+        ({"audit": {"most_rows": 0}}, "audit.most_rows", "must be 1 or more"),
+        ({"fail_fast": "yes"}, "fail_fast", "must be true or false"),
     ],
 )
 def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, said: str) -> None:
@@ -352,6 +360,11 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
     ("parts", "place", "said"),
     [
         ({"keys": {"scheme": "spraed"}}, "keys.scheme", "the values are: single, spread,"),
+        ({"keys": {"scheme": "spraed"}}, "keys.scheme", "; did you mean spread?"),
+        ({"load": {"usrs": 5}}, "load.usrs", "there is no such setting; did you mean users?"),
+        ({"search": {"facter": 2}}, "search.facter", "did you mean factor?"),
+        ({"stage": ({**RAMP, "jmp": True},)}, "stage.0.jmp", "did you mean jump?"),
+        ({"lod": {"users": 5}}, "lod", "there is no such setting; did you mean load?"),
         ({"keys": {"distribution": "zipf"}}, "keys.distribution", "uniform, zipfian, hotspot"),
         ({"keys": {"row_keys": "uuid"}}, "keys.row_keys", "default, sequence, timestamp"),
         ({"keys": {"scheme": "single", "partitions": 2}}, "keys", "keys.partitions has to be 1"),
@@ -466,7 +479,7 @@ def test_an_override_gives_stages() -> None:
         (5, 3, False),
         (2.5, 9, True),
     ]
-    with pytest.raises(SetupError, match=r"stage\.0\.for_s: .*greater than 0 \(it is -5\)"):
+    with pytest.raises(SetupError, match=r"stage\.0\.for_s: must be more than 0 \(it is -5\)"):
         resolve("single-partition", ["stage=[{for_s = -5, to_users = 3}]"])
 
 
