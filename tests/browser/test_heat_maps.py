@@ -113,7 +113,7 @@ def _rows_while_throttled(ui: LocustUi) -> dict[str, dict[str, str]]:
 
     def throttled() -> bool:
         rows.update(ui.rows())
-        return len(rows) > 10 and float(list(rows.values())[3]["503/s"]) > 0
+        return len(rows) > 10 and float(list(rows.values())[3]["503/s"] or 0) > 0
 
     wait_until(throttled, "throttling in the tab", every_s=0.25)
     return rows
