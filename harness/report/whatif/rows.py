@@ -6,7 +6,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from harness.measure.figures import agreed, counted, duration, number, percent
-from harness.measure.record.whatif import FirstLimitPart, PeakPart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import (
+    FirstLimitPart,
+    PeakPart,
+    PricePart,
+    SchemePart,
+    WhatIfRecord,
+)
 from harness.report.names import partition_name
 
 _UNTHROTTLED = 0.0005
@@ -116,6 +122,15 @@ def _spread(found: WhatIfRecord, part: SchemePart) -> str:
     return f"{_share(price.spread, price.queries)}, {mean:,.0f} partitions each"
 
 
+def _price_row(
+    label: str,
+    count: Callable[[PricePart], int],
+    say: Callable[[WhatIfRecord, SchemePart], str],
+) -> SchemeRow:
+    """A row that is shown if a scheme has to pay this price, and is bad news for the scheme."""
+    return SchemeRow(label, say, bad=lambda _, part: count(part.price) > 0, always=False)
+
+
 _ROWS = (
     SchemeRow("hottest partition", _hottest_name),
     SchemeRow("its share of all entities", _hottest_share),
@@ -146,47 +161,32 @@ _ROWS = (
         "moves of hot partitions", lambda found, part: f"{part.retried.moves:,}", always=False
     ),
     SchemeRow("first limit met at", _first_limit, always=False),
-    SchemeRow(
-        "entities that collide",
-        _collisions,
-        bad=lambda found, part: part.price.collisions > 0,
-        always=False,
-    ),
-    SchemeRow(
+    _price_row("entities that collide", lambda price: price.collisions, _collisions),
+    _price_row(
         "transactions split",
-        lambda found, part: _share(part.price.split, part.price.transactions),
-        bad=lambda found, part: part.price.split > 0,
-        always=False,
+        lambda price: price.split,
+        lambda _, part: _share(part.price.split, part.price.transactions),
     ),
-    SchemeRow(
-        "queries over several partitions",
-        _spread,
-        bad=lambda found, part: part.price.spread > 0,
-        always=False,
-    ),
-    SchemeRow(
+    _price_row("queries over several partitions", lambda price: price.spread, _spread),
+    _price_row(
         "queries that scan the table",
-        lambda found, part: _share(part.price.scans, part.price.queries),
-        bad=lambda found, part: part.price.scans > 0,
-        always=False,
+        lambda price: price.scans,
+        lambda _, part: _share(part.price.scans, part.price.queries),
     ),
-    SchemeRow(
+    _price_row(
         "range queries that scan a partition",
-        lambda found, part: _share(part.price.unbounded, part.price.queries),
-        bad=lambda found, part: part.price.unbounded > 0,
-        always=False,
+        lambda price: price.unbounded,
+        lambda _, part: _share(part.price.unbounded, part.price.queries),
     ),
-    SchemeRow(
+    _price_row(
         "operations not matched",
-        lambda found, part: _share(part.price.unmatched, part.price.operations),
-        bad=lambda found, part: part.price.unmatched > 0,
-        always=False,
+        lambda price: price.unmatched,
+        lambda _, part: _share(part.price.unmatched, part.price.operations),
     ),
-    SchemeRow(
+    _price_row(
         "operations left out: key unknown",
-        lambda found, part: _share(part.price.unknown, part.price.operations),
-        bad=lambda found, part: part.price.unknown > 0,
-        always=False,
+        lambda price: price.unknown,
+        lambda _, part: _share(part.price.unknown, part.price.operations),
     ),
 )
 
