@@ -84,7 +84,7 @@ test-wire: dev azurite ## Run again, with the session on the wire, what differs 
 
 test-long: dev azurite ## Run the tests that need real minutes
 	$(PARALLEL) $(PATCHED) -m "long and not serial" -- $(UNPATCHED) -m long
-	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
+	$(BIN)/python -m tests.parallel -j 2 -- $(PATCHED) -m "long and serial"
 
 # Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.
 TEST_DEPS := prometheus:promtool chromium:chromium iproute2:tc faketime:faketime
