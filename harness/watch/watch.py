@@ -237,7 +237,7 @@ class Watch:
         head = TraceHead(
             started_ms=int(clock()) * 1000,
             source="watch",
-            name=plan.name,
+            name=plan.command,
             run_id=plan.run_id,
             endpoint=plan.described,
             account=options.account if aliases is None else "",

@@ -42,6 +42,7 @@ def test_the_trace_has_the_counts_of_the_record(
     assert f"Trace: {path}" in watching.stderr
     trace = Trace(path)
     assert (trace.head.source, trace.head.run_id) == ("watch", watching.record["run_id"])
+    assert trace.head.name == watching.record["watched"]["command"]
     keys = {answer["partition"] for answer in json.loads(watching.stdout)}
     redacted = "--redact-keys" in options
     assert trace.head.keys == ("nothing" if redacted else "")
