@@ -92,6 +92,7 @@ class WhatIf:
                 trace,
                 schemes,
                 limits,
+                name=args.file.name,
                 limits_name=Path(args.limits).stem,
                 rate=args.rate or 1.0,
                 factors=args.rate is not None,

@@ -27,6 +27,7 @@ def what_if(
     schemes: Sequence[Scheme],
     limits: GatewayLimits,
     *,
+    name: str,
     limits_name: str,
     rate: float = 1.0,
     factors: bool = False,
@@ -36,6 +37,7 @@ def what_if(
     """The recorded keys and ``schemes`` side by side.
 
     Args:
+        name: Name of the trace in outputs.
         rate: Multiple of the recorded traffic.
         factors: Also find the multiple at which each scheme meets its first limit.
         version: Version of the harness.
@@ -64,7 +66,7 @@ def what_if(
         parts.append(part)
     return WhatIfRecord(
         harness_version=version,
-        trace=trace.head.name or trace.path.name,
+        trace=name,
         started_at=started_s,
         seconds=seconds,
         rate=rate,

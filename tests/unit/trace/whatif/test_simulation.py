@@ -76,7 +76,14 @@ def steady(rate: int, seconds: int, partitions: list[str]) -> Requests:
 def calculated(trace: Trace, *, rate: float = 1.0, factors: bool = False) -> WhatIfRecord:
     schemes = [parse_scheme("buckets", BUCKETS, "buckets.toml")]
     return what_if(
-        trace, schemes, LIMITS, limits_name="test", rate=rate, factors=factors, version="1"
+        trace,
+        schemes,
+        LIMITS,
+        name="made",
+        limits_name="test",
+        rate=rate,
+        factors=factors,
+        version="1",
     )
 
 
@@ -180,7 +187,9 @@ def test_a_trace_without_traffic_is_refused(tmp_path: Path) -> None:
     content = {"table": "orders", **BUCKETS}
     scheme = parse_scheme("orders", content, "orders.toml")
     with pytest.raises(SetupError, match="leave out `table`"):
-        what_if(recorded(other, steady(10, 1, ["p"])), [scheme], LIMITS, limits_name="test")
+        what_if(
+            recorded(other, steady(10, 1, ["p"])), [scheme], LIMITS, name="m", limits_name="test"
+        )
 
 
 @pytest.mark.parametrize(
