@@ -30,7 +30,7 @@ SHORT = (
     *("--set", "session.read_timeout_s=2"),
 )
 """Little load for a little time, and hardly a wait before a retry."""
-AT_ONCE = 6
+AT_ONCE = 4
 """So many processes at the same time: each waits most of the time."""
 REMOTE = "127.1"
 """Leads to this machine, and is no address of it as far as its text says."""
