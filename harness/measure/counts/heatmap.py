@@ -162,8 +162,8 @@ class HeatMap:
         else:
             self._count(self._pending, key, second, entities)
 
-    def add_throttled(self, key: str, second: int) -> None:
-        self._count(self._refused, key, second, 1)
+    def add_throttled(self, key: str, second: int, attempts: int = 1) -> None:
+        self._count(self._refused, key, second, attempts)
 
     def _count(self, pending: dict[int, dict[str, int]], key: str, second: int, count: int) -> None:
         of_second = pending.get(second)

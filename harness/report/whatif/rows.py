@@ -68,6 +68,10 @@ def _width(peak: PeakPart) -> str:
     return "minute" if peak.width_s == 60 else f"{peak.width_s} s"
 
 
+def _best_10s(peaks: Sequence[PeakPart]) -> PeakPart:
+    return next(peak for peak in peaks if peak.width_s == 10)
+
+
 def _share(part: int, whole: int) -> str:
     return percent(part / whole) if whole and part else "0"
 
@@ -85,12 +89,12 @@ def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
 
 
 def _hottest_name(found: WhatIfRecord, part: SchemePart) -> str:
-    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    peak = _best_10s(part.partition_peaks)
     return partition_name(peak.partition) if peak.entities_per_s else ""
 
 
 def _account(found: WhatIfRecord, part: SchemePart) -> float:
-    return next(peak.entities_per_s for peak in part.account_peaks if peak.width_s == 10)
+    return _best_10s(part.account_peaks).entities_per_s
 
 
 def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
@@ -213,7 +217,7 @@ def best_of(found: WhatIfRecord) -> SchemePart:
 def _rank(part: SchemePart) -> tuple[bool, float, float, float]:
     price = part.price
     paid = price.split + price.spread + price.scans + price.unbounded
-    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    peak = _best_10s(part.partition_peaks)
     throttled = round(part.once.ratio / _UNTHROTTLED) * _UNTHROTTLED
     return (
         price.collisions > 0 or price.unknown + price.unmatched > price.operations / 2,
@@ -254,7 +258,7 @@ def sentences(found: WhatIfRecord) -> list[str]:
 
 
 def _load(found: WhatIfRecord, part: SchemePart) -> str:
-    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    peak = _best_10s(part.partition_peaks)
     share = percent(peak.entities_per_s / found.partition_per_s)
     text = (
         f"its hottest partition has {number(peak.entities_per_s)} entities/s, {share} of what a "

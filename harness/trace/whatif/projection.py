@@ -195,8 +195,7 @@ class Projection:
                 self._weights.access(name, count)
                 self._partitions.add(name)
         for name, number in self._once.throttled.items():
-            for _ in range(number):
-                self._heat.add_throttled(name, moment)
+            self._heat.add_throttled(name, moment, number)
 
     def _steps(self) -> dict[int, dict[str, list[int]]]:
         """The operations of the second by step and partition."""
