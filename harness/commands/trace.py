@@ -13,7 +13,7 @@ from datasketches import frequent_items_error_type, frequent_strings_sketch, hll
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.per_second import PerSecond
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import counted, data_size, duration
+from harness.model.figures import counted, data_size, duration
 from harness.model.errors import SetupError, cut
 from harness.model.operation import FOLDED, Kind, over_partitions
 from harness.options import aliases_from

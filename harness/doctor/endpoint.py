@@ -35,7 +35,7 @@ from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.endpoint.http.tls import trust_context
 from harness.gateway.pages import TRUTH_PATH
-from harness.measure.figures import counted, listed, milliseconds, number
+from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.target import PUBLISHED, EndpointKind

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.doctor.checks import CheckResult, Status
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.report.terminal.page import Page
 
 _NAME_WIDTH = 17

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.doctor.checks import CheckResult, Status
 from harness.doctor.generator import Generated
-from harness.measure.figures import counted, number
+from harness.model.figures import counted, number
 from harness.measure.record.capacity import CapacityPart
 from harness.model.target import PUBLISHED
 

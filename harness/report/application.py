@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.measure.figures import counted, data_size
+from harness.model.figures import counted, data_size
 from harness.measure.record.record import RunRecord
 from harness.measure.record.watched import WatchedPart
 

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from harness.measure.figures import milliseconds, number, percent
+from harness.model.figures import milliseconds, number, percent
 from harness.measure.record.findings import PointersPart, StepPart
 from harness.measure.record.record import (
     AccountLoadPart,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.measure.figures import agreed
+from harness.model.figures import agreed
 from harness.measure.record.record import RunRecord
 from harness.report.sentences import measured
 

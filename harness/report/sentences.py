@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.measure.figures import counted, data_size, milliseconds, number, percent
+from harness.model.figures import counted, data_size, milliseconds, number, percent
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import pydantic
 
-from harness.measure.figures import counted, number
+from harness.model.figures import counted, number
 from harness.measure.record.findings import RecordPart
 
 USEFUL_SHARE = 0.8

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.measure.counts.snapshot import SeriesPoint, Snapshot, attempts_by_status
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.measure.record.findings import ConditionPart, VerdictPart, rounded
 from harness.measure.record.over_time import SeriesPart
 from harness.measure.record.record import AccountPart, GeneratorPart, share

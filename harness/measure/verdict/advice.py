@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.measure.counts.latency import BUCKETS_S
-from harness.measure.figures import agreed, counted, percent
+from harness.model.figures import agreed, counted, percent
 from harness.measure.record.findings import AdvicePart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.observations import SHOWN_GAP_S, named

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import agreed, counted
+from harness.model.figures import agreed, counted
 from harness.measure.record.findings import ThrottlingPart
 from harness.measure.record.record import (
     AccountLoadPart,

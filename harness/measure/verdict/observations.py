@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.findings import GapPart, ThrottlingPart
 from harness.measure.record.record import PartitionPart

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from harness.measure.figures import counted, number
+from harness.model.figures import counted, number
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.findings import AdvicePart
 from harness.measure.verdict.advice import CHECKLIST, README

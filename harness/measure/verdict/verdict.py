@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 
-from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.measure.record.findings import AdvicePart, ConditionPart, SearchPart, VerdictPart
 from harness.measure.verdict.advice import (
     on_account,

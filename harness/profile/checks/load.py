@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.measure.counts.behaviour import AT_ONCE_S
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.measure.record.behaviour import WaitsPart
 from harness.measure.verdict.verdict import indicative
 from harness.model.target import PUBLISHED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.measure.figures import counted, data_size
+from harness.model.figures import counted, data_size
 from harness.model.entity import MAX_PROPERTIES
 from harness.profile.checks.practice import (
     BLOG,

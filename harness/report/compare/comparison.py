@@ -9,7 +9,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Sequence
 
-from harness.measure.figures import counted, listed, milliseconds, number, percent
+from harness.model.figures import counted, listed, milliseconds, number, percent
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import THROTTLED_FROM, VerdictResult, indicative
 from harness.model.errors import echoed

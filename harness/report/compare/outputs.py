@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.figures import counted, listed
+from harness.model.figures import counted, listed
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import (
     MEASURES,

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.measure.figures import counted, number, percent
+from harness.model.figures import counted, number, percent
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
 from harness.model.target import PUBLISHED

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import counted, duration, milliseconds, number, percent
+from harness.model.figures import counted, duration, milliseconds, number, percent
 from harness.measure.record.findings import AuditPart
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity

@@ -18,7 +18,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.figures import percent
+from harness.model.figures import percent
 from harness.report.names import printable, shortened
 
 Cell = str | Text

@@ -7,7 +7,7 @@ import math
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.measure.figures import counted, data_size, duration, number, percent
+from harness.model.figures import counted, data_size, duration, number, percent
 from harness.measure.verdict.advice import CHECKLIST
 from harness.model.target import targets_for
 from harness.profile.build.plan import Cost, Plan, PlannedPhase

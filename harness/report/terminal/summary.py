@@ -16,7 +16,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.figures import agreed, counted, duration, number, percent
+from harness.model.figures import agreed, counted, duration, number, percent
 from harness.measure.record.findings import AuditPart, SearchPart
 from harness.measure.record.over_time import SeriesPart
 from harness.measure.record.record import OperationPart, PartitionPart, RunRecord

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import counted, number, percent
+from harness.model.figures import counted, number, percent
 from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome

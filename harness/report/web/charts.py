@@ -15,7 +15,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.figures import number
+from harness.model.figures import number
 from harness.measure.record.enforced import MovePart
 from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
@@ -23,7 +23,7 @@ from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.report.names import partition_name
 from harness.report.sentences import moved_words, scheduled_words, shown_gaps
-from harness.report.web.limits import ShownLimit, above_words, limits_of
+from harness.report.limits import ShownLimit, above_words, limits_of
 from harness.report.web.parts import short
 
 Figure = dict[str, Any]

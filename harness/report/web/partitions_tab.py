@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.measure.figures import number, percent
+from harness.model.figures import number, percent
 from harness.measure.record.record import AccountLoadPart, PartitionPart, RunRecord
 from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_attempts
 from harness.report.names import partition_name, shortened

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.measure.figures import agreed, counted, milliseconds, number, percent
+from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.measure.record.record import AccountPart, LatencyPart, PartitionPart, RunRecord
 from harness.model.outcome import FAILURES
 from harness.report import columns, sentences

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.measure.figures import percent
+from harness.model.figures import percent
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.report.web.charts import Figure, key_heat
 from harness.report.web.document import Block, Section, self_contained

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.figures import percent
+from harness.model.figures import percent
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 from harness.report.whatif.rows import SchemeRow, best_of, heading, rows, sentences

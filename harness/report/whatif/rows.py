@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.figures import agreed, counted, duration, number, percent
+from harness.model.figures import agreed, counted, duration, number, percent
 from harness.measure.record.whatif import (
     FirstLimitPart,
     PeakPart,

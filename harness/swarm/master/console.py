@@ -18,7 +18,7 @@ from harness import startup
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.figures import counted, listed
+from harness.model.figures import counted, listed
 from harness.measure.record.record import RunRecord
 from harness.model.target import targets_for
 from harness.profile.build.pace import capped_rate, scheduled, window_s

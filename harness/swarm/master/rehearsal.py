@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from harness.gateway.process import GatewayProcess
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.measure.record.enforced import EnforcedPart, moves_of
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError

@@ -25,7 +25,7 @@ from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.session import TableSession
 from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.redaction import Aliases
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
 from harness.model.operation import Operation

@@ -6,7 +6,7 @@ import gevent
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.model.errors import SetupError
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.sharing import live_workers

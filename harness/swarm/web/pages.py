@@ -18,7 +18,7 @@ from flask import Blueprint, Response, abort, redirect, request, send_file
 from locust.web import WebUI
 from werkzeug.wrappers import Response as AnyResponse
 
-from harness.measure.figures import counted, duration
+from harness.model.figures import counted, duration
 from harness.measure.record.record import RunRecord
 from harness.report.web.document import live_page
 from harness.report.web.live import FILES, OPENED, Shown, State

@@ -13,7 +13,7 @@ from locust.util.timespan import parse_timespan
 from locust.web import WebUI
 
 from harness.endpoint.accounts import Accounts
-from harness.measure.figures import counted
+from harness.model.figures import counted
 from harness.model.errors import SetupError, echoed
 from harness.profile.build.pace import window_s
 from harness.profile.profile_loader import NamedProfile

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.measure.figures import listed
+from harness.model.figures import listed
 from harness.measure.record.record import EntityPart, LatencyPart, RunRecord
 from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.verdict import VerdictResult

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.measure.figures import counted, data_size, duration, milliseconds, number, percent
+from harness.model.figures import counted, data_size, duration, milliseconds, number, percent
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.measure.figures import listed, number
+from harness.model.figures import listed, number
 from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
 
