@@ -129,6 +129,15 @@ class Contents:
             known.deleted = None
             known.complete = whole and self._rows < MOST_ROWS
 
+    def holds(self, table: str, row: RowWrite) -> bool:
+        """Whether a row is known to exist."""
+        known = self._tables.get(table)
+        if known is None or row.partition_key is None or row.row_key is None:
+            return False
+        rows = known.partitions.get(row.partition_key, ())
+        at = bisect.bisect_left(rows, row.row_key)
+        return at < len(rows) and rows[at] == row.row_key
+
     def partitions(self, table: str) -> Iterable[str]:
         """The PartitionKeys of a table, in order."""
         known = self._tables.get(table)

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
 from harness.model.errors import SetupError, echoed
 from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
-from harness.model.target import PUBLISHED, UNLIMITED_PER_S
+from harness.model.physical_partitions import (
+    MAX_PARTITION_KEY_BYTES,
+    MAX_PARTITION_RU_PER_S,
+    MAX_PHYSICAL_PARTITION_BYTES,
+    MAX_ROW_KEY_BYTES,
+)
+from harness.model.target import PUBLISHED, UNLIMITED_PER_S, Throughput
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]
@@ -117,8 +123,33 @@ class Faults(_Part):
         )
 
 
+class Cosmos(_Part):
+    """Limits in request units, as Azure Cosmos DB has them, in place of those of Storage."""
+
+    provisioned_ru_per_s: Annotated[float, pydantic.Field(ge=1, le=1e7)] = 18_000.0
+    physical_partitions: Annotated[int, pydantic.Field(ge=1, le=1000)] = 3
+    partition_ru_per_s: Annotated[float, pydantic.Field(ge=1, le=1e7)] = float(
+        MAX_PARTITION_RU_PER_S
+    )
+    partition_bytes: Annotated[int, pydantic.Field(ge=10_000, le=10**15)] = (
+        MAX_PHYSICAL_PARTITION_BYTES
+    )
+    partition_key_bytes: Annotated[int, pydantic.Field(ge=1, le=4096)] = MAX_PARTITION_KEY_BYTES
+    row_key_bytes: Annotated[int, pydantic.Field(ge=1, le=4096)] = MAX_ROW_KEY_BYTES
+    burst_capacity_s: _Seconds = 0.0
+    burst_ru_per_s: Annotated[float, pydantic.Field(gt=0, le=1e7)] = 3000.0
+    autoscale: bool = False
+
+    @property
+    def throughput(self) -> Throughput:
+        """What is provisioned, for runs against the stand-in."""
+        return Throughput(
+            ru_per_s=self.provisioned_ru_per_s, physical_partitions=self.physical_partitions
+        )
+
+
 class GatewayLimits(_Part):
-    """Everything that the gateway enforces."""
+    """Everything that the gateway enforces: the limits of Storage, or those of Cosmos DB."""
 
     partition: Rate = Rate(entities_per_s=PUBLISHED.partition)
     account: Rate = Rate(entities_per_s=PUBLISHED.account)
@@ -127,18 +158,46 @@ class GatewayLimits(_Part):
     moving: Moving = Moving()
     refusal: RefusalSettings = RefusalSettings()
     faults: Faults = Faults()
+    cosmos: Cosmos | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _of_one_service(self) -> Self:
+        if self.cosmos is not None and (of_storage := self.model_fields_set & _OF_STORAGE):
+            listed = ", ".join(f"[{name}]" for name in sorted(of_storage))
+            raise ValueError(f"[cosmos] replaces the limits of Storage: leave out {listed}")
+        return self
+
+    def provisioned(self, throughput: Throughput) -> Self:
+        """The same limits with what is known to be provisioned, if they are those of Cosmos DB."""
+        if self.cosmos is None or throughput.ru_per_s is None:
+            return self
+        known: dict[str, Any] = {"provisioned_ru_per_s": throughput.ru_per_s}
+        if throughput.physical_partitions is not None:
+            known["physical_partitions"] = throughput.physical_partitions
+        return self.model_copy(update={"cosmos": self.cosmos.model_copy(update=known)})
 
     @property
     def unlimited(self) -> bool:
-        """Whether requests are counted only: no limit can be reached, and no page is cut."""
+        """Whether no limit of Storage can be reached, and no page is cut."""
+        if self.cosmos is not None:
+            return True
         rates = (self.partition, self.account, self.servers)
         least = min(rate.entities_per_s for rate in rates)
         return least >= UNLIMITED_PER_S and self.servers.count == 1
 
 
+COSMOS_LIMITS = "cosmos"
+"""Name of the shipped limits of Cosmos DB."""
+_OF_STORAGE = frozenset(GatewayLimits.model_fields) - {"faults", "cosmos"}
+
+
 def shipped_directory() -> Path:
     """The folder of the shipped limits."""
     return shipped("limits")
+
+
+def shipped_limits() -> list[str]:
+    return sorted(path.stem for path in shipped_directory().glob("*.toml"))
 
 
 def limits_path(name: str) -> Path:
@@ -147,14 +206,14 @@ def limits_path(name: str) -> Path:
     Raises:
         SetupError: there is no such file.
     """
-    files = {path.stem: path for path in sorted(shipped_directory().glob("*.toml"))}
-    if name in files:
-        return files[name]
+    names = shipped_limits()
+    if name in names:
+        return shipped_directory() / f"{name}.toml"
     path = Path(name)
     if os.path.isfile(path):
         return path
     raise SetupError(
-        f"there are no limits {echoed(name)}; the shipped limits are: {', '.join(files)}. To use "
+        f"there are no limits {echoed(name)}; the shipped limits are: {', '.join(names)}. To use "
         "a file of your own, give its path"
     )
 

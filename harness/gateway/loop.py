@@ -1,12 +1,14 @@
-"""The event loop that the gateway runs on: uvloop where it can be installed."""
+"""The event loop that the gateway runs on, uvloop where it can be installed, and its end."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
+import os
+import sys
+import threading
 from collections.abc import Callable, Coroutine
 
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+from harness.model.garbage import search_rarely
 
 try:
     import uvloop
@@ -18,8 +20,21 @@ else:
 
 def run(main: Coroutine[object, object, None]) -> None:
     """Run a coroutine to its end, as `asyncio.run` does."""
-    # A request leaves no cycles behind: looking for some every 700 objects only costs time.
-    gc.freeze()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    search_rarely()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(main)
+
+
+def stopped_by_parent() -> asyncio.Event:
+    """An event that is set when standard input ends: the parent process holds this pipe."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait_for_end() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        loop.call_soon_threadsafe(stop.set)
+
+    # A thread, because the event loop of Windows cannot watch a pipe.
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    return stop

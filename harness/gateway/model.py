@@ -11,22 +11,26 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import enum
 import random
-from collections.abc import Mapping, Sequence
+import types
+from collections.abc import Mapping, Sequence, Set
 
 from harness.gateway.contents import Contents
+from harness.gateway.cosmos import CosmosLimits
+from harness.gateway.decision import Decision, GatewayAction
+from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.look import TableLook
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.account import AccountRule
+from harness.gateway.rules.bucket import Bucket
 from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count
-from harness.gateway.rules.faults import FaultRule, InjectedFault
+from harness.gateway.rules.faults import FaultRule
 from harness.gateway.rules.moving import Move, MovingRule
 from harness.gateway.rules.partition import PartitionRule
 from harness.gateway.rules.ramping import RampingRule
-from harness.gateway.rules.ranges import Range, Ranges
+from harness.gateway.rules.ranges import Bound, Range, Ranges
 from harness.gateway.rules.servers import ServerRule
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
@@ -35,43 +39,12 @@ from harness.model.outcome import Scope
 _QUERY = Kind.QUERY
 _TRANSACTION = Kind.TRANSACTION
 
-
-class GatewayAction(enum.Enum):
-    """What the proxy does with a request."""
-
-    PASS = enum.auto()
-    BUSY = enum.auto()
-    TIMED_OUT = enum.auto()
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """The decision about one request.
-
-    Attributes:
-        action: Pass, or the kind of refusal.
-        status: HTTP status of a refusal.
-        retry_after_ms: Wait before a retry, as stated in a refusal; 0 for none.
-        scope: Scope of a refusal: partition or account.
-        rule: The rule that refused: partition, server, moving or account.
-        delay_s: Delay before the action.
-        fault: A fault that is applied although no limit is reached.
-    """
-
-    action: GatewayAction = GatewayAction.PASS
-    status: int = 503
-    retry_after_ms: int = 0
-    scope: Scope = Scope.NONE
-    rule: str = ""
-    delay_s: float = 0.0
-    fault: InjectedFault | None = None
-
-
 _PASS = Decision()
+NOTHING: Mapping[Place, int] = types.MappingProxyType({})
 
 
 class Model:
-    """The limits of one account.
+    """The limits of one account: those of Storage, or those of Cosmos DB.
 
     Args:
         limits: The limits.
@@ -82,6 +55,7 @@ class Model:
 
     Attributes:
         slow_s: Delay of a slow response.
+        cosmos: The limits of Cosmos DB; None for those of Storage.
     """
 
     def __init__(
@@ -109,6 +83,9 @@ class Model:
         self._account = AccountRule(limits.account, now_s)
         self._faults = FaultRule(limits.faults)
         self._contents = Contents(stored=stored)
+        self.cosmos = None
+        if limits.cosmos is not None:
+            self.cosmos = CosmosLimits(limits.cosmos, self._contents)
         self._looks = looks and not shared
         self._shared = shared
 
@@ -144,53 +121,162 @@ class Model:
         return refused or Decision(delay_s=stalled_s, fault=fault)
 
     def serve(
-        self, entities: Mapping[tuple[str, str | None], int], since_s: float, until_s: float
-    ) -> bool:
+        self, demand: Demand, since_s: float, until_s: float, more: Mapping[Place, int] = NOTHING
+    ) -> Set[Place]:
         """Pass all requests of some time as a whole, unless a limit could refuse one of them.
 
+        Afterwards `alone` has the places of the result that only their own limit could refuse.
+
         Args:
-            entities: Entities by table and PartitionKey, which is None for several partitions.
+            demand: What is asked for: entities, or at the limits of Cosmos DB hundredths of an RU.
             since_s: The first request arrives at or after this time.
             until_s: The last request arrives before this time.
+            more: Entities of further requests. Their partitions are always returned.
 
         Returns:
-            False if a request might be refused, in some order of arrival: then nothing is taken.
+            Places whose requests might be refused, in some order of arrival: nothing is taken for
+            them, and each of their requests has to be decided about.
+        """
+        self.alone: set[Place] = set()
+        if self.cosmos is not None:
+            return self.cosmos.serve(demand.entities, more, since_s)
+        if self._unlimited:
+            return more.keys()
+        entities, ranges = demand.entities, self._ranges
+        if not self._account.holds(demand.total + sum(more.values()), since_s):
+            return entities.keys() | more.keys()
+        spans = [
+            (table, *span) for table in demand.tables for span in ranges.spans(table[0], table[1])
+        ]
+        by_server: dict[int, int] = {}
+        limited: dict[int, list[Bucket]] = {}
+        for (_, _, before), place, start, end in spans:
+            count = before[end] - before[start]
+            by_server[place.server] = by_server.get(place.server, 0) + count
+        for (table, key), count in more.items():
+            server = ranges.find(table, key or "").server
+            by_server[server] = by_server.get(server, 0) + count
+        doubtful: set[Place] = set(more)
+        metered = self._partitions.metered(entities, until_s - since_s)
+        asked = self._partitions.asked(metered, entities, more)
+        # Retried scans are decided about after the partitions that are simulated alone.
+        scans = any(key is None for _, key in more)
+        capacity = self._partitions.capacity
+        for (table, key), count in asked.items():
+            if not self._partitions.holds(table, key, count, since_s):
+                doubtful.add((table, key))
+            if count > capacity and not scans:
+                # Whatever it is asked for, its server sees no more of it than its bucket passes.
+                server = ranges.find(table, key).server
+                by_server[server] -= count
+                limited.setdefault(server, []).append(self.bucket(table, key, since_s))
+        overdraft = demand.largest if demand.walks or demand.largest > capacity else 0
+        full = self._servers.full(by_server, since_s, limited, overdraft)
+        # Entities of doubtful partitions by table and range.
+        held_back: dict[tuple[str, Bound], int] = {}
+        refusing = [ranges.find(table, key or "") for table, key in doubtful]
+        for (table, key), place in zip(doubtful, refusing, strict=True):
+            at = table, place.first
+            held_back[at] = held_back.get(at, 0) + entities.get((table, key), 0)
+        for (table, keys, before), place, start, end in spans if full or self._moving.count else ():
+            if place.server in full or not self._moving.allows(place, since_s):
+                refusing.append(place)
+                held_back[table, place.first] = before[end] - before[start]
+                ends = (None,) if not keys[start] else ()
+                span = [(table, key) for key in (*ends, *keys[start:end])]
+                doubtful.update(one for one in span if one in entities)
+        if any(self._moving.may_move(place, since_s, until_s) for place in refusing):
+            # Its other partitions would be offline too, and its load on another server.
+            return entities.keys() | more.keys()
+        middle_s = (since_s + until_s) / 2
+        for table, key in doubtful:
+            place = ranges.find(table, key or "")
+            open_now = place.server not in full and self._moving.allows(place, since_s)
+            if key is not None and open_now:
+                self.alone.add((table, key))
+        for table, key, count in metered:
+            if (table, key) not in doubtful:
+                self._partitions.take(table, key, count, middle_s)
+        loads = [
+            (place, count)
+            for (table, _, before), place, start, end in spans
+            if (count := before[end] - before[start] - held_back.get((table, place.first), 0))
+        ]
+        for server, count in ranges.served_together(loads, middle_s).items():
+            # What flows in until the end is then added: a steady load leaves a bucket full.
+            self._servers[server].take(count, since_s)
+            self._account.take(count, since_s)
+        if self._ramping.by_load:
+            for place, count in loads:
+                self._ramping.served(place, ranges, count, middle_s)
+        for table, _, _ in demand.tables:
+            ranges.open_table(table, middle_s)
+        ranges.write_all((place for place in entities if place not in doubtful), middle_s)
+        return doubtful
+
+    def admit(
+        self, table: str, key: str | None, entities: int, now_s: float, walked: int = 0
+    ) -> str:
+        """Decide about a request that succeeds if it passes, and end it.
+
+        Args:
+            table: Its table.
+            key: Its partition; None for several.
+            entities: What it asks for, in the unit of the limits.
+            now_s: When it arrives.
+            walked: What it takes besides if it passes, such as the entities that a query scans.
+
+        Returns:
+            The rule that refuses it; empty if it passes.
         """
         if self._unlimited:
-            return True
-        if not self._account.holds(sum(entities.values()), since_s):
-            return False
-        # So few that their bucket is as full afterwards as it was before.
-        least = self._partitions.refilled((until_s - since_s) / 100)
-        find, allows, holds = self._ranges.find, self._moving.allows, self._partitions.holds
-        by_place: dict[tuple[str, str], int] = {}
-        by_server: dict[int, int] = {}
-        for (table, key), count in entities.items():
-            place = find(table, key or "")
-            first = (table, "") if place.first == ("", "") else place.first
-            if first in by_place:
-                by_place[first] += count
-            else:
-                if not allows(place, since_s):
-                    return False
-                by_place[first] = count
-            by_server[place.server] = by_server.get(place.server, 0) + count
-            if key is not None and count > least and not holds(table, key, count, since_s):
-                return False
-        for server, count in by_server.items():
-            if not self._servers[server].holds(count, since_s):
-                return False
-        middle_s = (since_s + until_s) / 2
-        for (table, key), count in entities.items():
-            if key is not None and count > least:
-                self._partitions.take(table, key, count, middle_s)
-        for (table, key), count in by_place.items():
-            self._take(table, None, find(table, key), count, middle_s)
-        for table, key in entities:
-            self._ranges.open_table(table, middle_s)
-            if key is not None:
-                self._ranges.write(table, key, middle_s)
-        return True
+            return "" if self.cosmos is None else self.cosmos.admit(key, entities + walked, now_s)
+        place = self._ranges.find(table, key or "")
+        rule = self._rule_against(place, table, key, key or "", entities, now_s)
+        if rule:
+            return rule
+        if not self._account.allows(entities, now_s):
+            return "account"
+        self._take(table, key, place, entities + walked, now_s)
+        self._ranges.open_table(table, now_s)
+        if key is not None:
+            self._ranges.write(table, key, now_s)
+        return ""
+
+    def bucket(self, table: str, key: str, now_s: float) -> Bucket:
+        """The bucket of a partition, to decide about its requests where nothing else matters."""
+        return self._partitions.bucket(table, key, now_s)
+
+    def decided(
+        self,
+        table: str,
+        key: str,
+        entities: int,
+        refused_s: Sequence[float],
+        since_s: float,
+        until_s: float,
+    ) -> None:
+        """End the requests of a partition that its bucket alone decided about.
+
+        Args:
+            table: Its table.
+            key: The partition.
+            entities: What passed.
+            refused_s: The first and last instant of a refusal; empty if there was none.
+            since_s: The beginning of the time.
+            until_s: Its end.
+        """
+        now_s = (since_s + until_s) / 2
+        place = self._ranges.find(table, key)
+        for at_s in refused_s:
+            self._moving.refused(place, self._ranges, table, key, at_s)
+        if entities:
+            self._servers[place.server].take(entities, since_s)
+            self._account.take(entities, since_s)
+            self._ranges.served(place, entities, now_s)
+            self._ramping.served(place, self._ranges, entities, now_s)
+            self._ranges.open_table(table, now_s)
+            self._ranges.write(table, key, now_s)
 
     def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
         """End a request that the endpoint answered, and return its entity count.
@@ -202,15 +288,19 @@ class Model:
         if asked.kind is None:
             self._table_changed(asked, answered)
             return NO_ENTITIES
+        by_partition: Mapping[str | None, int] = {}
         if asked.kind is _QUERY:
             count, by_partition = query_count(asked, answered, self._contents)
             if answered.succeeded and not self._unlimited:
                 self._take_walked(asked, by_partition, now_s)
         else:
             count = count_of(asked, answered)
+        if self.cosmos is not None:
+            charged = self.cosmos.answered(asked, answered, by_partition, now_s)
+            count = dataclasses.replace(count, charged=charged)
         if not answered.succeeded:
             if not count.entities:
-                self.not_done(asked, now_s)
+                self._give_back(asked, now_s)
             return count
         if asked.rows:
             self._contents.wrote(asked.table, asked.rows)
@@ -223,6 +313,11 @@ class Model:
 
     def not_done(self, asked: Asked, now_s: float) -> None:
         """End a request that was not executed: its entities are given back."""
+        if self.cosmos is not None:
+            self.cosmos.not_done(asked, now_s)
+        self._give_back(asked, now_s)
+
+    def _give_back(self, asked: Asked, now_s: float) -> None:
         if self._unlimited:
             return
         for key, entities in _parts(asked, self._first_key(asked)):
@@ -296,6 +391,8 @@ class Model:
 
     def _refusal_of(self, asked: Asked, now_s: float, stalled_s: float) -> Decision | None:
         """Return the refusal of a request, or take its entities."""
+        if self.cosmos is not None:
+            return self._cosmos_refusal(self.cosmos, asked, now_s, stalled_s)
         if self._unlimited:
             return None
         table = asked.table
@@ -303,14 +400,8 @@ class Model:
         for key, entities in parts:
             position = self._position(asked, key)
             place = self._ranges.find(table, position)
-            if not self._moving.allows(place, now_s):
-                return self._refuse("moving", stalled_s)
-            if key is not None and not self._partitions.allows(table, key, entities, now_s):
-                self._moving.refused(place, self._ranges, table, position, now_s)
-                return self._refuse("partition", stalled_s)
-            if not self._servers[place.server].allows(entities, now_s):
-                self._moving.refused(place, self._ranges, table, position, now_s)
-                return self._refuse("server", stalled_s)
+            if rule := self._rule_against(place, table, key, position, entities, now_s):
+                return self._refuse(rule, stalled_s)
         if not self._account.allows(asked.entities, now_s):
             return self._busy("account", stalled_s)
         for key, entities in parts:
@@ -319,6 +410,43 @@ class Model:
                 place = self._ranges.find(table, self._position(asked, key))
             self._take(table, key, place, entities, now_s)
         return None
+
+    @staticmethod
+    def _cosmos_refusal(
+        cosmos: CosmosLimits, asked: Asked, now_s: float, stalled_s: float
+    ) -> Decision | None:
+        refused = cosmos.refusal(asked, now_s)
+        if refused is None:
+            return None
+        return Decision(
+            action=GatewayAction.BUSY,
+            status=refused.status,
+            retry_after_ms=refused.wait_ms,
+            scope=Scope.PARTITION if refused.wait_ms else Scope.NONE,
+            rule=refused.rule,
+            delay_s=stalled_s,
+        )
+
+    def _rule_against(
+        self,
+        place: Range,
+        table: str,
+        key: str | None,
+        position: str,
+        entities: int,
+        now_s: float,
+    ) -> str:
+        """Return the rule of a partition or its server that refuses a request; empty for none."""
+        if not self._moving.allows(place, now_s):
+            return "moving"
+        if key is not None and not self._partitions.allows(table, key, entities, now_s):
+            rule = "partition"
+        elif not self._servers[place.server].allows(entities, now_s):
+            rule = "server"
+        else:
+            return ""
+        self._moving.refused(place, self._ranges, table, position, now_s)
+        return rule
 
     def _take_walked(
         self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float

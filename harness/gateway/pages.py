@@ -2,3 +2,6 @@
 
 TRUTH_PATH = "/-/truth"
 METRICS_PATH = "/-/metrics"
+
+HUNDREDTHS = "request_units_hundredths"
+"""Name of the request units of a row; integers, so that sums are exact."""

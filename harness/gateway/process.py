@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
+import json
 import os
 import ssl
 import sys
@@ -16,6 +18,7 @@ from harness.gateway.limits import GatewayLimits, load_limits
 from harness.gateway.pages import TRUTH_PATH
 from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 20.0
@@ -35,6 +38,7 @@ class GatewayProcess(ChildProcess):
         listen: Address to listen on.
         limits_path: File of the limits.
         limits: The limits in that file.
+        throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
         stdout: File for the output.
         stderr: File for the errors.
     """
@@ -45,6 +49,7 @@ class GatewayProcess(ChildProcess):
         listen: str,
         limits_path: Path,
         limits: GatewayLimits,
+        throughput: Throughput,
         stdout: IO[bytes],
         stderr: IO[bytes],
     ) -> None:
@@ -56,13 +61,14 @@ class GatewayProcess(ChildProcess):
                 upstream,
                 listen,
                 str(limits_path.absolute()),
+                json.dumps(dataclasses.asdict(throughput)),
             ],
             stdout=stdout,
             stderr=stderr,
             environ={"PYTHONPATH": str(_PACKAGES)},
         )
         self.url = ""
-        self.limits = limits
+        self.limits = limits.provisioned(throughput)
 
     def truth(self) -> bytes:
         """The truth page, in JSON.
@@ -100,20 +106,27 @@ def read_truth(
     return content
 
 
-def start_gateway(*, upstream: str, limits: Path, listen: str = "127.0.0.1:0") -> GatewayProcess:
+def start_gateway(
+    *,
+    upstream: str,
+    limits: Path,
+    listen: str = "127.0.0.1:0",
+    throughput: Throughput = UNKNOWN_THROUGHPUT,
+) -> GatewayProcess:
     """Start a gateway, and wait until it listens.
 
     Args:
         upstream: Scheme, host and port of the endpoint behind it, or ``none``.
         limits: File of the limits that it enforces.
         listen: Address to listen on; port 0 takes a free one.
+        throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
 
     Raises:
         SetupError: the limits are invalid, or the gateway did not start within 20 s.
     """
     loaded = load_limits(limits)
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        process = GatewayProcess(upstream, listen, limits, loaded, stdout, stderr)
+        process = GatewayProcess(upstream, listen, limits, loaded, throughput, stdout, stderr)
         try:
             process.url = _announced_url(process, stdout)
         except BaseException:

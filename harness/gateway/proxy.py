@@ -13,16 +13,17 @@ import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from harness.gateway import answers
+from harness.gateway import answers, cosmos_answers
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
 from harness.gateway.cors import CorsAnswers, is_preflight, permission
+from harness.gateway.decision import Decision, GatewayAction
 from harness.gateway.defects import refusal_of
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
 from harness.gateway.links import route_of
 from harness.gateway.look import TableLook
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request
-from harness.gateway.model import Decision, GatewayAction, Model
+from harness.gateway.model import Model
 from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
 from harness.gateway.reading import read_answer, with_top
 from harness.gateway.requests import NOTHING, Asked, read_request
@@ -30,6 +31,7 @@ from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate, Truth
 from harness.gateway.upstream import Upstream, UpstreamMissing
+from harness.gateway.weights import weights_in
 from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
@@ -118,6 +120,8 @@ class Proxy:
             return self._refuse_defect(request)
         body = _unpacked(request)
         asked = read_request(request.method, target, request.headers, body)
+        if self._model.cosmos is not None:
+            asked = asked._replace(weights=weights_in(asked, body))
         now_s = self._clock()
         received = Received(request, asked, now_s)
         if self._meter is not None and (reason := self._meter.take()):
@@ -150,13 +154,16 @@ class Proxy:
 
     def _refuse(self, received: Received, decision: Decision) -> Reply:
         request, now = received.request, self._now()
-        answer = answers.refusal(
-            decision.status,
-            decision.scope,
-            request.headers,
-            now,
-            retry_after_ms=decision.retry_after_ms,
-        )
+        if self._model.cosmos is not None:
+            answer = cosmos_answers.refusal(decision.rule, decision.status, decision.retry_after_ms)
+        else:
+            answer = answers.refusal(
+                decision.status,
+                decision.scope,
+                request.headers,
+                now,
+                retry_after_ms=decision.retry_after_ms,
+            )
         sent = GONE if request.client.gone else str(answer.status)
         fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
         self._count(received, fate, answer)
@@ -170,8 +177,7 @@ class Proxy:
         if answer.rest is not None:
             return Reply(answer=self._counted_later(received, answer))
         sent = GONE if received.request.client.gone else None
-        self._count_passed(received, answer, sent=sent)
-        return Reply(answer=answer)
+        return Reply(answer=self._count_passed(received, answer, sent=sent))
 
     async def _fail(self, received: Received, fault: InjectedFault) -> Reply:
         """Apply a fault to the request."""
@@ -192,12 +198,11 @@ class Proxy:
             await asyncio.sleep(self._model.slow_s)
             if answer.rest is not None:
                 return Reply(answer=self._counted_later(received, answer, rule=fault))
-            self._count_passed(received, answer, sent=None, rule=fault)
-            return Reply(answer=answer)
+            return Reply(answer=self._count_passed(received, answer, sent=None, rule=fault))
         if answer.rest is not None:
             answer.rest.close()
         half = fault is InjectedFault.HALF_ANSWER
-        self._count_passed(received, answer, sent=HALF if half else RESET, rule=fault)
+        answer = self._count_passed(received, answer, sent=HALF if half else RESET, rule=fault)
         return Reply(answer=answer, ending=ReplyEnd.HALF) if half else _RESET
 
     def _fail_undone(self, received: Received, fault: InjectedFault) -> Reply:
@@ -242,7 +247,12 @@ class Proxy:
             await self._look(look, functools.partial(upstream.ask, "GET", host=route.host), headers)
         method, target, host = request.method, request.target, route.host
         body = route.request_body(headers, request.body)
+        if self._model.cosmos is not None:
+            body = cosmos_answers.for_azurite(headers, body)
         answer = await upstream.ask(method, target, headers, body, host)
+        if self._model.cosmos is not None:
+            # The charge is in the head of the answer.
+            answer = await _whole(answer)
         self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
@@ -290,6 +300,8 @@ class Proxy:
 
     def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
         """Reply with an answer of the gateway."""
+        if self._model.cosmos is not None:
+            answer = cosmos_answers.in_form(answer, 0)
         return Reply(answer=self._cors.add(request.headers, answer))
 
     def _count(self, received: Received, fate: Fate, answer: GatewayAnswer | None = None) -> None:
@@ -306,15 +318,18 @@ class Proxy:
         sent: str | None,
         rule: str = "",
         found: Mapping[str | None, int] | None = None,
-    ) -> None:
-        """Count an answer of the endpoint and its entities."""
+    ) -> GatewayAnswer:
+        """Count an answer of the endpoint and its entities; return it as the client gets it."""
         asked, now_s = received.asked, self._clock()
         answered = read_answer(asked, answer, found)
         count = self._model.answered(asked, answered, now_s)
         fate = _answered_fate(answered.status, sent, rule)
         self.truth.add(asked, fate, count)
+        if self._model.cosmos is not None:
+            answer = cosmos_answers.in_form(answer, count.charged)
         if self._meter is not None:
             self._meter.ended(received, fate, count, answer, now_s)
+        return answer
 
     def _counted_later(
         self, received: Received, answer: GatewayAnswer, *, rule: str = ""
@@ -337,14 +352,15 @@ class Proxy:
         if not self._readers(request.host):
             return answers.page(403, STRANGE_HOST)
         moves, moved = self._model.moves, self._model.move_count
+        cosmos = None if self._model.cosmos is None else self._model.cosmos.page()
         if request.target == TRUTH_PATH:
             upstream = "none" if self._upstream is None else self._upstream.url
             text = self.truth.to_json(
-                address=self._address, upstream=upstream, moves=moves, moved=moved
+                address=self._address, upstream=upstream, moves=moves, moved=moved, cosmos=cosmos
             )
             return answers.page(200, text, "application/json")
         if request.target == METRICS_PATH:
-            return answers.page(200, self.truth.to_prometheus(moved=moved))
+            return answers.page(200, self.truth.to_prometheus(moved=moved, cosmos=cosmos))
         return answers.page(404, f"The pages are {TRUTH_PATH} and {METRICS_PATH}.\n")
 
     def _now(self) -> dt.datetime:
@@ -360,6 +376,20 @@ def _answered_fate(status: int, sent: str | None, rule: str) -> Fate:
         sent=str(status) if sent is None else sent,
         upstream=str(status),
     )
+
+
+async def _whole(answer: GatewayAnswer) -> GatewayAnswer:
+    """Return an answer with all of its body, which is held in memory.
+
+    Raises:
+        UpstreamBroken: the endpoint broke off.
+    """
+    if answer.rest is None:
+        return answer
+    pieces = [answer.body]
+    while piece := await answer.rest.next_piece():
+        pieces.append(piece)
+    return answer._replace(body=b"".join(pieces), rest=None, length=None)
 
 
 def _is_target(request: Request) -> bool:

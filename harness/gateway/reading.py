@@ -22,7 +22,7 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Most bytes of a page without its content coding; a page of Azure has 4 MiB."""
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
-_QUERY = Kind.QUERY
+_QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
 NOT_GZIP = (OSError, EOFError, zlib.error)
 """Errors of a body that is not gzip."""
 _NOT_A_PAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -41,6 +41,7 @@ class Answered:
         keys: For each returned entity its PartitionKey, in order; empty if they were not kept.
         last: Keys of the last returned entity; None if the answer does not contain them.
         next_key: Key at which the next page begins; None on the last page.
+        body_bytes: Bytes of the body with the entities that a request reads.
     """
 
     status: int
@@ -49,6 +50,7 @@ class Answered:
     keys: tuple[str | None, ...] = ()
     last: Key | None = None
     next_key: Key | None = None
+    body_bytes: int = 0
 
     @property
     def succeeded(self) -> bool:
@@ -72,15 +74,18 @@ def read_answer(
         found: Entities by PartitionKey in a page whose body was not kept.
     """
     status, headers = answer.status, answer.headers
+    body_bytes = len(answer.body) if answer.length is None else answer.length
     if status == 202 and asked.kind is not None:
         status = _status_in_batch(answer.body, query=not asked.writes)
     if asked.kind is not _QUERY or status != 200:
         if status < 400:
+            if asked.kind is _POINT_QUERY:
+                return Answered(status=status, body_bytes=body_bytes)
             return _without_error(status)
         return Answered(status=status, error_code=_error_code(headers, answer.body))
     next_key = continuation_key(headers)
     if found is not None:
-        return Answered(status=status, found=found, next_key=next_key)
+        return Answered(status=status, found=found, next_key=next_key, body_bytes=body_bytes)
     entities = entities_in(headers, answer.body)
     keys = tuple(partition for partition, _ in entities)
     last_key, last_row = entities[-1] if entities else (None, None)
@@ -90,6 +95,7 @@ def read_answer(
         keys=keys,
         last=None if last_key is None or last_row is None else (last_key, last_row),
         next_key=next_key,
+        body_bytes=body_bytes,
     )
 
 

@@ -60,6 +60,13 @@ class RowWrite(NamedTuple):
     stays: bool = True
 
 
+class Weight(NamedTuple):
+    """How large a written entity is: bytes of its JSON, and properties besides the keys."""
+
+    size: int
+    properties: int = 0
+
+
 class Asked(NamedTuple):
     """One parsed request.
 
@@ -81,6 +88,8 @@ class Asked(NamedTuple):
         drops_table: The request deletes the table.
         query: The query string of a query.
         sizes: Bytes of the body of each write in a transaction.
+        patches: The method of the request, or of a part of it, is PATCH.
+        weights: How large the entities in ``rows`` are, where the limits need it.
     """
 
     kind: Kind | None
@@ -98,6 +107,8 @@ class Asked(NamedTuple):
     drops_table: bool = False
     query: str = ""
     sizes: tuple[int, ...] = ()
+    patches: bool = False
+    weights: tuple[Weight, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -121,6 +132,7 @@ def read_request(method: str, target: str, headers: Mapping[str, str], body: byt
     """
     path, _, query = target.partition("?")
     segment = _resource(path)
+    patches = method == "PATCH"
     if "X-HTTP-Method" in headers:
         override = headers["X-HTTP-Method"].strip().upper()
         if override in _OVERRIDES and (method == "POST" or override != "PUT"):
@@ -128,7 +140,8 @@ def read_request(method: str, target: str, headers: Mapping[str, str], body: byt
     if segment == "$batch":
         return _read_batch(body) if method == "POST" else NOTHING
     if (match := _ENTITY_PATH.fullmatch(segment)) is not None:
-        return _read_entity(method, match, headers)
+        asked = _read_entity(method, match, headers)
+        return asked._replace(patches=True) if patches else asked
     if segment == "Tables" or segment.startswith("Tables("):
         return _read_tables(method, segment, body)
     if (match := _TABLE_PATH.fullmatch(segment)) is not None:
@@ -282,6 +295,7 @@ def _read_batch(body: bytes) -> Asked:
         rows=tuple(rows),
         kinds=tuple(kinds),
         sizes=tuple([len(part.body) for part in writes]),
+        patches=any(part.method == "PATCH" for part in writes),
     )
 
 

@@ -16,6 +16,7 @@ _REQUEST_LINE = re.compile(
     re.MULTILINE,
 )
 _IF_MATCH = re.compile(rb"^If-Match:", re.MULTILINE | re.IGNORECASE)
+_OVERRIDE = re.compile(rb"^X-HTTP-Method:[ \t]*(\w+)", re.MULTILINE | re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _HOST = re.compile(r"[A-Za-z]+://[^/]*")
 
@@ -25,6 +26,7 @@ class BatchPart:
     """One request of a batch.
 
     Attributes:
+        method: That of X-HTTP-Method where POST stands in for it.
         target: Path and query, without scheme and host.
         conditional: It has the header If-Match.
     """
@@ -49,9 +51,11 @@ def batch_parts(body: bytes) -> list[BatchPart]:
         blank = _BLANK_LINE.search(piece, line.end(2))
         target = _HOST.sub("", line[2].decode("utf-8", "replace"), count=1)
         head_end = len(piece) if blank is None else blank.start()
+        override = _OVERRIDE.search(piece, line.end(2), head_end)
+        method = override[1].upper() if override and line[1] == b"POST" else line[1]
         parts.append(
             BatchPart(
-                line[1].decode(),
+                method.decode(),
                 target,
                 b"" if blank is None else piece[blank.end() :],
                 _IF_MATCH.search(piece, line.end(2), head_end) is not None,

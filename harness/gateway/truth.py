@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from datasketches import frequent_strings_sketch
 
+from harness.gateway.pages import HUNDREDTHS
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.moving import Move
 from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
+from harness.model.request_units import charge_text
 
 MOST_PARTITIONS = 200
 _SKETCH_LOG2 = 12
@@ -28,6 +30,12 @@ change hands for nothing."""
 _MARGIN = 0.9
 """The same for partitions that are nearly equal."""
 _LINE_END = ",\n"
+_FAMILIES = (
+    ("gateway_requests_total", "requests", "Requests by what became of them."),
+    ("gateway_entities_total", "entities", "Entities by the targets' counting rule."),
+    ("gateway_entities_returned_total", "returned", "Entities in the answers."),
+)
+_CHARGED = ("gateway_request_units_total", HUNDREDTHS, "Request units charged.")
 
 RESET = "reset"
 HALF = "half"
@@ -60,21 +68,23 @@ class Fate(NamedTuple):
 
 
 class _Sums:
-    """Requests and entities of one fate."""
+    """Requests, entities and request units (hundredths) of one fate."""
 
-    __slots__ = ("entities", "estimated", "requests", "returned")
+    __slots__ = ("charged", "entities", "estimated", "requests", "returned")
 
     def __init__(self) -> None:
         self.requests = 0
         self.entities = 0
         self.returned = 0
         self.estimated = 0
+        self.charged = 0
 
     def add(self, other: _Sums) -> None:
         self.requests += other.requests
         self.entities += other.entities
         self.returned += other.returned
         self.estimated += other.estimated
+        self.charged += other.charged
 
 
 _Partition = tuple[str, str | None]
@@ -106,6 +116,7 @@ class _Row:
         sums.entities += entities
         sums.returned += count.returned
         sums.estimated += count.estimated
+        sums.charged += count.charged
         self.weight += 1 + entities
 
 
@@ -141,20 +152,34 @@ class Truth:
                 return
         row.add(fate, count)
 
-    def to_json(self, *, address: str, upstream: str, moves: Iterable[Move], moved: int) -> str:
-        """Return the page. Partition null: requests about several partitions, or about tables."""
+    def to_json(
+        self,
+        *,
+        address: str,
+        upstream: str,
+        moves: Iterable[Move],
+        moved: int,
+        cosmos: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return the page. Partition null: requests about several partitions, or about tables.
+
+        With ``cosmos`` it says the request units of each row too, and what is in ``cosmos``.
+        """
         spelled = {table: row.table for (table, _), row in self._rows.items()}
         content = {
-            "what": "Azurite or another endpoint behind a model of the published limits, not Azure",
+            "what": "Azurite or another endpoint behind a model of the published limits, not Azure"
+            if cosmos is None
+            else "A stand-in for Azure Cosmos DB, not Azure: charges are partly assumed",
             "address": address,
             "upstream": upstream,
             "requests": self._requests,
-            "counts": list(self._told()),
+            "counts": list(self._told(charged=cosmos is not None)),
             "moved": moved,
             "moves": [
                 {**dataclasses.asdict(move), "table": spelled.get(move.table, move.table)}
                 for move in moves
             ],
+            **(cosmos or {}),
         }
         # One line per count, for human readers.
         lines = [
@@ -165,23 +190,21 @@ class Truth:
         ]
         return "{" + ",\n".join(lines) + "}\n"
 
-    def to_prometheus(self, *, moved: int) -> str:
+    def to_prometheus(self, *, moved: int, cosmos: Mapping[str, Any] | None = None) -> str:
         """Return the same counts in the format of Prometheus."""
         names = ("table", "partition", "result", "scope", "rule", "sent", "upstream")
         lines: list[str] = []
-        for metric, field, about in (
-            ("gateway_requests_total", "requests", "Requests by what became of them."),
-            ("gateway_entities_total", "entities", "Entities by the targets' counting rule."),
-            ("gateway_entities_returned_total", "returned", "Entities in the answers."),
-        ):
+        for metric, field, about in _FAMILIES if cosmos is None else (*_FAMILIES, _CHARGED):
             lines += [f"# HELP {metric} {about}", f"# TYPE {metric} counter"]
             for row in self._told():
                 labels = ",".join(f'{name}="{_escaped(str(row[name] or ""))}"' for name in names)
-                lines.append(f"{metric}{{{labels}}} {row[field]}")
+                value = charge_text(row[field]) if field == HUNDREDTHS else row[field]
+                lines.append(f"{metric}{{{labels}}} {value}")
         lines += [
             "# HELP gateway_moves_total Hot ranges that were moved to another server.",
             "# TYPE gateway_moves_total counter",
             f"gateway_moves_total {moved}",
+            *([] if cosmos is None else _physical(cosmos)),
         ]
         return "\n".join(lines) + "\n"
 
@@ -211,7 +234,7 @@ class Truth:
                 folded = self._other.counts[fate] = _Sums()
             folded.add(sums)
 
-    def _told(self) -> Iterator[dict[str, Any]]:
+    def _told(self, *, charged: bool = True) -> Iterator[dict[str, Any]]:
         by_name = sorted(self._rows.items(), key=lambda item: (item[0][0], item[0][1] or ""))
         spelled: dict[str, str] = {}
         for (table, key), row in [*by_name, (("", FOLDED), self._other)]:
@@ -225,8 +248,22 @@ class Truth:
                     "entities": sums.entities,
                     "returned": sums.returned,
                     "estimated": sums.estimated,
+                    **({HUNDREDTHS: sums.charged} if charged else {}),
                     "exact": not row.earlier,
                 }
+
+
+def _physical(cosmos: Mapping[str, Any]) -> list[str]:
+    """The lines about physical partitions."""
+    metric = "gateway_physical_partition_request_units_total"
+    return [
+        f"# HELP {metric} Request units charged by physical partition.",
+        f"# TYPE {metric} counter",
+        *(
+            f'{metric}{{physical_partition="{one["number"]}"}} {charge_text(one[HUNDREDTHS])}'
+            for one in cosmos["physical_partitions"]
+        ),
+    ]
 
 
 def _name(partition: _Partition) -> str:

@@ -11,11 +11,17 @@ import uuid
 from collections.abc import Iterator, Mapping
 
 MAX_KEY_CHARACTERS = 1024
+"""Of each key ("Scalability and performance targets for Table storage")."""
+SURE_KEY_CHARACTERS = 512
+"""1 KiB of UTF-16, to which other documents limit a key, or both together. Azurite refuses more."""
 MAX_ENTITY_BYTES = 1024 * 1024
 MAX_PROPERTIES = 252
 MAX_PROPERTY_BYTES = 64 * 1024
 MAX_TRANSACTION_OPERATIONS = 100
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+BLOB_READ_BYTES = 4 * 1024 * 1024
+"""The most bytes of a blob that one request of ours reads: as many as an append of the oldest
+versions of the service may write."""
 
 ETAG = "odata.etag"
 """Key of the ETag in an entity that was read; no property can have this name."""

@@ -1,4 +1,7 @@
-"""The text form of figures: rates, latencies, shares, counts, sizes and lengths of time."""
+"""The text form of figures: rates, latencies, shares, counts, sizes and lengths of time.
+
+Every output rounds with these functions, so that a figure reads the same wherever it stands.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,22 @@ from collections.abc import Sequence
 
 
 def number(value: float) -> str:
-    """A rate or a limit: ``1,204``, ``45.3``, ``3.0``, ``0``."""
-    return f"{value:,.0f}" if value == 0 or value >= 99.95 else f"{value:.1f}"
+    """A rate or a limit: ``1,204``, ``45.3``, ``3.0``, ``0.04``, ``0``; never 0 for something."""
+    if value == 0 or value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 0.095 else f"{max(value, 0.01):.2f}"
 
 
 def milliseconds(value: float) -> str:
     """A latency in milliseconds with about three digits: ``1,204``, ``45.3``, ``4.12``, ``0``."""
     if value == 0 or value >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{max(value, 0.01):.2f}"
+
+
+def request_units(value: float) -> str:
+    """What an operation costs, in request units: ``1,204``, ``45.30``, ``4.95``, ``0``."""
+    return f"{value:,.0f}" if value == 0 or value >= 99.995 else f"{max(value, 0.01):.2f}"
 
 
 def percent(share: float) -> str:
@@ -25,6 +35,16 @@ def percent(share: float) -> str:
     if value >= 0.95:
         return f"{min(value, 99.9):.1f}%"
     return f"{max(value, 0.01):.2f}%"
+
+
+def per_operation(attempts: float) -> str:
+    """Attempts for each operation: ``1.095``."""
+    return f"{attempts:.3f}"
+
+
+def of_core(cpu_percent: float) -> str:
+    """The CPU of a process or a machine: ``87%``."""
+    return f"{cpu_percent:.0f}%"
 
 
 def counted(count: int, word: str, plural: str | None = None) -> str:
@@ -48,8 +68,11 @@ def data_size(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time: ``0:42``, ``12:05``, ``1:02:07``."""
-    minutes, rest = divmod(int(seconds), 60)
+    """A length of time to the nearest second: ``0:42``, ``12:05``, ``1:02:07``.
+
+    Never 0:00 for something.
+    """
+    minutes, rest = divmod(max(round(seconds), 1) if seconds > 0 else 0, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 

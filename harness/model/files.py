@@ -86,7 +86,12 @@ _PLAIN = {
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
     "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must match {pattern}",
     "tuple_type": "must be a list",
+    "too_short": "must list {min_length} or more",
+    "too_long": "must list {max_length} at most",
+    "dict_type": "must be a table",
     "finite_number": "must be a finite number",
     "greater_than": "must be more than {gt}",
     "greater_than_equal": "must be {ge} or more",
@@ -100,9 +105,7 @@ _PLAIN = {
 def mistake(item: Mapping[str, Any]) -> str:
     """One item of the errors of a pydantic ``ValidationError`` as text, with its place."""
     place = cut(".".join(str(part) for part in item["loc"]))
-    # TOML has no tuples.
     message = item["msg"].removeprefix("Value error, ")
-    message = message.replace("valid tuple", "valid list").replace("Tuple should", "List should")
     if item["type"] == "extra_forbidden":
         message = "there is no such setting"
     elif item["type"] == "missing":
@@ -111,7 +114,8 @@ def mistake(item: Mapping[str, Any]) -> str:
         message = f"should be a table: [{place}]"
     elif item["type"] == "tuple_type" and isinstance(item["input"], dict):
         message = f"should be a list: [[{place}]] instead of [{place}]"
-    elif place and not isinstance(item["input"], dict):
+    elif place:
+        table = isinstance(item["input"], dict)
         if item["type"] in _PLAIN:
             # pydantic has 0.0 where a bound is 0.
             bounds = {
@@ -119,7 +123,13 @@ def mistake(item: Mapping[str, Any]) -> str:
                 for name, bound in item.get("ctx", {}).items()
             }
             message = _PLAIN[item["type"]].format_map(bounds)
-        message = f"{message} (it is {echoed(item['input'])})"
+            if table:
+                message += ", not a table"
+        if not table:
+            # TOML has no tuples.
+            given = item["input"]
+            shown = list(given) if isinstance(given, tuple) else given
+            message += f" (it is {echoed(shown)})"
     return f"{place}: {message}" if place else message
 
 

@@ -108,6 +108,11 @@ class KeyRange:
     Attributes:
         entities: Number of entities in the range, before ``filter`` and ``top``; None if unknown.
         exact: False if rows may be inserted into the range or deleted from it during the run.
+        wanted: Number of entities, inside the range or not, that the query is meant to return; None
+            if unknown.
+        preceding: Number of entities of the partition before the range; None if unknown.
+        walked: Entities that a query with a filter scans before its ``top`` ends it, as a recording
+            of it says; None if unknown, because the answer does not show it.
     """
 
     partition_from: str | None = None
@@ -116,6 +121,9 @@ class KeyRange:
     row_before: str | None = None
     entities: int | None = None
     exact: bool = False
+    wanted: int | None = None
+    preceding: int | None = None
+    walked: int | None = None
 
 
 new_key_range = lean(KeyRange)

@@ -99,6 +99,8 @@ class Attempt:
         request_id: ``x-ms-request-id`` of a failed attempt.
         client_request_id: ``x-ms-client-request-id`` of a failed attempt.
         retry_after_s: The wait that the service asks for; 0 for none.
+        request_charge: What Cosmos DB charged for it, in hundredths of a request unit, so that sums
+            are exact in any order; 0 where the service charges none.
     """
 
     status: int
@@ -111,6 +113,7 @@ class Attempt:
     request_id: str = ""
     client_request_id: str = ""
     retry_after_s: float = 0.0
+    request_charge: int = 0
 
     @property
     def throttled(self) -> bool:
@@ -194,6 +197,10 @@ THROTTLING_ANSWERS = (
     # of the server.
     ThrottlingAnswer(status=503, label="503 ServerBusy"),
     ThrottlingAnswer(status=500, label="500 OperationTimedOut", error_code="OperationTimedOut"),
+    # Partitioning strategy, "Retry strategy": 503 and 504 are the answers of a service that moves a
+    # partition. A front end answers 504 if the server of the partition did not, with or without an
+    # error code. A time-out of the client is a `Fault`: nobody knows why no answer came.
+    ThrottlingAnswer(status=504, label="504 Timeout"),
     # Cosmos DB: the request rate is over the provisioned request units.
     ThrottlingAnswer(status=429, label="429"),
 )
@@ -230,11 +237,15 @@ def throttling_scope(status: int, error_code: str, message: str) -> Scope:
     return Scope.ACCOUNT if "over the account limit" in message.lower() else Scope.PARTITION
 
 
-_RETRYABLE_STATUSES = frozenset((408, 500, 504, *THROTTLING_STATUSES))
+RETRY_WITH = 449
+"""Cosmos DB met a conflict within itself and did not write; "it is safe to retry the operation"
+("HTTP status codes for Azure Cosmos DB")."""
+
+_RETRYABLE_STATUSES = frozenset((408, 500, RETRY_WITH, *THROTTLING_STATUSES))
 
 
 def is_retryable(attempt: Attempt) -> bool:
-    """Whether another attempt can help: connection faults, 408, 500, 504 and throttling.
+    """Whether another attempt can help: connection faults, 408, 449, 500 and throttling.
 
     Other 4xx answers, 501 and 505 are never retried (partitioning strategy, "Retry strategy").
     502 is not retried either: no document names it, and azure-core repeats it only for reads,
@@ -252,7 +263,7 @@ _STATUS_OUTCOMES = {
     408: Outcome.TIMEOUT,
     409: Outcome.CONFLICT,
     412: Outcome.PRECONDITION,
-    504: Outcome.TIMEOUT,
+    RETRY_WITH: Outcome.SERVER_ERROR,
 }
 
 _FAULT_OUTCOMES = {

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import SUCCESS, Outcome
+from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S, share_ru_per_s
 
 
 class EndpointKind(enum.StrEnum):
@@ -19,8 +21,10 @@ class EndpointKind(enum.StrEnum):
 
     STORAGE = "storage"
     AZURITE = "azurite"
+    AZURITE_BLOBS = "azurite-blobs"
     GATEWAY = "gateway"
     COSMOS = "cosmos"
+    COSMOS_EMULATOR = "cosmos-emulator"
 
     @property
     def described(self) -> str:
@@ -28,17 +32,36 @@ class EndpointKind(enum.StrEnum):
         return _DESCRIBED[self]
 
     @property
+    def store(self) -> str:
+        """The word for what holds the entities: a table, or a container of blobs."""
+        return "container" if self is EndpointKind.AZURITE_BLOBS else "table"
+
+    @property
     def emulated(self) -> bool:
         """True for an emulator, which shares the machine with the load generator."""
-        return self in (EndpointKind.AZURITE, EndpointKind.GATEWAY)
+        return self in _EMULATED
+
+    @property
+    def cosmos(self) -> bool:
+        """True for Cosmos DB and its stand-in: limits are in request units, merges are POST."""
+        return self in (EndpointKind.COSMOS, EndpointKind.COSMOS_EMULATOR)
 
 
 _DESCRIBED = {
     EndpointKind.STORAGE: "Azure Table storage",
     EndpointKind.AZURITE: "Azurite (emulator: its figures are emulator capacity, not Azure's)",
+    EndpointKind.AZURITE_BLOBS: "Azurite's blobs (emulator: its figures are emulator capacity, not "
+    "Azure's)",
     EndpointKind.GATEWAY: "Azurite behind a model of the published limits",
     EndpointKind.COSMOS: "Azure Cosmos DB for Table",
+    EndpointKind.COSMOS_EMULATOR: "Cosmos DB stand-in (emulator: Azurite behind a model)",
 }
+_EMULATED = (
+    EndpointKind.AZURITE,
+    EndpointKind.AZURITE_BLOBS,
+    EndpointKind.GATEWAY,
+    EndpointKind.COSMOS_EMULATOR,
+)
 
 TARGET_ENTITY_BYTES = 1024
 """The targets are published for entities of 1 KB."""
@@ -61,8 +84,57 @@ UNLIMITED_PER_S = 1e9
 
 
 def targets_for(kind: EndpointKind) -> Targets | None:
-    """The targets an endpoint is held against; None for Cosmos DB, which counts request units."""
-    return None if kind is EndpointKind.COSMOS else PUBLISHED
+    """The targets an endpoint is held against; None where no target is in entities a second.
+
+    Cosmos DB counts request units, and the documents name no target for blobs.
+    """
+    return None if kind.cosmos or kind is EndpointKind.AZURITE_BLOBS else PUBLISHED
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """What was provisioned at Cosmos DB for the tables of a run, and so what a partition may use.
+
+    Attributes:
+        ru_per_s: Provisioned request units a second; None if unknown.
+        physical_partitions: Their number; None if unknown. Cosmos DB does not tell it to a client.
+    """
+
+    ru_per_s: float | None = None
+    physical_partitions: int | None = None
+
+    @property
+    def fewest_partitions(self) -> int:
+        """The number of physical partitions, or the smallest that can have the throughput."""
+        if self.physical_partitions is not None:
+            return self.physical_partitions
+        return max(1, math.ceil((self.ru_per_s or 0.0) / MAX_PARTITION_RU_PER_S))
+
+    @property
+    def partition_ru_per_s(self) -> float:
+        """RU/s that a physical partition, and so one PartitionKey, can have at most.
+
+        "Throughput provisioned for a container is divided evenly among physical partitions"
+        (partitioning in Azure Cosmos DB, "Physical partitions"): 18,000 RU/s over three are 6,000
+        each. With an unknown number of partitions it is an upper bound.
+        """
+        if self.ru_per_s is None:
+            return float(MAX_PARTITION_RU_PER_S)
+        return float(share_ru_per_s(self.ru_per_s, self.fewest_partitions))
+
+
+UNKNOWN_THROUGHPUT = Throughput()
+
+
+def partition_target(kind: EndpointKind, throughput: Throughput, *, charged: bool) -> float | None:
+    """The target of one partition: RU/s if request units are ``charged``, else entities/s.
+
+    None for Cosmos DB before it charged anything, and for blobs.
+    """
+    if charged:
+        return throughput.partition_ru_per_s
+    targets = targets_for(kind)
+    return None if targets is None else targets.partition
 
 
 _QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
@@ -110,5 +182,5 @@ def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, b
         return returned, not (exact and (cut or returned == present))
     if cut or not whole:
         # Where in the range the query stopped is not visible.
-        return returned, True
+        return max(operation.key_range.walked or 0, returned), True
     return max(present, returned), not exact

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class Bucket:
     """A token bucket of entities. Time is an argument.
@@ -31,16 +33,49 @@ class Bucket:
             self._fill(now_s)
         return self._level >= entities or self._level >= self._capacity
 
-    def holds(self, entities: int, now_s: float) -> bool:
-        """Whether requests with ``entities`` in all may pass now, in any order."""
+    def holds(
+        self, entities: int, now_s: float, limited: Sequence[Bucket] = (), overdraft: int = 0
+    ) -> bool:
+        """Whether some requests may pass from now on, in any order, and at any time.
+
+        Args:
+            entities: Of all requests but those that have to pass other buckets before this one.
+            now_s: The time now.
+            limited: These buckets. However much they are asked for, in no time do they pass more
+                than what they hold at its beginning, what flows in, and the overdraft.
+            overdraft: The most by which the level of one of them becomes negative.
+        """
         self._fill(now_s)
-        return self._level >= entities
+        if not limited:
+            return self._level >= entities
+        at_first = at_most = float(entities + overdraft * len(limited))
+        flows_in = 0.0
+        for bucket in limited:
+            bucket._fill(now_s)
+            at_first += max(0.0, bucket._level)
+            at_most += bucket._capacity
+            flows_in += bucket._per_s
+        # This bucket is nowhere emptied: neither from now on, nor from a time when it is full.
+        return self._level >= at_first and self._capacity >= at_most and self._per_s >= flows_in
 
     def take(self, entities: int, now_s: float) -> None:
         """Take ``entities``, whatever the level is."""
         if now_s > self.used_s:
             self._fill(now_s)
         self._level -= entities
+
+    def admit(self, asked: int, taken: int, now_s: float) -> bool:
+        """Take ``taken`` if ``asked`` may pass now; return whether they may."""
+        level, capacity = self._level, self._capacity
+        # As `_fill`, without a call.
+        if now_s > self.used_s:
+            level += (now_s - self.used_s) * self._per_s
+            if level > capacity:
+                level = capacity
+            self.used_s = now_s
+        passes = level >= asked or level >= capacity
+        self._level = level - taken if passes else level
+        return passes
 
     def give_back(self, entities: int, now_s: float) -> None:
         """Give back ``entities`` that should not have been taken."""

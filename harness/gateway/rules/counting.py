@@ -31,11 +31,13 @@ class Count:
         entities: Entity count by the rule of the targets: written or scanned entities.
         returned: Entities in the answer.
         estimated: ``entities`` if scanned keys may be unknown, else 0.
+        charged: Request units in hundredths, where the limits are in request units.
     """
 
     entities: int = 0
     returned: int = 0
     estimated: int = 0
+    charged: int = 0
 
 
 NO_ENTITIES = Count()

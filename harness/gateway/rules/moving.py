@@ -49,6 +49,11 @@ class MovingRule:
         """Whether the range is available."""
         return now_s >= place.offline_until_s
 
+    def may_move(self, place: Range, since_s: float, until_s: float) -> bool:
+        """Whether a refusal in this time could move the range."""
+        hot_since_s = since_s if place.hot_since_s is None else place.hot_since_s
+        return until_s - hot_since_s >= self._moving.hot_after_s
+
     def refused(self, place: Range, ranges: Ranges, table: str, key: str, now_s: float) -> None:
         """A limit of a partition or a server refused a request for the range."""
         if place.hot_since_s is None or now_s - place.refused_s > self._moving.cool_after_s:

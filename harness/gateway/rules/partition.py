@@ -6,6 +6,9 @@ partitions". Every PartitionKey of a table is a partition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from harness.gateway.demand import Place
 from harness.gateway.limits import Rate
 from harness.gateway.rules.bucket import Bucket
 
@@ -24,6 +27,8 @@ class PartitionRule:
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
+        self.capacity = rate.entities_per_s * rate.burst_s
+        """Entities in a full bucket."""
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._checked_at = _CHECKED_AT
 
@@ -39,15 +44,44 @@ class PartitionRule:
         """Whether requests with ``entities`` in all may pass now, in any order."""
         bucket = self._buckets.get((table, key))
         if bucket is None:
-            return entities <= self._rate.entities_per_s * self._rate.burst_s
+            return entities <= self.capacity
         return bucket.holds(entities, now_s)
 
-    def refilled(self, seconds: float) -> float:
-        """Entities that flow into the bucket of a partition in so many seconds."""
-        return self._rate.entities_per_s * min(seconds, self._rate.burst_s)
+    def metered(self, entities: Mapping[Place, int], seconds: float) -> list[tuple[str, str, int]]:
+        """Table, key and entities of the partitions whose buckets matter.
+
+        The others are asked for so few that a bucket, which is full, is as full again within a
+        hundredth of this time.
+        """
+        least = self._rate.entities_per_s * min(seconds / 100, self._rate.burst_s)
+        buckets = self._buckets
+        if not buckets and max(entities.values(), default=0) <= least:
+            return []
+        return [
+            (table, key, count)
+            for (table, key), count in entities.items()
+            if key is not None and (count > least or (table, key) in buckets)
+        ]
+
+    @staticmethod
+    def asked(
+        metered: Sequence[tuple[str, str, int]],
+        entities: Mapping[Place, int],
+        more: Mapping[Place, int],
+    ) -> dict[tuple[str, str], int]:
+        """What the metered partitions, and those of further requests, are asked for in all."""
+        asked = {(table, key): count + more.get((table, key), 0) for table, key, count in metered}
+        for (table, key), count in more.items():
+            if key is not None:
+                asked[table, key] = count + entities.get((table, key), 0)
+        return asked
 
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Take ``entities`` from the bucket of the partition."""
+        self.bucket(table, key, now_s).take(entities, now_s)
+
+    def bucket(self, table: str, key: str, now_s: float) -> Bucket:
+        """The bucket of the partition, which is full if it is new."""
         partition = (table, key)
         bucket = self._buckets.get(partition)
         if bucket is None:
@@ -55,7 +89,7 @@ class PartitionRule:
                 self._forget(now_s)
             bucket = Bucket(self._rate.entities_per_s, self._rate.burst_s, now_s)
             self._buckets[partition] = bucket
-        bucket.take(entities, now_s)
+        return bucket
 
     def give_back(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Give back ``entities`` to the bucket of the partition."""

@@ -12,7 +12,7 @@ import bisect
 import dataclasses
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _HALF_LIFE_S = 5.0
 _RECENT_HALF_LIFE_S = 1.0
@@ -99,6 +99,8 @@ class Ranges:
         self._keys_per_range = keys_per_range
         self._homes = [_Home() for _ in range(servers)]
         self._opened: set[str] = set()
+        # Keys that are in a range already. Once no range can be split, none is added.
+        self._written: set[Bound] = set()
         self._bounds: list[Bound] = []
         self._ranges: list[Range] = []
         # The ranges of tables without a range of their own. They are not listed.
@@ -116,6 +118,23 @@ class Ranges:
             return self._ranges[bisect.bisect_right(self._bounds, (table, key)) - 1]
         return self._shared[zlib.crc32(table.encode()) % len(self._shared)]
 
+    def spans(self, table: str, keys: Sequence[str]) -> Iterator[tuple[Range, int, int]]:
+        """The ranges of keys in order, each with the places of its first key and after its last."""
+        if table not in self._opened:
+            yield self.find(table, ""), 0, len(keys)
+            return
+        bounds, start = self._bounds, 0
+        at = bisect.bisect_right(bounds, (table, keys[0])) if keys else 0
+        while start < len(keys):
+            end = len(keys)
+            if at < len(bounds) and bounds[at][0] == table:
+                end = bisect.bisect_left(keys, bounds[at][1], start)
+            yield self._ranges[at - 1], start, end
+            start, at = end, at + 1
+            # Often the next range has keys.
+            if end < len(keys) and at < len(bounds) and bounds[at] <= (table, keys[end]):
+                at = bisect.bisect_right(bounds, (table, keys[end]), at)
+
     def open_table(self, table: str, now_s: float) -> None:
         """Give a table that exists a range of its own, unless there are too many ranges."""
         if table in self._opened or len(self) >= MOST_RANGES:
@@ -130,6 +149,7 @@ class Ranges:
     def drop_table(self, table: str) -> None:
         """Remove the ranges of a table."""
         self._opened.discard(table)
+        self._written = {bound for bound in self._written if bound[0] != table}
         begin = bisect.bisect_left(self._bounds, (table, ""))
         end = bisect.bisect_left(self._bounds, (table + "\0", ""))
         for place in self._ranges[begin:end]:
@@ -138,9 +158,9 @@ class Ranges:
 
     def write(self, table: str, key: str, now_s: float) -> None:
         """Note a written partition; split its range if it has too many keys."""
-        if table not in self._opened or len(self._ranges) >= MOST_RANGES:
-            return
         bound = (table, key)
+        if bound in self._written or table not in self._opened or len(self) >= MOST_RANGES:
+            return
         place = self.find(table, key)
         keys = place.keys
         at = bisect.bisect_left(keys, bound)
@@ -151,8 +171,19 @@ class Ranges:
         if self._keys_per_range is None:
             if len(keys) > _MOST_KEYS:
                 del keys[1:-1:2]
-        elif len(keys) > self._keys_per_range:
+            return
+        self._written.add(bound)
+        if len(keys) > self._keys_per_range:
             self.split(place, now_s)
+
+    def write_all(self, keys: Iterable[tuple[str, str | None]], now_s: float) -> None:
+        """Note written partitions; None is no partition."""
+        if len(self) >= MOST_RANGES:
+            return
+        known = self._written
+        for table, key in [bound for bound in keys if bound not in known]:
+            if key is not None:
+                self.write(table, key, now_s)
 
     def split(self, place: Range, now_s: float) -> None:
         """Split a range in the middle; the half that does not grow goes to another server."""
@@ -189,6 +220,17 @@ class Ranges:
         """Note the entities that a range served."""
         place.load.add(entities, now_s)
         self._homes[place.server].load.add(entities, now_s)
+
+    def served_together(self, loads: Iterable[tuple[Range, int]], now_s: float) -> dict[int, int]:
+        """Note the entities that several ranges served; returns those of each server."""
+        by_server: dict[int, int] = {}
+        for place, entities in loads:
+            place.load.add(entities, now_s)
+            server = place.server
+            by_server[server] = by_server.get(server, 0) + entities
+        for server, entities in by_server.items():
+            self._homes[server].load.add(entities, now_s)
+        return by_server
 
     def move(self, place: Range, server: int, now_s: float) -> None:
         """Move a range to another server."""

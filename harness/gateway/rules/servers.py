@@ -6,6 +6,8 @@ is not published.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from harness.gateway.limits import Servers
 from harness.gateway.rules.bucket import Bucket
 
@@ -21,3 +23,24 @@ class ServerRule:
     def __getitem__(self, server: int) -> Bucket:
         """The bucket of a server."""
         return self._buckets[server]
+
+    def full(
+        self,
+        by_server: Mapping[int, int],
+        since_s: float,
+        limited: Mapping[int, Sequence[Bucket]],
+        overdraft: int,
+    ) -> set[int]:
+        """The servers that might refuse requests from a time on; see `Bucket.holds`.
+
+        Args:
+            by_server: Entities by server, without those that the buckets in ``limited`` pass.
+            since_s: The time.
+            limited: Buckets of partitions by server.
+            overdraft: The most by which the level of one of them becomes negative.
+        """
+        return {
+            server
+            for server, count in by_server.items()
+            if not self._buckets[server].holds(count, since_s, limited.get(server, ()), overdraft)
+        }

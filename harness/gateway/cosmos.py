@@ -1,0 +1,207 @@
+"""The limits of Azure Cosmos DB: request units a second of each physical partition.
+
+The part of the model that the limits of Storage have no place for. A request passes if every
+physical partition that it asks has something left of its share. It takes the least that it can cost
+when it arrives, and the rest of its charge when it is answered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from harness.gateway.contents import Contents
+from harness.gateway.demand import Place
+from harness.gateway.limits import Cosmos
+from harness.gateway.pages import HUNDREDTHS
+from harness.gateway.reading import Answered
+from harness.gateway.requests import Asked
+from harness.gateway.rules.autoscale import scaled_to_ru_per_s
+from harness.gateway.rules.charging import asked_of, charged_for
+from harness.gateway.rules.key_lengths import keys_too_long
+from harness.gateway.rules.splitting import Split, SplittingRule
+from harness.gateway.rules.throughput import ThroughputRule
+
+_THROUGHPUT = "throughput"
+_STATUSES = {_THROUGHPUT: 429, "key_length": 400, "verb": 405}
+_KEPT = 50_000
+"""PartitionKeys whose physical partition is remembered."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CosmosRefusal:
+    """Why a request is refused.
+
+    Attributes:
+        rule: throughput, key_length or verb.
+        wait_ms: Wait before a retry; 0 if none helps.
+    """
+
+    rule: str
+    wait_ms: int = 0
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return _STATUSES[self.rule]
+
+
+class CosmosLimits:
+    """The limits of one stand-in.
+
+    Args:
+        cosmos: The settings.
+        contents: The known rows.
+    """
+
+    def __init__(self, cosmos: Cosmos, contents: Contents) -> None:
+        self._cosmos = cosmos
+        self._contents = contents
+        self._splitting = SplittingRule(cosmos)
+        self._throughput = ThroughputRule(cosmos)
+        self._charged: dict[int, int] = {}
+        self._refused: dict[int, int] = {}
+        self._numbers: dict[str, int] = {}
+
+    def loads(self, charges: Mapping[Place, int]) -> dict[int, int]:
+        """The charges of each physical partition; those of several keys are divided evenly."""
+        found: dict[int, int] = {}
+        for (_, key), charged in charges.items():
+            for number, part in self._divided(key, charged):
+                found[number] = found.get(number, 0) + part
+        return found
+
+    def serve(
+        self, charges: Mapping[Place, int], more: Mapping[Place, int], since_s: float
+    ) -> Set[Place]:
+        """Pass all requests of a second, unless one could be refused; see `Model.serve`."""
+        loads = self.loads(charges)
+        for number, charged in self.loads(more).items():
+            loads[number] = loads.get(number, 0) + charged
+        doubtful = {
+            number
+            for number, charged in loads.items()
+            if not self._throughput.holds(number, charged, since_s)
+        }
+        refused = set(more)
+        for place, charged in charges.items():
+            _, key = place
+            if place in more or (doubtful and (key is None or self._number(key) in doubtful)):
+                refused.add(place)
+            else:
+                for number, part in self._divided(key, charged):
+                    self._throughput.take(number, part, since_s)
+        return refused
+
+    def admit(self, key: str | None, charged: int, now_s: float) -> str:
+        """The rule that refuses a request whose charge is known; empty if it passes.
+
+        Args:
+            key: Its PartitionKey; None for all of them.
+            charged: Its charge, which is taken if it passes.
+            now_s: When it arrives.
+        """
+        parts = self._divided(key, charged)
+        for number, _ in parts:
+            if not self._throughput.allows(number, now_s):
+                return _THROUGHPUT
+        for number, part in parts:
+            self._throughput.take(number, part, now_s)
+        return ""
+
+    def retry_after_s(self, key: str | None, now_s: float) -> float:
+        """How long a request that was refused now is told to wait."""
+        parts = self._divided(key, 0)
+        return max(self._throughput.wait_ms(number, now_s) for number, _ in parts) / 1000
+
+    def _divided(self, key: str | None, charged: int) -> Sequence[tuple[int, int]]:
+        if key is not None:
+            return ((self._number(key), charged),)
+        numbers = self._splitting.partitions.numbers
+        each, rest = divmod(charged, len(numbers))
+        return [(number, each + (place < rest)) for place, number in enumerate(numbers)]
+
+    def _number(self, key: str) -> int:
+        """The physical partition of a key, where none is split in the meantime."""
+        number = self._numbers.get(key)
+        if number is None:
+            if len(self._numbers) >= _KEPT:
+                self._numbers.clear()
+            number = self._numbers[key] = self._splitting.partitions.of(key)
+        return number
+
+    def refusal(self, asked: Asked, now_s: float) -> CosmosRefusal | None:
+        """Return why a request is refused; if it is not, it takes the least that it can cost."""
+        if asked.patches:
+            # The SDKs send POST with X-HTTP-Method: MERGE to Cosmos DB.
+            return CosmosRefusal(rule="verb")
+        if keys_too_long(asked, self._cosmos):
+            return CosmosRefusal(rule="key_length")
+        least = asked_of(asked, self._splitting.partitions)
+        for number in least:
+            if not self._throughput.allows(number, now_s):
+                self._refused[number] = self._refused.get(number, 0) + 1
+                return CosmosRefusal(
+                    rule=_THROUGHPUT, wait_ms=self._throughput.wait_ms(number, now_s)
+                )
+        for number, charged in least.items():
+            self._throughput.take(number, charged, now_s)
+        return None
+
+    def answered(
+        self, asked: Asked, answered: Answered, walked: Mapping[str | None, int], now_s: float
+    ) -> int:
+        """End a request that was answered, before its rows are known; returns its charge."""
+        partitions = self._splitting.partitions
+        charges = charged_for(asked, answered, walked, self._contents, partitions)
+        self.not_done(asked, now_s)
+        for number, charged in charges.items():
+            self._throughput.take(number, charged, now_s)
+            self._charged[number] = self._charged.get(number, 0) + charged
+        if answered.succeeded and asked.writes:
+            self._store(asked, now_s)
+        return sum(charges.values())
+
+    def not_done(self, asked: Asked, now_s: float) -> None:
+        """Give back what a request took when it arrived."""
+        # A split in the meantime moves the difference to another physical partition.
+        for number, charged in asked_of(asked, self._splitting.partitions).items():
+            self._throughput.take(number, -charged, now_s)
+
+    def page(self) -> dict[str, Any]:
+        """What the statistics say: charges are in hundredths of an RU, and add up to the total."""
+        partitions, cosmos = self._splitting.partitions, self._cosmos
+        scaled_to = scaled_to_ru_per_s(cosmos, self._throughput.busiest)
+        return {
+            HUNDREDTHS: sum(self._charged.values()),
+            "provisioned_ru_per_s": cosmos.provisioned_ru_per_s,
+            "share_ru_per_s": self._throughput.share_ru_per_s,
+            **({} if scaled_to is None else {"autoscaled_to_ru_per_s": scaled_to}),
+            "physical_partitions": [
+                {
+                    "number": number,
+                    "first_hash": first,
+                    HUNDREDTHS: self._charged.get(number, 0),
+                    "refused": self._refused.get(number, 0),
+                    "stored_bytes": self._splitting.stored_bytes(number),
+                }
+                for first, number in zip(partitions.first, partitions.numbers, strict=True)
+            ],
+            "splits": [dataclasses.asdict(split) for split in self.splits],
+        }
+
+    @property
+    def splits(self) -> Sequence[Split]:
+        """The latest splits, oldest first."""
+        return tuple(self._splitting.splits)
+
+    def _store(self, asked: Asked, now_s: float) -> None:
+        for row, weight in zip(asked.rows, asked.weights, strict=False):
+            key, there = row.partition_key, self._contents.holds(asked.table, row)
+            if key is None:
+                continue
+            if not row.stays:
+                self._splitting.removed(key)
+            elif not there and self._splitting.stored(key, weight.size, now_s):
+                self._throughput.divide(len(self._splitting.partitions))

@@ -1,0 +1,58 @@
+"""What partitions are asked for in some time, summed up for `Model.serve`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+Place = tuple[str, str | None]
+"""Table and PartitionKey, which is None for several partitions."""
+
+
+class TableDemand(NamedTuple):
+    """The demand of one table.
+
+    Attributes:
+        keys: PartitionKeys in order; several partitions count at the first key, which is empty.
+        before: Entities before each of them, and at the end all entities.
+    """
+
+    table: str
+    keys: Sequence[str]
+    before: Sequence[int]
+
+
+class Demand:
+    """Entities by place.
+
+    Args:
+        entities: The entities.
+        largest: The most entities of one request, retries included.
+        walks: Whether a request may take more entities than it asks for, as a query does.
+    """
+
+    __slots__ = ("entities", "largest", "tables", "total", "walks")
+
+    def __init__(self, entities: Mapping[Place, int], largest: int, *, walks: bool) -> None:
+        self.entities = entities
+        self.largest = largest
+        self.walks = walks
+        by_table: dict[str, dict[str, int]] = {}
+        # Many in a row have the same table.
+        latest, keys = None, {}
+        for (table, key), count in entities.items():
+            if table is not latest:
+                latest, keys = table, by_table.setdefault(table, {})
+            if key:
+                keys[key] = count
+            else:
+                keys[""] = keys.get("", 0) + count
+        self.tables = [_in_order(table, keys) for table, keys in by_table.items()]
+        self.total = sum(table.before[-1] for table in self.tables)
+
+
+def _in_order(table: str, entities: Mapping[str, int]) -> TableDemand:
+    keys = sorted(entities)
+    before = list(itertools.accumulate(map(entities.__getitem__, keys), initial=0))
+    return TableDemand(table, keys, before)

@@ -1,0 +1,25 @@
+"""Keys that are too long for Azure Cosmos DB.
+
+Source: "Azure Cosmos DB service quotas": a partition key has at most 2,048 bytes, or 101 in a
+container without large partition keys. "Frequently asked questions about Azure Cosmos DB for
+Table": a RowKey has at most 255 bytes.
+"""
+
+from __future__ import annotations
+
+from harness.gateway.limits import Cosmos
+from harness.gateway.requests import Asked
+
+
+def keys_too_long(asked: Asked, cosmos: Cosmos) -> bool:
+    """Whether a key in a request is too long."""
+    keys = [(asked.partition_key, asked.row_key), *(row[:2] for row in asked.rows)]
+    return any(
+        _over(partition_key, cosmos.partition_key_bytes) or _over(row_key, cosmos.row_key_bytes)
+        for partition_key, row_key in keys
+    )
+
+
+def _over(key: str | None, most: int) -> bool:
+    # No character takes more than four bytes.
+    return key is not None and 4 * len(key) > most and len(key.encode("utf-8", "replace")) > most

@@ -1,0 +1,103 @@
+"""The request units of a physical partition: its even share of what is provisioned, each second.
+
+Source: "Partitioning and horizontal scaling in Azure Cosmos DB", "Physical partitions": provisioned
+throughput is divided evenly among the physical partitions, and none can have more than 10,000 RU/s.
+A request that arrives when the share of the second is used up is answered with 429. Assumed: shares
+begin with each second of UTC, what is left over is lost, and what was charged beyond the share is
+taken from the next seconds.
+"""
+
+from __future__ import annotations
+
+import math
+
+from harness.gateway.limits import Cosmos
+from harness.gateway.rules.burst_capacity import BurstCapacity
+from harness.model.physical_partitions import share_ru_per_s
+from harness.model.request_units import RU
+
+
+class _Budget:
+    """What one physical partition may still use. Amounts are in hundredths of an RU.
+
+    Attributes:
+        second: The second that it is about.
+        level: Left of the share; negative if more was charged.
+        used: Charged in this second.
+        burst: Unused shares of earlier seconds.
+    """
+
+    __slots__ = ("burst", "level", "second", "used")
+
+    def __init__(self, second: int, level: int, burst: BurstCapacity) -> None:
+        self.second = second
+        self.level = level
+        self.used = 0
+        self.burst = burst
+
+
+class ThroughputRule:
+    """The budgets of all physical partitions; charges are in hundredths of an RU.
+
+    Attributes:
+        busiest: The most that a physical partition used in one second, as a share of its own.
+    """
+
+    def __init__(self, cosmos: Cosmos) -> None:
+        self._cosmos = cosmos
+        self._budgets: dict[int, _Budget] = {}
+        self._share = 0
+        self.busiest = 0.0
+        self.divide(cosmos.physical_partitions)
+
+    @property
+    def share_ru_per_s(self) -> float:
+        """What each physical partition can serve, in RU/s."""
+        return self._share / RU
+
+    def divide(self, count: int) -> None:
+        """Divide what is provisioned among so many physical partitions."""
+        cosmos = self._cosmos
+        per_s = share_ru_per_s(cosmos.provisioned_ru_per_s, count)
+        self._share = max(1, round(min(per_s, cosmos.partition_ru_per_s) * RU))
+
+    def allows(self, number: int, now_s: float) -> bool:
+        """Whether the physical partition has anything left for a request."""
+        budget = self._budget(number, now_s)
+        return budget.level > 0 or budget.burst.serves(budget.used)
+
+    def holds(self, number: int, charged: int, now_s: float) -> bool:
+        """Whether requests with these charges pass in this second, in whatever order."""
+        return self._budget(number, now_s).level >= charged
+
+    def take(self, number: int, charged: int, now_s: float) -> None:
+        """Take a charge, whatever is left; a negative one is given back."""
+        budget = self._budget(number, now_s)
+        budget.used += charged
+        budget.level -= charged
+        if budget.level < 0:
+            budget.level += budget.burst.draw(-budget.level, budget.used)
+        self.busiest = max(self.busiest, budget.used / self._share)
+
+    def wait_ms(self, number: int, now_s: float) -> int:
+        """Milliseconds until the physical partition has something left."""
+        debt = max(0, -self._budget(number, now_s).level)
+        wait_s = math.floor(now_s) + 1 - now_s + debt // self._share
+        return max(1, math.ceil(wait_s * 1000))
+
+    def _budget(self, number: int, now_s: float) -> _Budget:
+        second = math.floor(now_s)
+        budget = self._budgets.get(number)
+        if budget is None:
+            budget = self._budgets[number] = _Budget(
+                second, self._share, BurstCapacity(self._cosmos)
+            )
+        elif second > budget.second:
+            passed = second - budget.second
+            # Shares of seconds without a request are unused, but for a debt that they pay.
+            unused = max(0, budget.level + (passed - 1) * self._share)
+            budget.burst.keep(unused, self._share)
+            budget.level = min(self._share, budget.level + passed * self._share)
+            budget.second = second
+            budget.used = 0
+        return budget
