@@ -24,6 +24,8 @@ PROFILE = f"{PREFIX}PROFILE"
 """The variable of ``--profile``, an option of Locust that has none."""
 REDACT_SECRET = f"{PREFIX}REDACT_SECRET"
 """Environment variable with a secret that gives the same aliases in every run."""
+WEB_PASSWORD = f"{PREFIX}WEB_PASSWORD"
+"""Environment variable with the password of the web UI with ``--web-login``."""
 _SECRET_BYTES = 32
 _VARIABLES = (
     "Every option can also be set by the environment variable in brackets (--profile by "
@@ -128,10 +130,18 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "--throttling",
         metavar="NAME|FILE",
         help="Put a gateway in front of the embedded Azurite, to throttle by these limits: "
-        "published, demo, ramping, none, or a file. Default: no throttling.",
+        "published, demo, ramping, none, cosmos or cosmos-demo (a stand-in for Azure Cosmos DB), "
+        "or a file. Default: no throttling, or cosmos if the profile sets "
+        "endpoint.provisioned_ru_per_s.",
     )
 
     group = parser.add_argument_group(f"{prefix}output")
+    add(
+        "--quiet",
+        action="store_true",
+        help="Print only the result: whether the conditions hold, the verdict, the record and the "
+        "exit code. Errors, the possible cost of a run, and what it left behind are still shown.",
+    )
     add(
         "--out",
         metavar="DIR",

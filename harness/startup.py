@@ -41,7 +41,8 @@ def begin() -> None:
             complain(f"ended by {name} before the run began")
             psutil = sys.modules.get("psutil")
             for child in [] if psutil is None else psutil.Process().children():
-                child.terminate()
+                # Python drops a signal that reaches a process just forked; this one it cannot.
+                child.kill()
         os._exit(INTERRUPTED)
 
     for one in _SIGNALS:

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.endpoint.address import is_account_name
 from harness.endpoint.endpoint import Endpoint, auth_mode, endpoint_from
@@ -144,6 +144,11 @@ def accounts_from(
             same_name = endpoint.account == earlier.account and endpoint.remote
             if endpoint.url == earlier.url or same_name:
                 raise SetupError(f"{option} names the account {endpoint.account} twice")
+    return of_one_kind(endpoints, option)
+
+
+def of_one_kind(endpoints: Sequence[Endpoint], option: str = "-H") -> Accounts:
+    """The accounts at ``endpoints``; a `SetupError` if these are of different kinds."""
     kinds = dict.fromkeys(endpoint.kind for endpoint in endpoints)
     if len(kinds) > 1:
         named = "; ".join(kind.described for kind in kinds)

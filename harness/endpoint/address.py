@@ -20,7 +20,7 @@ _CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net"
 _STORAGE_SUFFIXES = (*(f".table.{cloud}" for cloud in _CLOUDS), ".table.storage.azure.net")
 _COSMOS_SUFFIXES = tuple(
     f".{service}.azure.{cloud}"
-    for service in ("table.cosmos", "documents")
+    for service in ("table.cosmos", "table.cosmosdb", "documents")
     for cloud in ("com", "us", "cn")
 )
 # Lower case only, and shorter than any key: a key never passes as an account name.

@@ -18,6 +18,7 @@ from harness.endpoint.http.exchange import (
 )
 from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
 from harness.endpoint.protocol.multipart import refused_part
+from harness.endpoint.protocol.request_charge import charge_of
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
     Attempt,
@@ -133,14 +134,17 @@ def _attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
     assert sent_s is not None
     latency_s = exchange.done_s - sent_s
     status = exchange.status
+    charge = charge_of(status, exchange.header, exchange.body)
     if error is None and status < 300:
-        return new_attempt(status=status, sent_s=sent_s, latency_s=latency_s)
+        return new_attempt(status=status, sent_s=sent_s, latency_s=latency_s, request_charge=charge)
     headers, fault = exchange.headers, None
+    wait_s = retry_after_s(headers)
     if error is None or status >= 300:
         code, message = read_error(headers, exchange.body)
     elif (part := _refused_part(error, exchange)) is not None:
         status = part.status
         code, message = read_error(part.headers, part.body)
+        wait_s = max(wait_s, retry_after_s(part.headers))
     else:
         fault = _fault_of(error, answered=status > 0)
         status, code, message = 0, fault.value, shorten(f"{type(error).__name__}: {error}")
@@ -154,7 +158,8 @@ def _attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
         message=message,
         request_id=shorten(headers.get("x-ms-request-id", "")),
         client_request_id=exchange.client_request_id,
-        retry_after_s=retry_after_s(headers) if fault is None else 0.0,
+        retry_after_s=wait_s if fault is None else 0.0,
+        request_charge=charge,
     )
 
 

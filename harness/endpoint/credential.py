@@ -38,6 +38,10 @@ EMULATOR_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
+STAND_IN_ACCOUNT = "cosmosstandin"
+"""A second account of the embedded Azurite, with the same key. The SDK for JavaScript speaks the
+dialect of Cosmos DB to ``localhost`` unless the account is `EMULATOR_ACCOUNT`."""
+
 _BLOCK_BYTES = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))

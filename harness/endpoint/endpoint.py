@@ -109,9 +109,21 @@ def emulator_endpoint(url: str) -> Endpoint:
     )
 
 
-def behind_gateway(endpoint: Endpoint) -> Endpoint:
-    """The same emulator, reached through the gateway of the harness."""
-    return dataclasses.replace(endpoint, kind=EndpointKind.GATEWAY)
+def as_kind(endpoint: Endpoint, kind: EndpointKind) -> Endpoint:
+    """An endpoint on this machine as one of a kind that its address does not tell.
+
+    An endpoint elsewhere stays as it is.
+
+    The address of a stand-in of Cosmos DB becomes ``localhost``: azure-data-tables speaks the
+    dialect of Cosmos DB on this machine only to that name, at any port but 10002.
+    """
+    if endpoint.remote:
+        return endpoint
+    parts = urlsplit(endpoint.url)
+    name = "localhost" if kind is EndpointKind.COSMOS_EMULATOR else parts.hostname or ""
+    netloc = f"[{name}]" if ":" in name else name
+    netloc += f":{parts.port}" if parts.port else ""
+    return dataclasses.replace(endpoint, kind=kind, url=parts._replace(netloc=netloc).geturl())
 
 
 def endpoint_from(

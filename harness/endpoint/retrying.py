@@ -92,12 +92,15 @@ class RetryingSession(abc.ABC):
         made: OperationAttempts,
         operation: Operation,
         send: Callable[[Operation, Exchange], object],
+        *,
+        resend_lost: bool = True,
     ) -> tuple[Outcome, object]:
         """Send one request, and again as long as the retry policy and the budget allow.
 
-        After the first 401 the request is sent once more with a new token, if there is one. Adds
-        each attempt to ``made``, and reports it where another one follows. After `BudgetSpent`
-        nothing was sent.
+        ``resend_lost`` is False for a write that must not be made twice: it is not sent again after
+        an attempt that may have been executed. After the first 401 the request is sent once more
+        with a new token, if there is one. Adds each attempt to ``made``, and reports it where
+        another one follows. After `BudgetSpent` nothing was sent.
         """
         attempts = made.attempts
         login = self._login
@@ -128,6 +131,8 @@ class RetryingSession(abc.ABC):
                 if made.wait_outside(renewed, self._clock):
                     login = None
                     continue
+            if last.ambiguous and not resend_lost:
+                return outcome, None
             delay_s = next_delay_s(self._retry, attempts[first:], self._rng, self._longest_wait_s)
             if delay_s is None:
                 return outcome, None

@@ -14,11 +14,16 @@ from prometheus_client.registry import Collector
 
 from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.measured import (
+    AccountLoadPart,
+    LatencyPart,
+    OperationPart,
+    PartitionPart,
+)
 from harness.measure.record.over_time import HeatPart
-from harness.measure.record.record import LatencyPart
 from harness.metrics.families import Families, partition_label, showable
 from harness.model.operation import FOLDED, Kind
-from harness.model.target import Targets
+from harness.model.target import UNKNOWN_THROUGHPUT, Targets, Throughput
 
 OVER_S = 5
 """Seconds, or one wider column, over which the rate of a key range is the mean."""
@@ -71,6 +76,7 @@ class Exposed:
     Attributes:
         snapshot: The counts, without partition latencies.
         counted_until_s: UTC second before which the counts are complete.
+        throughput: What is known to be provisioned at Cosmos DB, for each account.
         cpu_percent: Each worker's CPU in its last second, in percent of one core.
         info: Labels of ``aztables_run_info``: profile, endpoint, table, session, version.
     """
@@ -85,6 +91,7 @@ class Exposed:
     workers: int
     cpu_percent: Mapping[str, float]
     info: Mapping[str, str]
+    throughput: Throughput = UNKNOWN_THROUGHPUT
 
 
 Read = Callable[[], Exposed | None]
@@ -109,6 +116,8 @@ class RunState(Collector):
         yield from _counts(families, exposed.snapshot)
         if exposed.snapshot.accounts:
             yield from _accounts(families, exposed.snapshot, exposed.load)
+        if exposed.snapshot.request_units is not None:
+            yield from _request_units(families, exposed.snapshot, exposed.throughput)
         yield _durations(run, exposed.snapshot)
         yield _percentiles(run, exposed.snapshot)
         yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
@@ -197,6 +206,12 @@ def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
         ("partition", "status", "error_code", "scope"),
     )
     yield families.counter(
+        "aztables_partition_operations",
+        "Operations that ended, by partition; with aztables_attempts the attempts per operation.",
+        (((label,), part.operations) for label, part in partitions),
+        ("partition",),
+    )
+    yield families.counter(
         "aztables_operations",
         "Operations by outcome, after all retries.",
         (
@@ -225,6 +240,47 @@ def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
         ),
         ("op", "estimated"),
     )
+
+
+def _request_units(
+    families: Families, snapshot: Snapshot, throughput: Throughput
+) -> Iterator[Metric]:
+    """What Cosmos DB charged, and what it is held against."""
+    partitions = [(partition_label(part.key), part) for part in snapshot.partitions]
+    if snapshot.folded is not None:
+        partitions.append((FOLDED, snapshot.folded))
+    yield families.counter(
+        "aztables_request_units",
+        "Request units that Cosmos DB charged for all attempts, by partition; (other) is the sum "
+        "of the partitions that are not counted separately.",
+        (((label,), _units(part)) for label, part in partitions),
+        ("partition",),
+    )
+    yield families.counter(
+        "aztables_operation_request_units",
+        "Request units that Cosmos DB charged, by operation, for all of its attempts.",
+        (((showable(part.kind),), _units(part)) for part in snapshot.operations),
+        ("op",),
+    )
+    if snapshot.accounts:
+        yield families.counter(
+            "aztables_account_request_units",
+            "Request units by account; only in a run against several.",
+            (((showable(part.name),), _units(part)) for part in snapshot.accounts),
+            ("account",),
+        )
+    limits = {"partition": throughput.partition_ru_per_s, "account": throughput.ru_per_s}
+    yield families.gauge(
+        "aztables_target_request_units_per_second",
+        "Request units per second that one partition can have, 10,000 or its even share of what "
+        "is provisioned, and what is provisioned, if endpoint.provisioned_ru_per_s says it.",
+        (((scope,), limit) for scope, limit in limits.items() if limit is not None),
+        ("scope",),
+    )
+
+
+def _units(part: PartitionPart | OperationPart | AccountLoadPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.total
 
 
 def _accounts(families: Families, snapshot: Snapshot, load: LoadState) -> Iterator[Metric]:

@@ -44,6 +44,15 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in shipped_directory().glob("*.toml"))
 
 
+def shipped_questions() -> dict[str, str]:
+    """The question of each shipped profile, by its name."""
+    folder = shipped_directory()
+    return {
+        name: question_of((folder / f"{name}.toml").read_text(encoding="utf-8"))
+        for name in shipped_names()
+    }
+
+
 def question_of(text: str) -> str:
     """The question in the first line of a profile, a comment; empty if there is none."""
     first = text.split("\n", 1)[0]
@@ -132,14 +141,16 @@ def _find(name: str, paths: bool) -> Path:
         if os.path.isfile(name):
             return Path(name)
         raise SetupError(f"there is no profile file {cut(name)}")
-    listed = ", ".join(names)
     if looks_like_path:
-        raise SetupError(f"only shipped profiles can be chosen here: {listed}")
-    near = did_you_mean(name, names) or "."
-    raise SetupError(
-        f"there is no profile {echoed(name)}{near} The profiles are: {listed}. "
-        "To run a file of your own, give its path, which ends in .toml"
-    )
+        raise SetupError(f"only shipped profiles can be chosen here: {', '.join(names)}")
+    raise unknown_profile(name, "a file of your own is named by its path, which ends in .toml")
+
+
+def unknown_profile(name: str, more: str = "") -> SetupError:
+    """The error for the name of no shipped profile; ``more`` is a further hint."""
+    near = did_you_mean(name, shipped_names()) or "."
+    hints = f"`harness profiles` lists them{more and f'; {more}'}"
+    return SetupError(f"there is no profile {echoed(name)}{near} {hints}")
 
 
 def _override(content: dict[str, Any], override: str) -> None:

@@ -19,6 +19,7 @@ from locust.env import Environment
 from harness.endpoint.accounts import Credentials, accounts_from
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.measure.counts.ledger import Ledger
+from harness.model.target import EndpointKind
 from harness.profile.profile_loader import parse
 from harness.swarm.messages import Share, WorkerReport, on
 from harness.swarm.plan import RunPlan
@@ -81,7 +82,7 @@ def measure(
         session=session,
         fingerprint=accounts_from(environment.host, {}).fingerprint,
         embedded=True,
-        throttled=False,
+        kind=EndpointKind.AZURITE,
     )
     worker.start(plan, monotonic_utc())
     assert worker.run is not None

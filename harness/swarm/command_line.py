@@ -7,22 +7,16 @@ swarm and checks every port.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import errno
 import os
-import socket
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-from gevent.monkey import get_original
 from locust.argument_parser import LocustArgumentParser, timespan
 from locust.env import Environment
 
 from harness.model.errors import SetupError, echoed
 from harness.options import (
-    METRICS_PORT,
     PREFIX,
     PROFILE,
     Joined,
@@ -31,11 +25,8 @@ from harness.options import (
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
 from harness.swarm.membership import join_swarm
-from harness.swarm.worker.users import TableUser
-
-_MASTER, _WEB_PORT = 5557, 8089
-"""Locust's default ports."""
-_PORTS_TRIED = 50
+from harness.swarm.ports import HeldPorts
+from harness.swarm.worker.users import TableUser, WorkloadUser
 
 
 class CommandLine:
@@ -44,9 +35,11 @@ class CommandLine:
     Attributes:
         forks: True in a master that forks its workers, and in these workers.
         auth_mode: The option of this process; None where it was not given.
+        ports: Those of this process, held until its servers listen.
     """
 
     def __init__(self) -> None:
+        self.ports = HeldPorts()
         self.forks = False
         self.auth_mode: str | None = None
         self._parsed = False
@@ -69,17 +62,20 @@ class CommandLine:
 
     def _check(self, options: argparse.Namespace) -> None:
         self.auth_mode = options.auth_mode
-        join_swarm(options)
+        join_swarm(options, self.ports)
         listing = options.list_commands or options.show_task_ratio or options.show_task_ratio_json
         if options.worker or listing:
             return
         self.forks = bool(options.processes)
+        if self.forks and hasattr(os, "register_at_fork"):
+            # A port that a worker holds too is not free when the master lets go of it.
+            os.register_at_fork(after_in_child=self.ports.close)
         try:
-            moved = settle_ports(options)
+            moved = self.ports.settle(options)
         except SetupError as error:
             complain(str(error))
             sys.exit(BAD_SETUP)
-        for sentence in moved:
+        for sentence in () if options.quiet else moved:
             print(sentence, flush=True)
 
 
@@ -123,121 +119,18 @@ def _timespan(text: str) -> int:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Listener:
-    """A listener of this process.
-
-    Attributes:
-        ports: The options that hold its port.
-        flag: How the user sets the port.
-        movable: True if another run may have taken the default port, and this one may take another.
-    """
-
-    what: str
-    host: str
-    ports: tuple[str, ...]
-    flag: str
-    movable: bool
-
-
-def settle_ports(options: argparse.Namespace) -> list[str]:
-    """Give every listener a free port, and return a sentence for each that left its default.
-
-    A default port moves on to the next free one, so that two runs on one machine do not collide. A
-    `SetupError` names a port that the user chose and that is in use or must not be listened to.
-    """
-    chosen = options.metrics_port is not None
-    if not chosen:
-        options.metrics_port = METRICS_PORT
-    moved = []
-    with contextlib.ExitStack() as held:
-        for listener in _listeners(options, metrics_chosen=chosen):
-            host, first = listener.host, getattr(options, listener.ports[0])
-            ports = range(first, first + _PORTS_TRIED) if listener.movable else (first,)
-            for port in ports:
-                try:
-                    held.enter_context(_listen(host, port))
-                except socket.gaierror:
-                    # Locust also takes the name of a network interface.
-                    break
-                except (OSError, OverflowError) as error:
-                    in_use = getattr(error, "errno", None) == errno.EADDRINUSE
-                    if in_use and port != ports[-1]:
-                        continue
-                    reason = getattr(error, "strerror", None) or error
-                    raise SetupError(
-                        f"{listener.what} cannot listen on {host or '*'}:{port} ({reason}); stop "
-                        f"the process that listens there, or choose another port with "
-                        f"{listener.flag}"
-                    ) from error
-                if port != first:
-                    for name in listener.ports:
-                        setattr(options, name, port)
-                    moved.append(f"Port {first} is in use: {listener.what} uses port {port}")
-                break
-    return moved
-
-
-def _listeners(options: argparse.Namespace, *, metrics_chosen: bool) -> Iterator[_Listener]:
-    if options.processes or options.master:
-        flag = "--master-bind-port"
-        ports: tuple[str, ...] = ("master_bind_port",)
-        if options.processes:
-            ports, flag = (*ports, "master_port"), f"{flag} and --master-port"
-        # Workers on other machines know the default port only.
-        movable = options.processes and options.master_bind_port == options.master_port == _MASTER
-        yield _Listener(
-            what="the master",
-            host=options.master_bind_host,
-            ports=ports,
-            flag=flag,
-            movable=bool(movable and not options.master),
-        )
-    if options.headful or not options.headless:
-        yield _Listener(
-            what="the web UI",
-            host=options.web_host,
-            ports=("web_port",),
-            flag="--web-port",
-            movable=options.web_port == _WEB_PORT,
-        )
-    if options.metrics_port:
-        yield _Listener(
-            what="the metrics page",
-            host=options.metrics_host,
-            ports=("metrics_port",),
-            flag="--metrics-port",
-            movable=not metrics_chosen,
-        )
-
-
-def _listen(host: str, port: int) -> Any:
-    """Return a listening socket; gevent's would start an event loop before Locust forks."""
-    address = None if host in ("", "*") else host
-    [(family, kind, _, _, place), *_] = get_original("socket", "getaddrinfo")(
-        address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    listener = get_original("socket", "socket")(family, kind)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
-        listener.listen()
-    except BaseException:
-        listener.close()
-        raise
-    return listener
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """The run that the command line or the start form asks for; None takes the profile's value.
 
     Attributes:
         profile: Name of a profile. A file is accepted only where ``--profile`` names it. In the
             form, empty is the profile of the command line.
+        throttling: Shipped limits of the embedded gateway, or the file of the command line.
         run_time_s: Length of the measured window, or of a whole search.
     """
 
     profile: str
+    throttling: str | None
     run_time_s: int | None
     users: int | None
     spawn_rate_per_s: float | None
@@ -246,7 +139,7 @@ class RunRequest:
 def profile_of_command_line(environment: Environment) -> NamedProfile:
     """Return the profile of the command line, and fill missing options of Locust in from it.
 
-    The errors are those of `profile_of`.
+    The errors are those of `profile_of`, and a `SetupError` for an option that is not supported.
     """
     options = environment.parsed_options
     if options.class_picker:
@@ -254,6 +147,7 @@ def profile_of_command_line(environment: Environment) -> NamedProfile:
     options.profile = options.profile or DEFAULT_PROFILE
     request = RunRequest(
         profile=options.profile,
+        throttling=options.throttling,
         run_time_s=None if options.run_time is None else int(options.run_time),
         users=options.num_users,
         spawn_rate_per_s=options.spawn_rate,
@@ -285,6 +179,16 @@ def profile_of(environment: Environment, request: RunRequest, *, started_with: s
     named = resolve(name, overrides, run_time_s=request.run_time_s, paths=name == started_with)
     _choose_user_class(environment, named)
     return named
+
+
+def own_class_of(environment: Environment) -> tuple[str, bool]:
+    """The user classes of the user's own that will run, and whether any class needs loading.
+
+    The name is empty if only shipped classes run.
+    """
+    classes = environment.user_classes
+    own = [cls.__name__ for cls in classes if not issubclass(cls, WorkloadUser)]
+    return ", ".join(own), any(getattr(cls, "loads", False) for cls in classes)
 
 
 def _choose_user_class(environment: Environment, named: NamedProfile) -> None:

@@ -9,16 +9,21 @@ swarms before Locust sees them, and answers with a message that ends the foreign
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
+import socket
 import sys
+from collections.abc import ValuesView
 from functools import partial
 
 import gevent
 import zmq
-from locust.exception import RPCReceiveError
+from locust import runners
+from locust.exception import RPCError, RPCReceiveError
 from locust.rpc import Message, rpc
 
 from harness.startup import BAD_SETUP, complain, tell
+from harness.swarm.ports import MASTER, HeldPorts
 
 _OTHER_SWARM = "aztables-other-swarm"
 _BEFORE_ID = "/"
@@ -27,23 +32,52 @@ _TELL_AFTER_S = 3.0
 _TELL_EVERY_S = 30.0
 
 
-def join_swarm(options: argparse.Namespace) -> None:
+def join_swarm(options: argparse.Namespace, ports: HeldPorts) -> None:
     """Restrict this process, and all processes that it forks, to one swarm.
 
-    If workers are forked and no swarm is named, the swarm gets a random name.
+    A master listens at the port that ``ports`` holds for it. If workers are forked and no swarm is
+    named, the swarm gets a random name.
     """
     if options.swarm is None and options.processes and not options.worker:
         options.swarm = secrets.token_hex(8)
     # Locust has no setting for this.
-    rpc.Server = partial(_Server, options.swarm or "")
+    rpc.Server = partial(_Server, options.swarm or "", ports)
+    runners.WorkerNodes = KnownWorkers
     rpc.Client = partial(_Client, options.swarm or "", told=options.worker)
+
+
+class KnownWorkers(runners.WorkerNodes):
+    """The workers that a master knows; they may leave while somebody looks through them.
+
+    Locust's own ends the master's heartbeat then, and no lost worker is noticed any longer.
+    """
+
+    @property
+    def all(self) -> ValuesView[runners.WorkerNode]:
+        return dict(self).values()
 
 
 class _Server(rpc.Server):
     """The master's side: exchanges messages with its swarm only."""
 
-    def __init__(self, swarm: str, host: str, port: int) -> None:
-        super().__init__(host, port)
+    def __init__(self, swarm: str, ports: HeldPorts, host: str, port: int) -> None:
+        held = ports.hand_over(MASTER)
+        if held is None:
+            # Locust makes another one if it lost all workers, and tries again where that fails.
+            super().__init__(host, port)
+        elif _can_take(held, host):
+            rpc.BaseSocket.__init__(self, zmq.ROUTER, ipv4_only=True)
+            held.setblocking(False)
+            self.socket.setsockopt(zmq.USE_FD, held.detach())
+            self.socket.bind(f"tcp://{host}:{port}")
+            self.port = port
+        else:
+            held.close()
+            try:
+                super().__init__(host, port)
+            except RPCError as error:
+                complain(f"the master cannot listen on {host}:{port} ({error})")
+                sys.exit(BAD_SETUP)
         # A worker whose connection broke comes back under its name. ZeroMQ would not listen to it
         # while the old connection looks open, which can be longer than the worker waits.
         self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
@@ -64,6 +98,11 @@ class _Server(rpc.Server):
     def send_to_client(self, msg: Message) -> None:
         address = _address(self._swarm, msg.node_id)
         super().send_to_client(Message(msg.type, msg.data, address))
+
+
+def _can_take(held: socket.socket, host: str) -> bool:
+    """Whether ZeroMQ can listen with a socket: not on Windows, and for all addresses by its own."""
+    return os.name != "nt" and held.family == socket.AF_INET and host not in ("", "*")
 
 
 class _Client(rpc.Client):

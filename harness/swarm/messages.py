@@ -195,6 +195,7 @@ class WorkerState:
         defects: Exceptions of the harness or of the workload.
         billable_transactions: Requests to each account.
         exhausted: True when the budget of billable transactions of an account is used up.
+        finished_s: When the last operation of a replay ended, UTC seconds; None before.
         written: The rows that the worker wrote; None without an audit, and before the last report.
     """
 
@@ -208,6 +209,7 @@ class WorkerState:
     defects: int = 0
     billable_transactions: tuple[int, ...] = ()
     exhausted: bool = False
+    finished_s: float | None = None
     written: Written | None = None
 
 

@@ -13,17 +13,25 @@ from typing import Any, Self
 
 from harness.endpoint.accounts import Accounts, Credentials, accounts_from
 from harness.endpoint.admin.tables import new_table_name
-from harness.endpoint.endpoint import behind_gateway
+from harness.endpoint.endpoint import as_kind
 from harness.endpoint.http.exchange import Clock
 from harness.endpoint.session import SessionOptions
+from harness.endpoint.sessions import BLOB
+from harness.endpoint.sessions.blob import blob_problem
+from harness.model.accounts import spread_problem
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 from harness.profile.build.scenarios import fingerprint
 from harness.profile.build.workload import retry_of
+from harness.profile.checks.observed import Observed
 from harness.profile.profile_loader import NamedProfile, parse
 from harness.profile.settings.schema import Profile
 from harness.workload.budget import Budgets
 
+REPLACED_BY_CLASS = frozenset(("question", "actions", "mix", "query", "transaction"))
+"""Settings of a profile that a user class of one's own does not follow."""
+_LOADED = frozenset(("scenario", "keys", "entity", "loading"))
+"""Further ones, unless the class has the profile's entities loaded."""
 OPTION = "aztables_run"
 """Key of the plan among Locust's parsed options, which Locust itself sends to the workers."""
 
@@ -40,8 +48,10 @@ class RunPlan:
         fingerprint: Hash of endpoints, accounts and tenants; a worker with others refuses.
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
-        throttled: True if the embedded gateway stands before that Azurite.
+        kind: The kind of the endpoints, which the address of one on this machine does not tell.
         traced: True if the workers record their operations for a trace.
+        own_class: The user class that sends, if it is one of the user's own; else empty.
+        loads: True if the entities of the profile are loaded before the run.
     """
 
     run_id: str
@@ -54,8 +64,30 @@ class RunPlan:
     session: str
     fingerprint: str
     embedded: bool
-    throttled: bool
+    kind: EndpointKind
     traced: bool = False
+    own_class: str = ""
+    loads: bool = True
+
+    @property
+    def name(self) -> str:
+        """What sends the load: the profile, or the user's own class."""
+        return self.own_class or self.profile_name
+
+    def recorded_settings(self) -> dict[str, Any]:
+        """The settings for the record of the run, without those that an own class replaces."""
+        # The record says at another place what the trace of a replay holds.
+        settings = self.profile.model_dump(mode="json", exclude={"replay": {"found"}})
+        if not self.own_class:
+            return {"name": self.name, **settings}
+        replaced = REPLACED_BY_CLASS if self.loads else {*REPLACED_BY_CLASS, *_LOADED}
+        kept = {name: value for name, value in settings.items() if name not in replaced}
+        return {"name": self.name, "profile": self.profile_name, **kept, "user_class": self.name}
+
+    @property
+    def store(self) -> str:
+        """The word for what holds the entities: a table, or a container of blobs."""
+        return self.kind.store
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -64,12 +96,16 @@ class RunPlan:
     def to_options(self) -> dict[str, Any]:
         """The plan in types that Locust can serialize."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return content | {"profile": self.profile.model_dump(mode="json", exclude_unset=True)}
+        return content | {
+            "profile": self.profile.model_dump(mode="json", exclude_unset=True),
+            "kind": str(self.kind),
+        }
 
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
         profile = parse(content["profile"], source=content["profile_name"])
-        return cls(**{**content, "profile": profile, "tables": tuple(content["tables"])})
+        tables, kind = tuple(content["tables"]), EndpointKind(content["kind"])
+        return cls(**{**content, "profile": profile, "tables": tables, "kind": kind})
 
     def accounts(
         self, host: str, credentials: Credentials, tell: Callable[[str], None]
@@ -82,8 +118,8 @@ class RunPlan:
             SetupError: they are not the master's, or there is no token.
         """
         accounts = accounts_from(host, {}) if self.embedded else credentials.accounts(host)
-        if self.throttled:
-            accounts = Accounts(tuple(map(behind_gateway, accounts)))
+        if self.kind.emulated:
+            accounts = Accounts(tuple(as_kind(endpoint, self.kind) for endpoint in accounts))
         accounts.sign_in(tell)
         if accounts.fingerprint != self.fingerprint:
             used = ", ".join(f"{one.account!r} at {one.host}" for one in accounts)
@@ -129,6 +165,8 @@ def new_plan(
     accounts: Accounts,
     embedded: bool,
     traced: bool = False,
+    own_class: str = "",
+    loads: bool = True,
 ) -> RunPlan:
     """Make the plan of a run that is prepared at ``now``, UTC.
 
@@ -137,29 +175,71 @@ def new_plan(
         table: Name of an existing table; None creates a table for the run.
         tables: Suffixes of the names of all tables of the workload.
         traced: Whether the operations are recorded for a trace.
+        own_class: The user class that sends, if it is one of the user's own.
+        loads: Whether the entities of the profile are loaded.
 
     Raises:
-        SetupError: ``table`` names one table but the workload has several, or the scenario file
-            cannot be read.
+        SetupError: ``table`` names one table but the workload has several, the scenario file
+            cannot be read, or an own class meets a replay.
     """
     if table is not None and tables != ("",):
         raise SetupError(
             f"--table names only one table, but profile {named.name} has {len(tables)}: without "
             "--table the run creates its own"
         )
+    if own_class and named.profile.replay is not None:
+        raise SetupError(
+            f"user class {own_class} makes its own operations, and profile {named.name} sends "
+            "those of a trace: choose another profile, or leave the class out"
+        )
     # Two runs with the same seed must not get the same name.
     system_random = random.SystemRandom()
+    kind_of_session = session or named.profile.session.kind
+    own_name = new_table_name(now, system_random)
+    if kind_of_session == BLOB:
+        # Names of containers have no capital letters.
+        own_name = own_name.lower()
     return RunPlan(
         run_id=f"{now:%Y%m%dT%H%M%SZ}-{system_random.getrandbits(32):08x}",
         profile_name=named.name,
         profile=named.profile,
-        table=new_table_name(now, system_random) if table is None else table,
+        table=own_name if table is None else table,
         tables=tables,
         scenario_hash=fingerprint(named.profile.scenario),
         own_table=table is None,
-        session=session or named.profile.session.kind,
+        session=kind_of_session,
         fingerprint=accounts.fingerprint,
         embedded=embedded,
-        throttled=accounts.kind is EndpointKind.GATEWAY,
+        kind=accounts.kind,
         traced=traced,
+        own_class=own_class,
+        loads=loads,
     )
+
+
+def require_blobs(plan: RunPlan, observed: Observed) -> None:
+    """Raise a `SetupError` if session ``blob`` cannot make the operations of the profile."""
+    problem = None
+    if plan.own_class:
+        problem = "its operations are those of a class of your own"
+    elif not plan.own_table:
+        problem = "--table names a table, and blobs are in a container that the run creates"
+    elif plan.profile.audit.enabled:
+        problem = "audit.enabled compares rows of tables"
+    elif plan.profile.entity.compress:
+        problem = (
+            "entity.compress makes lines of different lengths, and a range of lines is read as a "
+            "range of bytes"
+        )
+    else:
+        problems = (blob_problem(sent.example) for sent in observed.sent)
+        problem = next((one for one in problems if one is not None), None)
+    if problem is not None:
+        raise SetupError(f"{plan.name} cannot use session blob: {problem}")
+
+
+def require_spreadable(named: NamedProfile, observed: Observed) -> None:
+    """Raise a `SetupError` if an operation of the profile would have to go to several accounts."""
+    for sent in observed.sent:
+        if (problem := spread_problem(sent.example)) is not None:
+            raise SetupError(f"profile {named.name} cannot be spread over accounts: {problem}")

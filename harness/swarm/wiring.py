@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -20,13 +21,14 @@ from locust.web import WebUI
 from harness import startup
 from harness.endpoint.accounts import Credentials
 from harness.model.errors import SetupError
-from harness.profile.profile_loader import shipped_names
 from harness.swarm.command_line import CommandLine
-from harness.swarm.master.console import Console
 from harness.swarm.master.master_process import MasterProcess, end_workers
 from harness.swarm.messages import Hello, send
 from harness.swarm.plan import OPTION, RunPlan
-from harness.swarm.web.pages import PLACE, Showing, add_pages, add_tab
+from harness.swarm.ports import WEB_UI, HeldPorts
+from harness.swarm.web.form_choices import offer
+from harness.swarm.web.login import NO_LOGIN, add_login, lacks_login
+from harness.swarm.web.pages import PLACE, Showing, add_pages, add_tabs
 from harness.swarm.web.same_origin import own_hosts, stand_before
 from harness.swarm.web.start_form import Consent, wrap_start, wrap_stop
 from harness.swarm.worker.worker import attach
@@ -55,7 +57,7 @@ def _on_init(command_line: CommandLine, environment: Environment, **_: Any) -> N
         _wire_worker(environment, credentials, forked=command_line.forks)
         return
     try:
-        _wire_master(environment, credentials)
+        _wire_master(environment, credentials, command_line.ports)
     except SetupError as error:
         startup.complain(str(error))
         end_workers(environment)
@@ -97,12 +99,13 @@ def _wire_worker(environment: Environment, credentials: Credentials, *, forked: 
     send(environment.runner, Hello())
 
 
-def _wire_master(environment: Environment, credentials: Credentials) -> None:
+def _wire_master(environment: Environment, credentials: Credentials, ports: HeldPorts) -> None:
     """Connect the process that leads: a master, or a local run."""
     options, events = environment.parsed_options, environment.events
     hosts = own_hosts(options.web_host, options.web_allowed_host)
     runners.HEARTBEAT_LIVENESS = MASTER_TIMEOUT_S
-    process = MasterProcess(environment, credentials)
+    logging.getLogger(runners.__name__).addFilter(_is_not_about_spawn_rate)
+    process = MasterProcess(environment, credentials, ports)
     if not isinstance(environment.runner, MasterRunner):
         process.worker = attach(environment, credentials)
     elif options.headless or options.autostart:
@@ -117,31 +120,49 @@ def _wire_master(environment: Environment, credentials: Credentials) -> None:
     if environment.web_ui is not None:
         stand_before(environment.web_ui, hosts)
         _wire_web_ui(environment, environment.web_ui, process)
+        # Locust listens as soon as the listeners of its event have returned.
+        ports.release(WEB_UI)
+
+
+def _is_not_about_spawn_rate(record: logging.LogRecord) -> bool:
+    """False for Locust's warning: users wait for their turn, however many start at once."""
+    return "selected spawn rate is very high" not in str(record.msg)
 
 
 def _wire_web_ui(environment: Environment, web_ui: WebUI, process: MasterProcess) -> None:
     options, conductor = environment.parsed_options, process.conductor
     consent = Consent(process.started_with, process.profile, process.accounts)
-    web_ui.template_args["all_profiles"] = shipped_names()
+    offer(
+        web_ui,
+        process.started_with,
+        process.profile,
+        throttling=options.throttling,
+        embedded=process.embedded,
+    )
     wrap_start(environment, web_ui, conductor, consent, process.prepare_from_form)
     wrap_stop(web_ui, conductor.stop_preparing)
     base_path = options.web_base_path or ""
     showing = Showing(conductor, options.out)
     add_pages(web_ui, showing, base_path=base_path)
-    add_tab(web_ui, showing)
+    add_tabs(web_ui, showing)
+    add_login(web_ui, base_path)
     scheme = "https" if options.tls_cert else "http"
     url = f"{scheme}://{options.web_host}:{options.web_port}{base_path.rstrip('/')}"
     text = f"Web UI: {url}   (Ctrl-C ends it)\nCharts: {url}/{PLACE}/"
     if (announcement := consent.announcement()) is not None:
         text = f"{announcement}\n{text}"
-    gevent.spawn(_announce, web_ui, process.console, text)
+    gevent.spawn(_announce, web_ui, process, text)
 
 
-def _announce(web_ui: WebUI, console: Console, text: str) -> None:
+def _announce(web_ui: WebUI, process: MasterProcess, text: str) -> None:
     """Show the addresses as soon as the pages answer. Locust exits if it cannot listen."""
+    if lacks_login(web_ui):
+        # Only now: the locustfile may have set up a login after `wire`.
+        process.refuse(NO_LOGIN)
+        return
     while web_ui.server is None or not web_ui.server.started:
         gevent.sleep(_POLL_S)
-    console.say(text)
+    process.console.tell(text)
 
 
 def _on_hangup(end: Callable[[], None]) -> None:

@@ -25,9 +25,10 @@ class Budget:
         self.spent += 1
         return True
 
-    def overdraw(self) -> None:
-        """Count a request that could not be prevented."""
-        self.spent += 1
+    @property
+    def left(self) -> int | None:
+        """Requests that may still be sent; None without a limit."""
+        return None if self.limit is None else max(0, self.limit - self.spent)
 
     @property
     def exhausted(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
+import zlib
 from collections.abc import Mapping
 
 from harness.model.entity import EdmValue, Int64, characters, stored_size
+from harness.workload.payload import TEXT_PROPERTY, Payload
 
 RUN_PROPERTY = "StressRun"
 """Property with the run id; every entity that a run writes has it."""
@@ -44,14 +46,16 @@ def _fixed_properties(run_id: str) -> dict[str, EdmValue]:
 class EntityFactory:
     """Makes the properties of entities, marked with the run id.
 
-    ``size_bytes`` is the wanted stored size, keys included, by Microsoft's formula.
+    ``size_bytes`` is the wanted stored size before compression, keys included, by Microsoft's
+    formula.
     """
 
-    __slots__ = ("_run_id", "_templates", "size_bytes")
+    __slots__ = ("_payload", "_run_id", "_templates", "size_bytes")
 
-    def __init__(self, size_bytes: int, run_id: str) -> None:
+    def __init__(self, size_bytes: int, run_id: str, payload: Payload | None = None) -> None:
         self.size_bytes = size_bytes
         self._run_id = run_id
+        self._payload = None if payload is None or payload.fixed else payload
         self._templates: dict[int, dict[str, EdmValue]] = {}
 
     def properties(
@@ -74,7 +78,20 @@ class EntityFactory:
         made["Count"] = version & 0x7FFFFFFF
         made[NUMBER_PROPERTY] = number & 0x7FFFFFFF
         made[GROUP_PROPERTY] = number * _GROUP_STEP % GROUPS
+        if self._payload is not None:
+            self._write_texts(made, version)
         return made
+
+    @property
+    def compresses(self) -> bool:
+        return self._payload is not None and self._payload.compress
+
+    def _write_texts(self, made: dict[str, EdmValue], version: int) -> None:
+        """Replace the texts that `_fill` added by those of the payload."""
+        assert self._payload is not None
+        for place, (name, value) in enumerate(made.items()):
+            if name.startswith(TEXT_PROPERTY) and isinstance(value, str):
+                made[name] = self._payload.value(len(value), version + place)
 
     def marked(self, own: Mapping[str, EdmValue]) -> dict[str, EdmValue]:
         """The properties ``own`` of an application, with the run id."""
@@ -85,8 +102,11 @@ class EntityFactory:
     ) -> dict[str, EdmValue]:
         """The properties ``own`` of an application, with the run id, filled up to the size."""
         made = self.marked(own)
-        _fill(made, self.size_bytes - stored_size(partition_key, row_key, made))
-        return made
+        added: dict[str, EdmValue] = {}
+        _fill(added, self.size_bytes - stored_size(partition_key, row_key, made))
+        if self._payload is not None:
+            self._write_texts(added, zlib.crc32(f"{partition_key} {row_key}".encode()))
+        return {**made, **added}
 
     def _template(self, partition_key: str, row_key: str) -> dict[str, EdmValue]:
         made = _fixed_properties(self._run_id)
@@ -106,7 +126,7 @@ def _fill(made: dict[str, EdmValue], missing: int) -> int:
     """Add text properties; returns the bytes still missing, too few for one more."""
     text = 0
     while missing > 0:
-        name = f"Text{text}"
+        name = f"{TEXT_PROPERTY}{text}"
         overhead = 8 + 2 * len(name) + 4
         if missing < overhead:
             break

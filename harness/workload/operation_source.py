@@ -97,11 +97,15 @@ def operations_by_task(
 
 class _Rows:
     def __init__(self, source: OperationSource) -> None:
-        self._all = source.loaded_entities > _MOST_LOADED
+        self._all = False
         self._existing: set[_RowName] = set()
-        if not self._all:
-            for operation in source.loading():
-                self.perform(operation)
+        loaded = 0
+        for operation in source.loading():
+            self.perform(operation)
+            loaded += operation.entities_asked
+            if loaded > _MOST_LOADED:
+                self._all = True
+                break
 
     def perform(self, operation: Operation) -> Result:
         """The result that a service without failures would return."""

@@ -6,7 +6,9 @@ same question scans a whole partition or table, and the harness counts the cost.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
 import random
 from collections.abc import Callable, Mapping
 
@@ -30,13 +32,30 @@ class QueryShape:
     Attributes:
         returned_share: Query density: the share of the scanned entities that a filter returns,
             rounded to thousandths; 1 is no filter.
+        by_key_bounds: Partition range scans rely on the order of the keys, whether they have it or
+            not. Such a query has no ``returned_share`` and no ``top``.
     """
 
     rows: int = 100
     partitions: int = 10
+    by_key_bounds: bool = False
     returned_share: float = 1.0
     select: tuple[str, ...] = ()
     top: int | None = None
+
+
+class KeyOrder:
+    """The loaded partitions of a scheme in the order of their keys."""
+
+    def __init__(self, scheme: KeyScheme) -> None:
+        rows = {scheme.partition_key(n): scheme.rows.of(n) for n in range(scheme.count)}
+        self._keys = sorted(rows)
+        self._before = [0, *itertools.accumulate(rows[key] for key in self._keys)]
+
+    def between(self, first: str, end: str | None) -> int:
+        """Number of loaded entities from key ``first`` to before ``end``; None is the last key."""
+        place = len(self._keys) if end is None else bisect.bisect_left(self._keys, end)
+        return max(0, self._before[place] - self._before[bisect.bisect_left(self._keys, first)])
 
 
 class Queries:
@@ -47,6 +66,7 @@ class Queries:
         self._shape = shape
         self._still = not moving
         share = round(shape.returned_share * GROUPS)
+        self._order = KeyOrder(scheme) if shape.by_key_bounds else None
         self._density = f"{GROUP_PROPERTY} lt {share}" if share < GROUPS else None
 
     def by_action(
@@ -103,6 +123,21 @@ class Queries:
         first = int(rng.random() * (scheme.count - count + 1))
         end = first + count
         start_number, end_number = rows.before(first), rows.before(end)
+        if self._order is not None:
+            start_key = scheme.partition_key(first)
+            end_key = scheme.partition_key(end) if end < scheme.count else None
+            # The filter leaves only what the application asks for: what it returns was not missed.
+            return self._query(
+                WHOLE_TABLE,
+                new_key_range(
+                    partition_from=start_key,
+                    partition_before=end_key,
+                    entities=self._order.between(start_key, end_key),
+                    exact=self._still,
+                    wanted=end_number - start_number,
+                ),
+                numbers=(start_number, end_number),
+            )
         if not scheme.in_order:
             return self._query(
                 WHOLE_TABLE,

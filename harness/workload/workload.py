@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 from harness.model.operation import Kind, Operation, new_operation, transaction
@@ -11,7 +11,8 @@ from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Picker
 from harness.workload.keys.scheme import Key, KeyScheme, new_key
 from harness.workload.mix import Action, ActionMix
-from harness.workload.operation_source import Task
+from harness.workload.operation_source import Steps, Task
+from harness.workload.payload import unpacked
 from harness.workload.queries import Queries, QueryShape
 from harness.workload.tasks import TaskRow, Tasks
 
@@ -26,6 +27,15 @@ _WRITES = {
 }
 """Actions that are one write of an existing row."""
 _VERSION_BITS = 24
+
+
+def _unpacking(read: Operation) -> Steps:
+    """Read, and decompress what was read, as an application has to."""
+    result = yield read
+    entities = result.value if isinstance(result.value, list) else [result.value]
+    for entity in entities:
+        if isinstance(entity, Mapping):
+            unpacked(entity)
 
 
 class Workload:
@@ -99,6 +109,12 @@ class Workload:
             yield from dict.fromkeys(copy.partition for copy in self._copies())
 
     def next_task(self, rng: random.Random) -> Task:
+        task = self._task(rng)
+        if self._entities.compresses and isinstance(task, Operation) and task.kind.reads:
+            return _unpacking(task)
+        return task
+
+    def _task(self, rng: random.Random) -> Task:
         action = self._mix.draw(rng)
         drawn = self._picker.draw(rng)
         make = self._make.get(action)

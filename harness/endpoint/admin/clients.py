@@ -32,6 +32,8 @@ CONNECTIONS = 8
 _CONNECT_TIMEOUT_S = 5.0
 _READ_TIMEOUT_S = 30.0
 _RETRIES = 4
+MOST_REQUESTS = 1 + _RETRIES
+"""Requests that one call of a client may take."""
 _LONGEST_WAIT_S = 8.0
 _WAITS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms")
 

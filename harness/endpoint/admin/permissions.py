@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import open_session
+from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome, Result
@@ -23,13 +24,20 @@ from harness.workload.retry import ExponentialBackoff
 _RETRIES = ExponentialBackoff(retries=3, backoff_s=0.3, minimum_s=0.1, maximum_s=2.0)
 _SIZE_BYTES = 1024
 _PARTITION = "harness-doctor"
+KEY_LENGTHS = (SURE_KEY_CHARACTERS, MAX_KEY_CHARACTERS)
 
 
 class Tried(NamedTuple):
-    """One permission; ``refused`` says why it is missing, and is empty where it is not."""
+    """One permission.
+
+    Attributes:
+        refused: Why it is missing; empty where it is not.
+        charge: What the operation cost, in hundredths of a request unit; 0 where that is not told.
+    """
 
     name: str
     refused: str = ""
+    charge: int = 0
 
 
 def try_create(endpoint: Endpoint, table: str, budget: Budget) -> Tried:
@@ -50,10 +58,19 @@ def try_delete(endpoint: Endpoint, table: str, budget: Budget) -> Tried:
     return Tried("delete table")
 
 
+def try_keys(endpoint: Endpoint, table: str, session: str, budget: Budget) -> Iterator[Tried]:
+    """Insert an entity with keys of each of `KEY_LENGTHS` into a table that exists."""
+    keys = {f"{length:,} characters": "k" * length for length in KEY_LENGTHS}
+    inserts = {
+        name: Operation(kind=Kind.INSERT, partition_key=key, row_key=key, properties={"A": 1})
+        for name, key in keys.items()
+    }
+    yield from _try(inserts, endpoint, table, session, budget)
+
+
 def try_operations(endpoint: Endpoint, table: str, session: str, budget: Budget) -> Iterator[Tried]:
     """Send an operation of each kind to an empty table, with a session of the kind ``session``."""
-    run_id = table
-    made = EntityFactory(_SIZE_BYTES, run_id).properties(_PARTITION, "row-0", 0)
+    made = EntityFactory(_SIZE_BYTES, table).properties(_PARTITION, "row-0", 0)
     write = partial(Operation, partition_key=_PARTITION, properties=made)
     operations = {
         "insert": write(kind=Kind.INSERT, row_key="row-0"),
@@ -66,10 +83,20 @@ def try_operations(endpoint: Endpoint, table: str, session: str, budget: Budget)
         ),
         "delete": Operation(kind=Kind.DELETE, partition_key=_PARTITION, row_key="row-0"),
     }
+    yield from _try(operations, endpoint, table, session, budget)
+
+
+def _try(
+    operations: Mapping[str, Operation],
+    endpoint: Endpoint,
+    table: str,
+    session: str,
+    budget: Budget,
+) -> Iterator[Tried]:
     options = SessionOptions(
         endpoint=endpoint,
         table=table,
-        run_id=run_id,
+        run_id=table,
         retry=_RETRIES,
         budget=budget,
         clock=monotonic_utc(),
@@ -86,7 +113,8 @@ def try_operations(endpoint: Endpoint, table: str, session: str, budget: Budget)
             except BudgetSpent:
                 yield Tried(name, "not tried: the budget is used up")
                 return
-            yield Tried(name, _refused(endpoint, result))
+            charge = sum(attempt.request_charge for attempt in result.attempts)
+            yield Tried(name, _refused(endpoint, result), charge)
     finally:
         sends.close()
 
@@ -94,6 +122,11 @@ def try_operations(endpoint: Endpoint, table: str, session: str, budget: Budget)
 def _refused(endpoint: Endpoint, result: Result) -> str:
     if result.outcome in (Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY):
         return ""
+    if result.outcome is Outcome.NOT_FOUND:
+        return (
+            "the entity that was just inserted is not there: this endpoint stores nothing, like a "
+            "gateway with --upstream none"
+        )
     last = result.attempts[-1]
     if last.throttled:
         return f"throttled {len(result.attempts)} times ({last.status} {last.error_code})"

@@ -22,13 +22,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
-from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.endpoint import Endpoint, as_kind
 from harness.endpoint.entra.refusals import login_problem
-from harness.endpoint.http.exchange import UNREADABLE
+from harness.endpoint.http.exchange import CHARGE_HEADER, UNREADABLE
 from harness.endpoint.http.tls import CA_VARIABLES, trust_context
 from harness.endpoint.protocol.errors import read_error
 from harness.endpoint.protocol.odata import JSON_PLAIN, VERSION
 from harness.model.errors import SetupError
+from harness.model.target import EndpointKind
 
 _MAX_BODY_BYTES = 256 * 1024
 _MAX_BYTES = 4 * _MAX_BODY_BYTES
@@ -184,12 +185,15 @@ def check(
     timeout_s: float = 5.0,
     environ: Mapping[str, str] = os.environ,
     now: Callable[[], float] = time.time,
-) -> None:
+) -> EndpointKind:
     """Send the endpoint one request and check the response. Costs one transaction.
 
     The request lists the tables of the account; with a SAS for one table, entities of that table.
     A login that has no valid token fetches one first. ``environ`` names trusted authorities (see
     `harness.endpoint.http.tls`), ``now`` gives UTC seconds.
+
+    Returns:
+        What answered, which the address of an endpoint on this machine does not tell.
 
     Raises:
         SetupError: a run against the endpoint cannot work; the sentence says why.
@@ -212,11 +216,30 @@ def check(
     if refused is None:
         if not _is_listing(response):
             raise SetupError(_not_a_table_service(endpoint))
-        return
+        return kind_told(response.headers, endpoint) or endpoint.kind
     if table is not None and refused.code == "TableNotFound":
         # The credential was accepted; whether the table exists is checked where it is needed.
-        return
+        return kind_told(response.headers, endpoint) or endpoint.kind
     raise SetupError(explain(endpoint, refused, skew_s))
+
+
+def kind_told(headers: Mapping[str, str], endpoint: Endpoint) -> EndpointKind | None:
+    """The kind of service that sent ``headers`` (names in lower case); None where they do not tell.
+
+    Cosmos DB was recorded to name this server until 2021, and none since; its stand-in does.
+    """
+    server = headers.get("server", "").lower()
+    if CHARGE_HEADER in headers or server.startswith("microsoft-httpapi"):
+        return EndpointKind.COSMOS_EMULATOR if endpoint.loopback else EndpointKind.COSMOS
+    if server.startswith("azurite"):
+        return EndpointKind.AZURITE
+    return EndpointKind.STORAGE if server.startswith("windows-azure-table") else None
+
+
+def recognised(endpoint: Endpoint, told: EndpointKind) -> Endpoint:
+    """The endpoint as the kind that its answer told, where its address does not tell the kind."""
+    unknown = endpoint.kind is EndpointKind.AZURITE and endpoint.loopback
+    return as_kind(endpoint, told) if unknown and told.cosmos else endpoint
 
 
 class Refusal(NamedTuple):
@@ -253,6 +276,8 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
         problem = login_problem(endpoint.login, endpoint.kind, *refused)
         if problem is not None:
             return f"{host}: {problem} ({said})"
+    if endpoint.kind.cosmos and refused.status in (401, 403):
+        return f"{host}: {_refused_by_cosmos(endpoint, refused.message)} ({said})"
     if "not valid in the specified time frame" in refused.message:
         return f"{host}: the SAS has expired or is not valid yet ({said}): create a new one"
     if code in _REASONS:
@@ -271,6 +296,31 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
         return f"{host} has no account {account} ({said})"
     return f"{host} refuses the request: {said}"
 
+
+def _refused_by_cosmos(endpoint: Endpoint, message: str) -> str:
+    """Why Cosmos DB refuses a credential: its code is the same for every cause."""
+    known = next((why for part, why in _COSMOS_REASONS.items() if part in message.lower()), None)
+    if known is not None:
+        return known
+    if isinstance(endpoint.credential, Sas):
+        return (
+            "Cosmos DB takes a SAS for one table only, and was seen to refuse those of this version"
+            " of the protocol: use the key of the account, or a login (--auth-mode login)"
+        )
+    return (
+        f"it refuses the {endpoint.credential.noun} for the account {endpoint.account}: is it the "
+        "right one, complete, not replaced since, and not read-only?"
+    )
+
+
+_COSMOS_REASONS = {
+    "local authorization is disabled": "the account does not allow access with keys: use a login "
+    "of Entra ID (--auth-mode login)",
+    "firewall": "the firewall of the account blocks this machine",
+    "token limit": "the account has no place for another token of Entra ID: use fewer processes, "
+    "or the key of the account",
+}
+"""Parts of messages in small letters, from reports of users; see docs/cosmos.md."""
 
 _REASONS = {
     "AuthorizationPermissionMismatch": "the credential lacks a permission",

@@ -19,7 +19,6 @@ from harness.endpoint.http.tls import trust_context
 from harness.endpoint.protocol.odata import JSON_PLAIN, VERSION
 from harness.model.errors import SetupError
 from harness.model.outcome import THROTTLING_STATUSES
-from harness.model.target import EndpointKind
 from harness.workload.budget import Budget
 
 REQUESTS = 50
@@ -50,16 +49,6 @@ class RoundTrips(NamedTuple):
     @property
     def mean_s(self) -> float:
         return sum(self.latencies_s) / len(self.latencies_s)
-
-    @property
-    def kind(self) -> EndpointKind | None:
-        """The kind of service that answered; None where its headers do not tell."""
-        server = self.headers.get("server", "").lower()
-        if "x-ms-request-charge" in self.headers:
-            return EndpointKind.COSMOS
-        if server.startswith("azurite"):
-            return EndpointKind.AZURITE
-        return EndpointKind.STORAGE if server.startswith("windows-azure-table") else None
 
 
 def round_trips(endpoint: Endpoint, budget: Budget, count: int = REQUESTS) -> RoundTrips:

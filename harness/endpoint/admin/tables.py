@@ -70,7 +70,7 @@ def made_at(table_name: str) -> dt.datetime | None:
 
 
 def create_table(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
-    """Create a table. A table that exists is refused, whoever made it."""
+    """Create a table; a `SetupError` if it exists, whoever made it, or cannot be created."""
     _require_name(name)
     budget = Budget() if budget is None else budget
     before = budget.spent
@@ -97,6 +97,7 @@ def create_table(endpoint: Endpoint, name: str, budget: Budget | None = None) ->
 
 
 def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
+    """Raise a `SetupError` if the table does not exist, cannot be read, or holds an entity."""
     _require_name(name)
     with (
         explained(endpoint, f"the table {name} cannot be read"),
@@ -152,7 +153,11 @@ def list_tables(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
 def leftovers(
     endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
 ) -> dict[str, dt.datetime]:
-    """The tables of runs that began at least ``older_than_s`` seconds ago, oldest first."""
+    """The tables of runs that began at least ``older_than_s`` seconds ago, oldest first.
+
+    Returns:
+        When the run of each table began, by its name; UTC.
+    """
     if not 0 <= older_than_s < _MAX_AGE_S:
         raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")
     latest = now_utc - dt.timedelta(seconds=older_than_s)
@@ -248,7 +253,8 @@ def follow(
     """Compare an index table with the table that its rows point to.
 
     An application that is interrupted between its writes to two partitions leaves some rows alone.
-    ``table`` is the name without an ending. Tables of more than ``most_rows`` rows are refused.
+    ``table`` is the name without an ending. Tables of more than ``most_rows`` rows are refused with
+    a `SetupError`.
     """
     budgets = Budgets([None] * len(accounts)) if budgets is None else budgets
 

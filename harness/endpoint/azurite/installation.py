@@ -16,14 +16,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from harness.model.children import child_environment
 from harness.model.errors import SetupError
 
 VERSION = "3.36.0"
+Service = Literal["table", "blob"]
+"""The services of Azurite that runs use; each has a server of its own."""
 _PINS = Path(__file__).parent
 _GUARD = _PINS / "guard.cjs"
-_ENTRY = Path("node_modules/azurite/dist/src/table/main.js")
+_SERVERS = Path("node_modules/azurite/dist/src")
 _NPM_READS = (
     *("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TMPDIR", "TEMP", "TMP", "LANG", "LC_*"),
     *("NPM_*", "NODE_*", "*_PROXY", "SSL_CERT_*"),
@@ -31,9 +34,9 @@ _NPM_READS = (
 """Variables with npm's settings and proxy."""
 
 
-def installed() -> Path | None:
-    """The script of Azurite's table server, or None where it is not installed."""
-    entry = _home() / _ENTRY
+def installed(service: Service = "table") -> Path | None:
+    """The script of the server of one service, or None where Azurite is not installed."""
+    entry = _home() / _SERVERS / service / "main.js"
     return entry if entry.is_file() else None
 
 

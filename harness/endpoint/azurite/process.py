@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from harness.endpoint.admin.probe import ProbeRequest
-from harness.endpoint.azurite.installation import VERSION, installed, node
+from harness.endpoint.azurite.installation import VERSION, Service, installed, node
+from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
@@ -18,6 +19,7 @@ from harness.model.errors import SetupError
 _GUARD = Path(__file__).parent / "guard.cjs"
 _READY_WITHIN_S = 20.0
 _PORT_TRIES = 5
+_ACCOUNTS = ";".join(f"{name}:{EMULATOR_KEY}" for name in (EMULATOR_ACCOUNT, STAND_IN_ACCOUNT))
 
 
 class AzuriteProcess(ChildProcess):
@@ -32,15 +34,19 @@ class AzuriteProcess(ChildProcess):
         log: IO[bytes],
         *,
         oauth: bool = False,
+        service: Service = "table",
     ) -> None:
         command = [str(node()), "--require", str(_GUARD), str(entry), "--inMemoryPersistence"]
         command += ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
-        command += ["--tableHost", "127.0.0.1", "--tablePort", str(port)]
+        command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
         if cert is not None and key is not None:
             command += ["--cert", str(cert.absolute()), "--key", str(key.absolute())]
         if oauth:
             command += ["--oauth", "basic"]
-        super().__init__(command, cwd=entry.parent, stdout=log)
+        super().__init__(
+            command, cwd=entry.parent, stdout=log, environ={"AZURITE_ACCOUNTS": _ACCOUNTS}
+        )
+        self.service = service
         self.endpoint = emulator_endpoint(f"{'https' if cert else 'http'}://127.0.0.1:{port}")
 
 
@@ -51,6 +57,7 @@ def start_azurite(
     key: Path | None = None,
     oauth: bool = False,
     log_path: Path | None = None,
+    service: Service = "table",
 ) -> AzuriteProcess:
     """Start an Azurite, and wait until it responds.
 
@@ -58,6 +65,7 @@ def start_azurite(
         port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
         oauth: Whether access tokens are accepted too, over https. Their signature is not checked.
+        service: Which of its servers to start.
         log_path: File for the output; None keeps it only for the message of a failed start.
 
     Raises:
@@ -65,16 +73,18 @@ def start_azurite(
     """
     if not 0 <= port <= 65535:
         raise SetupError(f"invalid port {port}: a port is a number from 0 to 65535")
-    entry = installed()
+    entry = installed(service)
     if entry is None:
         raise SetupError(
             f"Azurite {VERSION} is not installed: run `harness azurite install` (or `make azurite`)"
         )
+    if port and _taken(port):
+        raise SetupError(f"Azurite did not start: port {port} is in use")
     output = ""
     for _ in range(_PORT_TRIES if port == 0 else 1):
         chosen = port or _free_port()
         with _open_log(log_path) as log:
-            process = AzuriteProcess(entry, chosen, cert, key, log, oauth=oauth)
+            process = AzuriteProcess(entry, chosen, cert, key, log, oauth=oauth, service=service)
             try:
                 if _wait_until_ready(process):
                     return process
@@ -107,11 +117,20 @@ def _wait_until_ready(process: AzuriteProcess) -> bool:
         except SetupError:
             time.sleep(0.05)
             continue
-        # Another server on the same port would respond too; Azurite would then have ended.
-        if response.status == 200 and process.running:
+        # The blob server has no tables, and refuses. Another server on the same port would respond
+        # too; Azurite would then have ended.
+        whole = response.status == 200 or process.service == "blob"
+        if whole and process.running:
             return True
         time.sleep(0.05)
     return False
+
+
+def _taken(port: int) -> bool:
+    """Whether somebody listens there: another Azurite would answer in place of the new one."""
+    with socket.socket() as client:
+        client.settimeout(1.0)
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _free_port() -> int:

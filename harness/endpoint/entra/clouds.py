@@ -52,5 +52,5 @@ def cloud_of(kind: EndpointKind, hostname: str, environ: Mapping[str, str]) -> C
     if cloud is None:
         last = named.rpartition(".")[2]
         cloud = last if last in _AUTHORITIES else _PUBLIC
-    service = "cosmos" if kind is EndpointKind.COSMOS else "storage"
+    service = "cosmos" if kind.cosmos else "storage"
     return Cloud(f"https://{service}.azure.{cloud}", named or _AUTHORITIES[cloud])

@@ -22,8 +22,8 @@ from harness.endpoint.entra.clouds import Cloud, cloud_of
 from harness.endpoint.entra.issuer import TENANT, NoToken, fetch
 from harness.endpoint.entra.renewal import Renewal
 from harness.endpoint.entra.token import Identity, Token
-from harness.model.figures import counted
 from harness.model.errors import SetupError
+from harness.model.figures import counted
 from harness.model.target import EndpointKind
 
 FETCHED_WITHIN_S = 60.0

@@ -25,7 +25,7 @@ def login_problem(
     if status not in (401, 403):
         return None
     who = f"the login ({login.identity.described})"
-    cosmos = kind is EndpointKind.COSMOS
+    cosmos = kind.cosmos
     if code == "AuthorizationPermissionMismatch" or (cosmos and "RBAC" in message):
         role = _COSMOS_ROLE if cosmos else _STORAGE_ROLE
         return f"{who} lacks a role: assign it {role}. A new assignment can take ten minutes"

@@ -11,7 +11,13 @@ from time import monotonic
 
 from gevent import GreenletExit
 
-from harness.endpoint.http.exchange import Clock, Exchange, RequestFault, ResponseFault
+from harness.endpoint.http.exchange import (
+    CHARGE_HEADER,
+    Clock,
+    Exchange,
+    RequestFault,
+    ResponseFault,
+)
 from harness.endpoint.http.pool import Connection, LimitedPool
 from harness.endpoint.http.reader import (
     MAX_HEAD_BYTES,
@@ -28,6 +34,7 @@ USER_AGENT = "azure-table-stress-harness"
 _FIRST_BYTES = 8192
 """Most responses are smaller; a much larger buffer would cost a system call every time."""
 _BLOCK_BYTES = 65536
+_CHARGE = CHARGE_HEADER.encode()
 _LONGEST_READ_TIMEOUTS = 4
 """The most read time-outs that a response in small pieces, each in time, may take in all."""
 
@@ -108,7 +115,14 @@ class Channel:
 
 
 def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
-    """Send ``message`` and read one response; True where the connection can be used again."""
+    """Send ``message`` and read one response into ``exchange``.
+
+    Returns:
+        Whether the connection can be used again.
+
+    Raises:
+        ResponseFault: there was no whole response in time, or none that can be read.
+    """
     data = b""
     try:
         exchange.bytes_sent = len(message)
@@ -117,6 +131,8 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         if is_bare_success(data):
             exchange.bytes_received = len(data)
             exchange.status = 204
+            if _CHARGE in data.lower():
+                exchange.head = data
             return True
         if read_at_once(data, exchange):
             return True

@@ -26,6 +26,10 @@ UNREADABLE = (
 """What parsing a response can raise: it may hold anything, and parsers do not check everything."""
 
 
+CHARGE_HEADER = "x-ms-request-charge"
+"""Cosmos DB names in it what a request cost, in request units."""
+
+
 class RequestFault(ServiceRequestError):
     """The request did not leave; ``fault`` says why."""
 
@@ -117,7 +121,7 @@ class Exchange:
 
     @property
     def headers(self) -> ResponseHeaders:
-        """Headers of the response; empty for a bare 204, whose headers nothing reads."""
+        """Headers of the response; empty for a bare 204, of which nothing but a charge is read."""
         if self._headers is None:
             self._headers = ResponseHeaders.of(self.head)
         return self._headers
@@ -125,6 +129,16 @@ class Exchange:
     @headers.setter
     def headers(self, headers: ResponseHeaders) -> None:
         self._headers = headers
+
+    def header(self, name: str) -> str:
+        """One header, by its name in lower case; empty if there is none. Others stay unparsed."""
+        if self._headers is not None:
+            return self._headers.get(name, "")  # type: ignore[no-any-return]
+        at = self.head.lower().find(b"\r\n%s:" % name.encode("ascii"))
+        if at < 0:
+            return ""
+        line = self.head[at + 2 :].partition(b"\r\n")[0]
+        return line.partition(b":")[2].strip().decode("latin-1")
 
 
 Clock = Callable[[], float]

@@ -1,4 +1,8 @@
-"""Transactions as multipart messages: the parts of the request, and their responses."""
+"""Transactions as multipart messages: the parts of the request, and their responses.
+
+Cosmos DB ends some lines between the parts of a response with a line feed alone; the responses
+inside are HTTP (recorded answers in the tests of Azure.Data.Tables for .NET).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 _BOUNDARY = re.compile(rb"boundary=(?:\"([^\"\r\n]{1,70})\"|([^\s;\"]{1,70}))", re.IGNORECASE)
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])\b")
 _EMPTY_LINE = b"\r\n\r\n"
+_BARE_EMPTY_LINE = b"\n\n"
 _MOST_BOUNDARIES = 2 * MAX_TRANSACTION_OPERATIONS
 
 
@@ -101,18 +106,20 @@ def _parts(head: bytes, body: bytes) -> list[tuple[bytes, bytes]]:
     named = _BOUNDARY.search(head)
     if named is None:
         raise _unreadable("it has no boundary")
-    boundary = b"\r\n--" + (named[1] or named[2])
+    boundary = b"\n--" + (named[1] or named[2])
     if body.count(boundary) > _MOST_BOUNDARIES:
         raise _unreadable("it has too many parts")
-    _, *sections = (b"\r\n" + body).split(boundary)
+    _, *sections = (b"\n" + body).split(boundary)
     parts: list[tuple[bytes, bytes]] = []
     for section in sections:
         if section.startswith(b"--"):
             return parts
         inner, empty_line, content = section.partition(_EMPTY_LINE)
+        if _BARE_EMPTY_LINE in inner:
+            inner, empty_line, content = section.partition(_BARE_EMPTY_LINE)
         if not empty_line:
             break
-        parts.append((inner, content))
+        parts.append((inner, content.removesuffix(b"\r")))
     raise _unreadable("it is cut off")
 
 

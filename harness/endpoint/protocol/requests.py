@@ -21,7 +21,6 @@ from harness.endpoint.protocol.odata import (
     write_request,
 )
 from harness.model.operation import PART_KINDS, Kind, Operation
-from harness.model.target import EndpointKind
 
 _POINT_QUERY, _INSERT, _DELETE = Kind.POINT_QUERY, Kind.INSERT, Kind.DELETE
 
@@ -52,7 +51,7 @@ class RequestWriter:
         self._query = self._signer.query
         self._date = ServiceDate()
         self._entities = EntityWriter()
-        self._cosmos = endpoint.kind is EndpointKind.COSMOS
+        self._cosmos = endpoint.kind.cosmos
         self._writes = {kind: self._head_of(kind, None) for kind in PART_KINDS}
 
     def single(self, operation: Operation, request_id: str) -> bytes:

@@ -5,18 +5,25 @@ from collections.abc import Sequence
 
 from harness.endpoint.session import SessionOptions, TableSession
 from harness.endpoint.sessions.accounts import AccountsSession
+from harness.endpoint.sessions.blob import BlobSession
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
 
-_SESSIONS: dict[str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession]] = {
+BLOB = "blob"
+"""The name of the session that sends to blobs in place of tables."""
+
+_SESSIONS: dict[
+    str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession] | type[BlobSession]
+] = {
     "sdk": SdkSession,
     "wire": WireSession,
     "sdk-default": SdkDefaultSession,
+    BLOB: BlobSession,
 }
 
-SESSION_KINDS = tuple(_SESSIONS)
-"""The names that `open_session` accepts."""
+SESSION_KINDS = tuple(kind for kind in _SESSIONS if kind != BLOB)
+"""The names of the sessions that send to tables."""
 
 _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 """Levels for libraries that log the URL of each request, which may contain a SAS."""
@@ -25,7 +32,8 @@ _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 def open_session(kind: str, options: SessionOptions) -> TableSession:
     """Open a session of a kind; an unknown kind is a `ValueError` that lists the known ones.
 
-    A `SetupError` says that an environment variable names certificates that cannot be loaded.
+    A `SetupError` says that an environment variable names certificates that cannot be loaded, or
+    that the library for blobs is missing.
     """
     if kind not in _SESSIONS:
         raise ValueError(f"unknown session {kind!r}; the sessions are {', '.join(SESSION_KINDS)}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -34,7 +34,6 @@ from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import PART_KINDS, Kind, Operation
-from harness.model.target import EndpointKind
 
 _WRITES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.INSERT: ("create", {}),
@@ -98,6 +97,10 @@ def call(client: TableClient, operation: Operation, options: Mapping[str, Any], 
 
     Returns:
         The entity that a point query read, else None.
+
+    Raises:
+        AzureError: what the SDK raises.
+        ResponseFault: a transaction has fewer or more responses than parts.
     """
     if operation.kind is Kind.POINT_QUERY:
         select = list(operation.select) or None
@@ -314,18 +317,23 @@ class SdkSession(RetryingSession):
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
+        # `TableClient` asks for it, which runs `uname` and yields: without an answer that Python
+        # keeps, each of the users that start together would run one, for many seconds.
+        platform.platform()
         endpoint = options.endpoint
         self._url = endpoint.url
         self._table = options.table
-        self._cosmos = endpoint.kind is EndpointKind.COSMOS
+        self._cosmos = endpoint.kind.cosmos
         self._pipeline = LeanPipeline(GeventTransport(self._channel), endpoint.credential)
         self._entities = EntityWriter()
-        client = partial(
-            TableClient,
-            endpoint.url,
-            **endpoint.credential.for_sdk(),
-            pipeline=self._pipeline,
-        )
+
+        def client(table: str) -> TableClient:
+            signed = endpoint.credential.for_sdk()
+            made = TableClient(endpoint.url, table, **signed, pipeline=self._pipeline)
+            # The SDK knows not every host of Cosmos DB, and would send PATCH in transactions.
+            made._cosmos_endpoint = self._cosmos
+            return made
+
         self._clients = Clients(client, options.table)
 
     def _send(self, operation: Operation, exchange: Exchange) -> object:

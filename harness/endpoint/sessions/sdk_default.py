@@ -128,18 +128,19 @@ def limit_body(response: requests.Response, **_options: Any) -> None:
 class _Call:
     """The attempts that the SDK makes of one call; each is added once its response is known.
 
-    ``exchange`` is the attempt that is under way or succeeded; None where the last one is added.
+    ``began`` is True once a request left. ``exchange`` is the attempt that is under way or
+    succeeded; None where the last one is added.
     """
 
-    __slots__ = ("_began", "attempts", "exchange")
+    __slots__ = ("attempts", "began", "exchange")
 
     def __init__(self, attempts: OperationAttempts) -> None:
         self.attempts = attempts
-        self._began = False
+        self.began = False
         self.exchange: Exchange | None = None
 
     def begin(self, exchange: Exchange) -> None:
-        self._began = True
+        self.began = True
         self.exchange = exchange
 
     def fail(self, now_s: float, error: Exception | None = None) -> None:
@@ -152,7 +153,7 @@ class _Call:
 
     def end(self, error: Exception | None, begun_s: float, now_s: float) -> None:
         """Add the last attempt of a call that has ended; without any, add one for ``error``."""
-        if not self._began:
+        if not self.began:
             unsent = self.exchange = Exchange("")
             unsent.sent_s, unsent.done_s = begun_s, now_s
         if self.exchange is not None:
@@ -165,7 +166,7 @@ class _Call:
         assert exchange is not None
         assert exchange.sent_s is not None
         exchange.done_s = exchange.done_s or exchange.sent_s
-        self.attempts.add(exchange, _as_fault(error) if self._began else error)
+        self.attempts.add(exchange, _as_fault(error) if self.began else error)
 
 
 class SdkDefaultSession:
@@ -180,7 +181,8 @@ class SdkDefaultSession:
     - The latency of an attempt begins when the SDK hands it to its transport. It includes the time
       to connect, and the wait for one of the SDK's threads.
     - Retries of one call have the same client request id.
-    - Every attempt is taken from the budget, which cannot stop the SDK's own retries.
+    - Every attempt is taken from the budget. A retry that the budget does not cover is not sent,
+      and the call ends with its last attempt.
     - Bytes are those of bodies only; the SDK does not show heads.
     - Bodies are limited as in every session. Interim responses, trailers and responses that come
       byte by byte end when the server ends them. A long response to a transaction of many small
@@ -255,6 +257,9 @@ class SdkDefaultSession:
         try:
             options = {"request_id": request_id, "hooks": {"response": limit_body}}
             value = function(self._clients[operation.table], operation, options)
+        except BudgetSpent:
+            if not watched.began:
+                raise
         except Exception as raised:
             # Nothing is hidden: an error of this client becomes Outcome.DEFECT, with its text.
             error = raised
@@ -272,8 +277,7 @@ class SdkDefaultSession:
         if self._abandoned:
             raise GreenletExit
         if not self._budget.take():
-            # The SDK's own retries cannot be held back.
-            self._budget.overdraw()
+            raise BudgetSpent("the budget of billable transactions is used up")
         exchange = Exchange(request.http_request.headers[REQUEST_ID])
         exchange.sent_s = self._clock()
         exchange.bytes_sent = len(request.http_request.content or b"")

@@ -241,6 +241,7 @@ class Journal:
         return Noted(marked, tuple(writes))
 
     def done(self, noted: Noted, result: Result) -> None:
+        """Note the result of an operation: whether its writes are certain, and until when."""
         certainty = certainty_of(result)
         if certainty is None:
             self.unsent(noted)

@@ -7,7 +7,7 @@ import dataclasses
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.findings import rounded
-from harness.measure.record.record import GeneratorPart
+from harness.measure.record.measured import GeneratorPart
 from harness.model.machine import Machine
 
 BUSY_PERCENT = 90.0
@@ -40,6 +40,7 @@ class GeneratorLog:
         self._samples: dict[str, list[CpuSample]] = {}
         self._offered: dict[int, float] = {}
         self._cpu: dict[int, float] = {}
+        self._machine: dict[int, float] = {}
         self._machines: dict[str, Machine] = {}
         self._harness: dict[tuple[str, int], float] = {}
 
@@ -56,7 +57,9 @@ class GeneratorLog:
 
     def add(self, worker: str, sample: CpuSample) -> None:
         self._samples.setdefault(worker, []).append(sample)
-        self._cpu[sample.second] = max(self._cpu.get(sample.second, 0.0), sample.cpu_percent)
+        second = sample.second
+        self._cpu[second] = max(self._cpu.get(second, 0.0), sample.cpu_percent)
+        self._machine[second] = max(self._machine.get(second, 0.0), sample.machine_percent)
 
     def latest(self) -> dict[str, CpuSample]:
         return {worker: samples[-1] for worker, samples in self._samples.items()}
@@ -81,6 +84,7 @@ class GeneratorLog:
             lag_s_max=max((sample.lag_s for sample in every), default=0.0),
             offered=dict(self._offered),
             cpu_by_second=dict(self._cpu),
+            machine_by_second=dict(self._machine),
         )
 
     def capacity(self, snapshot: Snapshot, session: str) -> CapacityPart | None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from harness.measure.counts.tally import add_counts
 from harness.measure.counts.time_course import Columns
 from harness.measure.record.over_time import HeatPart, KeyRangePart
-from harness.model.operation import over_partitions
+from harness.model.operation import WHOLE_TABLE, over_partitions
 
 MOST_RANGES = 64
 _MOST_BANDS = 256
@@ -162,6 +162,15 @@ class HeatMap:
         else:
             self._count(self._pending, key, second, entities)
 
+    def add_second(self, second: int, entities: Mapping[str, int]) -> None:
+        """Add the entities of a whole second by partition, which must be new."""
+        if not entities:
+            return
+        self._pending[second] = dict(entities)
+        self._room -= len(entities)
+        if self._room <= 0:
+            self.settle()
+
     def add_throttled(self, key: str, second: int, attempts: int = 1) -> None:
         self._count(self._refused, key, second, attempts)
 
@@ -175,7 +184,7 @@ class HeatMap:
             return
         of_second[key] = count
         self._room -= 1
-        if not self._room:
+        if self._room <= 0:
             self.settle()
 
     def merge(self, other: HeatMap) -> None:
@@ -319,7 +328,7 @@ def _banded(weights: Mapping[str, int]) -> tuple[dict[str, Band], list[Band]]:
     for key in sorted(weights):
         weight = weights[key]
         band = bands[-1] if bands else None
-        apart = over_partitions(key)
+        apart = key.endswith(WHOLE_TABLE) and over_partitions(key)
         if band is None or apart or alone or band.weight + weight > limit:
             band = Band(key, key, key)
             bands.append(band)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import inf
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch
@@ -33,6 +33,12 @@ class Weights:
 
     def access(self, key: str, entities: int) -> None:
         self._accessed.update(key, entities)
+
+    def access_all(self, entities: Mapping[str, int]) -> None:
+        """Add the entities of many keys."""
+        update = self._accessed.update
+        for key, count in entities.items():
+            update(key, count)
 
     def throttle(self, key: str) -> None:
         self._throttled.update(key, 1)

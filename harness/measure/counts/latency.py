@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from hdrh.histogram import HdrHistogram
 from pydantic import PlainSerializer, PlainValidator
 
-from harness.measure.record.record import LatencyPart
+from harness.measure.record.measured import LatencyPart
 
 _LOWEST_US = 1
 _HIGHEST_US = 120_000_000

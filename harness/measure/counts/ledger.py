@@ -9,17 +9,17 @@ others are folded into one row, so that sums stay exact for any number of keys.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.per_second import PerSecond
-from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
+from harness.measure.counts.snapshot import NO_CHARGES, Snapshot, partition_part, snapshot_of
 from harness.measure.counts.tally import KIND_DIGITS, Counts, PartitionTally, Tally
 from harness.measure.counts.time_course import LatencyCourse
-from harness.measure.record.record import EstimatePart
+from harness.measure.record.measured import EstimatePart
 from harness.model.accounts import account_of
 from harness.model.operation import FOLDED, Operation, table_and_key
 from harness.model.outcome import Attempt, Result
@@ -133,12 +133,22 @@ class Ledger:
             self._tally.series["waiting"].add(second, count)
         self._waiting_noted = now
 
+    def note_retrying(self, second: int, operations: Mapping[str, int]) -> None:
+        """Operations that were throttled and go on in a UTC second, by partition."""
+        for key, count in operations.items():
+            self._row(key, second).retrying.add(second, count)
+            self._tally.series["retrying"].add(second, count)
+
     def add_attempt(self, operation: Operation, attempt: Attempt) -> None:
         """Count an attempt after which its operation continues: it may end late, or never."""
         moment = int(attempt.sent_s + attempt.latency_s)
         seen = (attempt.status, attempt.error_code, attempt.scope)
         row = self._row(operation.partition, moment)
         row.attempts[seen] = row.attempts.get(seen, 0) + 1
+        if attempt.request_charge:
+            row.charges.add(moment, attempt.request_charge)
+            label = self._tally.label_of(operation)
+            self._tally.add_charges(label, moment, attempt.request_charge)
         if self._accounts:
             self._tally.account(self._account(operation.partition_key)).add_attempt(attempt)
         if attempt.status >= 300 or attempt.error_code:
@@ -167,6 +177,7 @@ class Ledger:
         groups: dict[tuple[str, int, bool], list[Result]] = {}
         accessed: dict[str, int] = {}
         attempts: dict[int, int] = {}
+        charges: dict[tuple[str, int], int] = {}
         for result in results:
             operation = result.operation
             key, entities, done_s = operation.partition, result.entities, result.done_s
@@ -182,6 +193,7 @@ class Ledger:
             row = self._rows.get(key)
             if row is None:
                 row = self._row(key, done_s)
+            row.operations += 1
             row.entities[label] = row.entities.get(label, 0) + entities
             row.seconds.add(second, entities)
             if in_window:
@@ -198,18 +210,23 @@ class Ledger:
                 attempts[moment] = attempts.get(moment, 0) + 1
                 seen = (attempt.status, attempt.error_code, attempt.scope)
                 row.attempts[seen] = row.attempts.get(seen, 0) + 1
+                if charge := attempt.request_charge:
+                    row.charges.add(moment, charge)
+                    charges[label, moment] = charges.get((label, moment), 0) + charge
                 if attempt.status >= 300 or attempt.error_code:
                     self._count_refused(operation, attempt, moment)
         for (label, second, in_window), group in groups.items():
             tally.add(label, second, group)
             service_s = [result.service_s for result in group]
-            response_s = [r.done_s - r.due_s for r in group if r.due_s is not None]
+            response_s = [took for result in group if (took := result.response_s) is not None]
             self._service.add(second, service_s)
             if response_s:
                 self._response.add(second, response_s)
             if in_window:
                 tally.kinds[label].latencies.record(service_s, response_s)
         tally.add_attempts(attempts)
+        for (label, second), charge in charges.items():
+            tally.add_charges(label, second, charge)
         for key, entities in accessed.items():
             self._weights.access(key, entities)
         if self._accounts:
@@ -307,6 +324,7 @@ class Ledger:
         """
         self._count_added()
         exact = not self._folding or len(self._sources) <= 1
+        charged = self._tally.charged
         partitions = [
             partition_part(
                 key,
@@ -316,6 +334,7 @@ class Ledger:
                 exact=exact and row.since_s is None and key not in self._partial,
                 estimate=EstimatePart(**self._weights.bounds(key)),
                 latencies=latencies,
+                charged=charged,
                 account=self._account(table_and_key(key)[1]) if self._accounts else "",
             )
             for key, row in self._rows.items()
@@ -323,7 +342,13 @@ class Ledger:
         folded = None
         if self._folded is not None:
             folded = partition_part(
-                FOLDED, self._folded, start=start, end=end, exact=True, latencies=latencies
+                FOLDED,
+                self._folded,
+                start=start,
+                end=end,
+                exact=True,
+                latencies=latencies,
+                charged=charged,
             )
         return snapshot_of(
             self._tally,
@@ -336,6 +361,9 @@ class Ledger:
             service_over_time=self._service.view() if latencies else None,
             response_over_time=self._response.view() if latencies else None,
             series=latencies,
+            charges={key: row.charges for key, row in self._rows.items()}
+            if charged
+            else NO_CHARGES,
         )
 
     def seconds_of(self, key: str) -> PerSecond:

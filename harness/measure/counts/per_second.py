@@ -68,6 +68,11 @@ class PerSecond:
         place = second - self._base
         return self._counts[place] if 0 <= place < len(self._counts) else 0
 
+    @property
+    def sum(self) -> int:
+        """The sum of all seconds."""
+        return sum(self._counts)
+
     def total(self, start: int, end: int) -> int:
         """The sum of the seconds from ``start`` to before ``end``."""
         first = max(0, start - self._base)

@@ -6,6 +6,7 @@ Partitions and operations have their shapes of a record, with full precision.
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Mapping, Sequence
 
 from harness.measure.counts.latency import Latencies
@@ -19,17 +20,20 @@ from harness.measure.counts.tally import (
     Tally,
     add_counts,
 )
-from harness.measure.record.over_time import HeatPart, LatencyCoursePart
-from harness.measure.record.record import (
+from harness.measure.record.measured import (
     AccountLoadPart,
     EstimatePart,
     LatencyPart,
     OperationPart,
     PartitionPart,
     RatesPart,
+    RequestUnitsPart,
 )
+from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.model.operation import over_partitions
 from harness.model.outcome import AttemptKey, Outcome, throttled_of
+
+NO_CHARGES: Mapping[str, PerSecond] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,9 @@ class SeriesPoint:
         unsuccessful: Operations that did not succeed. Not all of them failed: see `Outcome.failed`.
         throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`.
         waiting: Operations that were due and not sent.
+        retrying: Operations that were throttled and go on.
+        charges: Request units, in hundredths.
+        costliest: Those of the partition with the highest RU/s.
     """
 
     second: int
@@ -50,6 +57,9 @@ class SeriesPoint:
     throttled_by_status: Mapping[int, int]
     waiting: int = 0
     dropped: int = 0
+    retrying: int = 0
+    charges: int = 0
+    costliest: int = 0
 
     @property
     def throttled(self) -> int:
@@ -61,7 +71,8 @@ class Snapshot:
     """The content of a ledger.
 
     Counts, the series, the heat map and latencies over time cover the whole run. Rates and
-    latencies cover the window, the UTC seconds from ``start`` to before ``end``.
+    latencies cover the window, the UTC seconds from ``start`` to before ``end``. Every part has
+    request units if the service charged any, and no part otherwise.
     """
 
     start: int
@@ -82,6 +93,7 @@ class Snapshot:
     heat: HeatPart | None
     service_over_time: LatencyCoursePart | None
     response_over_time: LatencyCoursePart | None
+    request_units: RequestUnitsPart | None = None
 
     @property
     def length_s(self) -> int:
@@ -103,6 +115,27 @@ class Snapshot:
         return max(partitions, key=lambda part: part.entities_per_s.mean, default=None)
 
     @property
+    def costliest(self) -> PartitionPart | None:
+        """The partition with the highest mean RU/s, without queries over several partitions."""
+        partitions = [part for part in self.partitions if not over_partitions(part.key)]
+        return max(partitions, key=_units_per_s, default=None)
+
+    @property
+    def hottest_in_its_unit(self) -> tuple[PartitionPart | None, float]:
+        """The partition with the highest RU/s if any are charged, else entities/s; and its rate."""
+        if self.request_units is not None and (part := self.costliest) is not None:
+            return part, _units_per_s(part)
+        part = self.hottest
+        return part, 0.0 if part is None else part.entities_per_s.mean
+
+    @property
+    def account_request_units(self) -> RatesPart:
+        """The RU/s that are held against what is provisioned: those of the account with most."""
+        whole = RatesPart() if self.request_units is None else self.request_units.per_s
+        each = [part.request_units.per_s for part in self.accounts if part.request_units]
+        return max(each, key=lambda rates: rates.mean, default=whole)
+
+    @property
     def busiest_account(self) -> AccountLoadPart | None:
         """The one of several accounts with the highest mean rate; None with a single account."""
         return max(self.accounts, key=lambda part: part.entities_per_s.mean, default=None)
@@ -112,6 +145,10 @@ class Snapshot:
         """The rates that are held against the target of an account: those of the busiest one."""
         busiest = self.busiest_account
         return self.entities_per_s if busiest is None else busiest.entities_per_s
+
+
+def _units_per_s(part: PartitionPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.per_s.mean
 
 
 def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:
@@ -134,6 +171,17 @@ def rates_of(seconds: PerSecond, start: int, end: int) -> RatesPart:
     )
 
 
+def request_units_of(charges: PerSecond, start: int, end: int) -> RequestUnitsPart:
+    """Request units of charges in hundredths: of all seconds, and the rates over the window."""
+    rates = rates_of(charges, start, end)
+    return RequestUnitsPart(
+        total=charges.sum / 100,
+        per_s=RatesPart(
+            mean=rates.mean / 100, best_1s=rates.best_1s / 100, best_10s=rates.best_10s / 100
+        ),
+    )
+
+
 def partition_part(
     key: str,
     row: PartitionTally,
@@ -143,6 +191,7 @@ def partition_part(
     exact: bool,
     estimate: EstimatePart | None = None,
     latencies: bool = True,
+    charged: bool = False,
     account: str = "",
 ) -> PartitionPart:
     """The row of one partition, without a target."""
@@ -153,6 +202,7 @@ def partition_part(
         exact=exact,
         since=row.since_s,
         estimate=None if exact else estimate,
+        operations=row.operations,
         entities=sum(row.entities.values()),
         entities_by_kind=dict(sorted(row.entities.items())),
         entities_per_s=rates_of(row.seconds, start, end),
@@ -161,11 +211,15 @@ def partition_part(
         attempts_by_status=attempts_by_status(row.attempts),
         throttled_ratio=_ratio(throttled_of(row.attempts), sum(row.attempts.values())),
         attempts=row.attempts,
+        retrying=dict(row.retrying.items()),
+        request_units=request_units_of(row.charges, start, end) if charged else None,
         **views,
     )
 
 
-def account_part(name: str, counted: AccountTally, *, start: int, end: int) -> AccountLoadPart:
+def account_part(
+    name: str, counted: AccountTally, *, start: int, end: int, charged: bool = False
+) -> AccountLoadPart:
     """The row of one of several accounts, without its host, its target and its cost."""
     requests = sum(counted.attempts.values())
     return AccountLoadPart(
@@ -176,6 +230,7 @@ def account_part(name: str, counted: AccountTally, *, start: int, end: int) -> A
         attempts_by_status=attempts_by_status(counted.attempts),
         throttled_ratio=_ratio(throttled_of(counted.attempts), requests),
         attempts=counted.attempts,
+        request_units=request_units_of(counted.charges, start, end) if charged else None,
     )
 
 
@@ -191,17 +246,19 @@ def snapshot_of(
     service_over_time: LatencyCoursePart | None = None,
     response_over_time: LatencyCoursePart | None = None,
     series: bool = True,
+    charges: Mapping[str, PerSecond] = NO_CHARGES,
 ) -> Snapshot:
     """The snapshot of a tally and its partitions, which it sorts from the hottest down.
 
     ``accounts`` are the names of several accounts, also of those without any count. The series
-    grows with the run; without ``series`` it is left out.
+    grows with the run; without ``series`` it is left out. ``charges`` are those of the partitions.
     """
     entities = PerSecond()
     outcomes: dict[Outcome, int] = {}
     attempts: dict[AttemptKey, int] = {}
     overall = Latencies(KIND_DIGITS)
     reads = writes = 0
+    charged = tally.charged
     operations = []
     for label, counted in sorted(tally.kinds.items()):
         entities.merge(counted.seconds)
@@ -218,6 +275,7 @@ def snapshot_of(
                 type=counted.kind.value,
                 entities_per_s=rates_of(counted.seconds, start, end),
                 outcomes={o.value: count for o, count in sorted(counted.outcomes.items())},
+                request_units=request_units_of(counted.charges, start, end) if charged else None,
                 **counted.sums(),
                 **counted.latencies.views(),
             )
@@ -236,23 +294,45 @@ def snapshot_of(
         operations=tuple(operations),
         partitions=tuple(
             sorted(
-                partitions, key=lambda part: (-part.entities_per_s.mean, -part.entities, part.key)
+                partitions,
+                key=lambda part: (
+                    -_units_per_s(part),
+                    -part.entities_per_s.mean,
+                    -part.entities,
+                    part.key,
+                ),
             )
         ),
         folded=folded,
         accounts=tuple(
-            account_part(name, tally.accounts.get(name, AccountTally()), start=start, end=end)
+            account_part(
+                name,
+                tally.accounts.get(name, AccountTally()),
+                start=start,
+                end=end,
+                charged=charged,
+            )
             for name in accounts
         ),
-        series=_series(tally, entities, end) if series else (),
+        series=_series(tally, entities, end, _costliest(partitions, charges)) if series else (),
         heat=heat,
         service_over_time=service_over_time,
         response_over_time=response_over_time,
+        request_units=request_units_of(tally.series["charges"], start, end) if charged else None,
         **overall.views(),
     )
 
 
-def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, ...]:
+def _costliest(partitions: Sequence[PartitionPart], charges: Mapping[str, PerSecond]) -> PerSecond:
+    """The charges of the partition with the highest RU/s, by second; empty without any."""
+    charged = [part for part in partitions if part.request_units and not over_partitions(part.key)]
+    most = max(charged, key=_units_per_s, default=None)
+    return PerSecond() if most is None else charges.get(most.key, PerSecond())
+
+
+def _series(
+    tally: Tally, entities: PerSecond, end: int, costliest: PerSecond
+) -> tuple[SeriesPoint, ...]:
     """All seconds from the first count to the last one, or to the end of the window."""
     lines = (entities, *tally.series.values(), *tally.throttled.values())
     known = sorted({second for line in lines for second, _ in line.items()})
@@ -262,6 +342,7 @@ def _series(tally: Tally, entities: PerSecond, end: int) -> tuple[SeriesPoint, .
         SeriesPoint(
             second=second,
             entities=entities.at(second),
+            costliest=costliest.at(second),
             throttled_by_status={s: line.at(second) for s, line in tally.throttled.items()},
             **{name: line.at(second) for name, line in tally.series.items()},
         )

@@ -26,6 +26,7 @@ KIND_DIGITS = 3
 PARTITION_DIGITS = 2
 
 _TRANSACTION = Kind.TRANSACTION
+_QUERY = Kind.QUERY
 
 _K = TypeVar("_K")
 
@@ -75,25 +76,33 @@ _Attempts = Annotated[
 class PartitionTally:
     """The counts of one PartitionKey, or of all folded ones together.
 
-    ``since_s`` is when the key was first counted separately; None is from the start.
+    ``since_s`` is when the key was first counted separately; None is from the start. ``retrying``
+    has the operations that were throttled and go on, as noted each second. ``charges`` are request
+    units, as in every tally: in hundredths, of all attempts, by the second in which each ended.
     """
 
     since_s: float | None = None
+    operations: int = 0
     entities: dict[str, int] = dataclasses.field(default_factory=dict)
     attempts: _Attempts = dataclasses.field(default_factory=dict)
     seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
+    retrying: PerSecond = dataclasses.field(default_factory=PerSecond)
+    charges: PerSecond = dataclasses.field(default_factory=PerSecond)
     latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(PARTITION_DIGITS))
 
     def merge(self, other: PartitionTally) -> None:
         """Add all counts of ``other``; the later of the two starts is kept."""
         if other.since_s is not None and (self.since_s is None or other.since_s > self.since_s):
             self.since_s = other.since_s
+        self.operations += other.operations
         for label, count in other.entities.items():
             if label not in self.entities and len(self.entities) >= MOST_LABELS:
                 label = FOLDED
             self.entities[label] = self.entities.get(label, 0) + count
         add_counts(self.attempts, other.attempts)
         self.seconds.merge(other.seconds)
+        self.retrying.merge(other.retrying)
+        self.charges.merge(other.charges)
         self.latencies.merge(other.latencies)
 
 
@@ -105,11 +114,15 @@ class AccountTally:
     attempts: _Attempts = dataclasses.field(default_factory=dict)
     seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
     requests: PerSecond = dataclasses.field(default_factory=PerSecond)
+    charges: PerSecond = dataclasses.field(default_factory=PerSecond)
 
     def add_attempt(self, attempt: Attempt) -> None:
         seen = (attempt.status, attempt.error_code, attempt.scope)
         self.attempts[seen] = self.attempts.get(seen, 0) + 1
-        self.requests.add(int(attempt.sent_s + attempt.latency_s), 1)
+        moment = int(attempt.sent_s + attempt.latency_s)
+        self.requests.add(moment, 1)
+        if attempt.request_charge:
+            self.charges.add(moment, attempt.request_charge)
 
     def add(self, result: Result) -> None:
         """Count a result, and its attempts that `add_attempt` did not count."""
@@ -123,13 +136,17 @@ class AccountTally:
         add_counts(self.attempts, other.attempts)
         self.seconds.merge(other.seconds)
         self.requests.merge(other.requests)
+        self.charges.merge(other.charges)
 
 
 @dataclasses.dataclass(slots=True)
 class KindTally:
     """The counts of the operations of one name, all of one kind, named as in an `OperationPart`."""
 
-    _SUMS: ClassVar = ("count", "entities", "entities_returned", "entities_estimated", "uncertain")
+    _SUMS: ClassVar = (
+        *("count", "entities", "entities_returned", "entities_estimated", "uncertain"),
+        *("entities_wanted", "entities_missed"),
+    )
 
     kind: Kind
     count: int = 0
@@ -137,9 +154,20 @@ class KindTally:
     entities_returned: int = 0
     entities_estimated: int = 0
     uncertain: int = 0
+    entities_wanted: int = 0
+    entities_missed: int = 0
     outcomes: dict[Outcome, int] = dataclasses.field(default_factory=dict)
     seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
+    charges: PerSecond = dataclasses.field(default_factory=PerSecond)
     latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(KIND_DIGITS))
+
+    def add_missed(self, results: Sequence[Result]) -> None:
+        """Count what queries were meant to return, and did not."""
+        for result in results:
+            wanted = result.operation.key_range.wanted
+            if wanted is not None and result.outcome.succeeded:
+                self.entities_wanted += wanted
+                self.entities_missed += max(0, wanted - result.entities_returned)
 
     def sums(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._SUMS}
@@ -149,10 +177,19 @@ class KindTally:
             setattr(self, name, getattr(self, name) + count)
         add_counts(self.outcomes, other.outcomes)
         self.seconds.merge(other.seconds)
+        self.charges.merge(other.charges)
         self.latencies.merge(other.latencies)
 
 
-SERIES = ("operations", "unsuccessful", "attempts", "waiting", "dropped")
+SERIES = (
+    "operations",
+    "unsuccessful",
+    "attempts",
+    "waiting",
+    "dropped",
+    "retrying",
+    "charges",
+)
 """The counts by second, besides the entities of each name and the throttled attempts."""
 
 
@@ -172,6 +209,11 @@ class Tally:
         default_factory=lambda: _seconds_of(THROTTLING_STATUSES)
     )
     accounts: dict[str, AccountTally] = dataclasses.field(default_factory=dict)
+
+    @property
+    def charged(self) -> bool:
+        """Whether the service charged request units."""
+        return self.series["charges"].sum > 0
 
     def account(self, name: str) -> AccountTally:
         return self.accounts.setdefault(name, AccountTally())
@@ -223,12 +265,19 @@ class Tally:
                 kind.uncertain += 1
         if unsuccessful:
             series["unsuccessful"].add(second, unsuccessful)
+        if kind.kind is _QUERY:
+            kind.add_missed(results)
 
     def add_attempts(self, attempts: Mapping[int, int]) -> None:
         """Count attempts by the UTC second in which they ended."""
         for second, number in attempts.items():
             self.counts.attempts += number
             self.series["attempts"].add(second, number)
+
+    def add_charges(self, label: str, second: int, charge: int) -> None:
+        """Count request units, in hundredths, of attempts that ended in this UTC second."""
+        self.kinds[label].charges.add(second, charge)
+        self.series["charges"].add(second, charge)
 
     def merge(self, other: Tally) -> None:
         self.counts.merge(other.counts)

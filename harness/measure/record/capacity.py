@@ -11,8 +11,8 @@ from typing import Annotated
 
 import pydantic
 
-from harness.model.figures import counted, number
 from harness.measure.record.findings import RecordPart
+from harness.model.figures import counted, number, of_core
 
 USEFUL_SHARE = 0.8
 """Share of a core that a worker can use and still be punctual; from 90 % it counts as busy."""
@@ -47,10 +47,11 @@ class MachineLoadPart(RecordPart):
     @property
     def described(self) -> str:
         """Who used its CPU, as a part of a sentence."""
-        harness = f", emulator or master {self.harness_percent:.0f}%"
+        harness = f", emulator or master {of_core(self.harness_percent)}"
         return (
-            f"workers {self.workers_percent:.0f}% of {counted(self.cores, 'core')}"
-            f"{harness if self.harness_percent else ''}, other processes {self.others_percent:.0f}%"
+            f"workers {of_core(self.workers_percent)} of {counted(self.cores, 'core')}"
+            f"{harness if self.harness_percent else ''}, other processes "
+            f"{of_core(self.others_percent)}"
         )
 
 

@@ -37,6 +37,11 @@ class EnforcedPart(RecordPart):
     moves: tuple[MovePart, ...] = ()
 
     @property
+    def partition_limit(self) -> float | None:
+        """The limit of a partition; None where it has none."""
+        return self.partition_per_s if self.partition_per_s < UNLIMITED_PER_S else None
+
+    @property
     def limits(self) -> bool:
         """Whether anything is limited."""
         every = (self.partition_per_s, self.account_per_s, self.server_per_s)

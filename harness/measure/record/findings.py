@@ -77,6 +77,25 @@ class GapPart(RecordPart):
     recovered_s: int | None
 
 
+class StallPart(RecordPart):
+    """Consecutive seconds with throttling in which the rate fell to a small part of what it was.
+
+    Attributes:
+        start_s: Its first second, from the start of the load.
+        before_per_s: Mean entities/s before it.
+        rate_per_s: Mean entities/s in it.
+        waited: The most operations that were throttled and went on, in one second of it.
+        keys: The partitions of these operations, the most operations first, with their number.
+    """
+
+    start_s: int
+    length_s: int
+    before_per_s: float
+    rate_per_s: float
+    waited: int = 0
+    keys: tuple[tuple[str, int], ...] = ()
+
+
 class ThrottlingPart(RecordPart):
     """The course of throttling under load, in whole seconds.
 
@@ -86,6 +105,7 @@ class ThrottlingPart(RecordPart):
             none was throttled.
         gap_count: Number of gaps, throttled or not.
         gaps: The longest of them, in order of time.
+        stalls: The longest stalls, in order of time; in records of earlier versions none.
     """
 
     first_s: int | None = None
@@ -94,6 +114,7 @@ class ThrottlingPart(RecordPart):
     longest_s: int = 0
     gap_count: int = 0
     gaps: tuple[GapPart, ...] = ()
+    stalls: tuple[StallPart, ...] = ()
 
     @property
     def longest_gap(self) -> GapPart | None:

@@ -35,6 +35,9 @@ CountRow = Annotated[
 """Counts by column, the earliest first."""
 
 
+_Units = Annotated[float | None, pydantic.Field(exclude_if=lambda rate: rate is None)]
+
+
 class SeriesPart(RecordPart):
     """Means per second over ``width_s`` seconds from ``t``, UTC.
 
@@ -44,8 +47,14 @@ class SeriesPart(RecordPart):
         throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`. In
             JSON each is a field of its own, such as ``throttled_503``.
         waiting: Operations that were due and not sent, on average. 0 in a closed loop.
+        retrying: Operations that were throttled and went on, on average. 0 in a watch, and in
+            records of earlier versions.
         offered: Entities that the load asked for; None in a closed loop.
         cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
+        machine_percent: Of the busiest machine of a worker, in percent of the cores that the worker
+            may use; None if unknown, and in records of earlier versions.
+        request_units: Charged by Cosmos DB; None, and not in the JSON, where none were in the run.
+        costliest_request_units: Those of the partition with the highest RU/s of the window.
     """
 
     t: int
@@ -58,8 +67,12 @@ class SeriesPart(RecordPart):
     throttled_by_status: dict[int, float]
     waiting: float = 0.0
     dropped: float = 0.0
+    retrying: float = 0.0
     offered: float | None = None
     cpu_percent: float | None = None
+    machine_percent: float | None = None
+    request_units: _Units = None
+    costliest_request_units: _Units = None
 
     @pydantic.model_validator(mode="before")
     @classmethod

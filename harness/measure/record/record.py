@@ -10,14 +10,13 @@ could fail on, such as a wrong type or a number out of range.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import pydantic
 from pydantic import Strict
 
 from harness.measure.record.behaviour import BehaviourPart
-from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import (
     AuditPart,
@@ -30,23 +29,33 @@ from harness.measure.record.findings import (
     ThrottlingPart,
     VerdictPart,
 )
+from harness.measure.record.measured import (
+    AccountLoadPart,
+    AccountPart,
+    CountsPart,
+    GeneratorPart,
+    LatencyPart,
+    OperationPart,
+    OptionalRequestUnits,
+    PartitionPart,
+)
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart, SeriesPart
+from harness.measure.record.replay import ReplayPart
 from harness.measure.record.watched import WatchedPart
 from harness.model.errors import cut
-from harness.model.outcome import AttemptKey, Scope, throttled_of
+from harness.model.files import mistake
+from harness.model.outcome import Scope
+from harness.model.target import EndpointKind
 
 SCHEMA_VERSION = 1
 
+BODIES_ONLY = frozenset(("sdk-default",))
+"""Sessions whose bytes are those of bodies; others count whole requests and answers."""
 _MEASURED = (1e-15, 1e18)
 _SETTINGS = (0.0, 1e300)
 """Magnitudes of numbers, 0 apart, with which calculations stay finite."""
 _MOST_DEPTH = 20
-_LAST_INSTANT_S = dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp()
 
-_Instant = Annotated[float, pydantic.Field(ge=0, le=_LAST_INSTANT_S)]
-"""UTC seconds."""
-_Target = Annotated[float, pydantic.Field(ge=1)]
-"""Entities per second."""
 # A profile that was not read may hold infinity for "no cap".
 _Rate = Annotated[float, Strict()]
 _Users = Annotated[int, Strict(), pydantic.Field(ge=0, le=10**9)]
@@ -85,11 +94,6 @@ def _readable(profile: dict[str, Any]) -> dict[str, Any]:
     return profile
 
 
-def share(value: float, target: float | None) -> float | None:
-    """``value`` as a share of ``target``; None without a target."""
-    return None if target is None else round(value / target, 4)
-
-
 class RecordError(ValueError):
     """A record cannot be read; the message is the reason."""
 
@@ -110,38 +114,14 @@ _Moment = Annotated[str, pydantic.AfterValidator(_moment)]
 """ISO 8601."""
 
 
-class RatesPart(RecordPart):
-    """Entities per second over the measured window: mean, best second, best 10 s in a row."""
-
-    mean: float = 0.0
-    best_1s: float = 0.0
-    best_10s: float = 0.0
-
-
-class LatencyPart(RecordPart):
-    """Milliseconds over the measured window.
-
-    ``buckets`` has the latencies at or below each bound of `BUCKETS_S`, in snapshots only.
-    """
-
-    count: int
-    mean: float
-    p50: float
-    p90: float
-    p99: float
-    max: float
-    buckets: tuple[int, ...] = pydantic.Field(default=(), exclude=True)
-
-    @property
-    def total_s(self) -> float:
-        return self.count * self.mean / 1000
-
-
 class EndpointPart(RecordPart):
-    """Who answered. ``described`` is the name that every output uses.
+    """Who answered.
 
-    ``signed_with`` describes the credential; empty for the emulator's own key, and in records of
-    earlier versions.
+    Attributes:
+        kind: An `EndpointKind`, or one of a later version of the harness.
+        described: The name that every output uses.
+        signed_with: Describes the credential; empty for the emulator's own key, and in records of
+            earlier versions.
     """
 
     kind: str
@@ -150,185 +130,34 @@ class EndpointPart(RecordPart):
     table: str
     signed_with: str = ""
 
+    @property
+    def emulated(self) -> bool:
+        """Whether an emulator answered; False for a kind that is not known."""
+        return self.kind in [kind for kind in EndpointKind if kind.emulated]
 
-class CountsPart(RecordPart):
-    """Numbers of operations, by how far they came, and what they moved. Whole run under load.
-
-    Attributes:
-        attempts_in_flight: Those of ``attempts`` whose operations had not ended with the run.
-        waits_cut: How often the service asked for a longer wait than ``retry.maximum_s``.
-    """
-
-    due: int
-    sent: int
-    waiting: int
-    dropped: int
-    in_flight: int
-    operations: int
-    attempts: int
-    attempts_in_flight: int = 0
-    waits_cut: int = 0
-    transactions: int
-    entities: int
-    entities_returned: int
-    entities_estimated: int
-    billable_transactions: int
-    bytes_sent: int
-    bytes_received: int
+    @property
+    def cosmos(self) -> bool:
+        """Whether Cosmos DB or its stand-in answered; False for a kind that is not known."""
+        return self.kind in [kind for kind in EndpointKind if kind.cosmos]
 
 
 class LoadingPart(RecordPart):
+    """What was loaded before the load, how long it took, and its requests, retries included."""
+
     entities: int
     seconds: float
     attempts: int
 
 
-class AccountPart(RecordPart):
-    """The account, or all accounts together, whose ``target`` is the sum of theirs.
-
-    ``target`` and ``ratio`` are None where no target applies.
-    """
-
-    entities_per_s: RatesPart
-    reads_per_s: float
-    writes_per_s: float
-    transactions_per_s: float
-    target: _Target | None
-    ratio: float | None
-
-
-class AccountLoadPart(RecordPart):
-    """One of several accounts over which the partitions were spread.
-
-    In a snapshot figures have full precision, and host, target and cost are missing.
-
-    Attributes:
-        name: The account, or its host where another one has the same name.
-        attempts_by_status: As in a `PartitionPart`.
-        attempts: The same by status, error code and scope. Only snapshots have them.
-    """
-
-    name: str
-    host: str = ""
-    entities: int
-    entities_per_s: RatesPart
-    transactions_per_s: float
-    target: _Target | None = None
-    ratio: float | None = None
-    attempts_by_status: dict[str, int]
-    throttled_ratio: float
-    billable_transactions: int = 0
-    attempts: dict[AttemptKey, int] = pydantic.Field(default_factory=dict, exclude=True)
-
-    def throttled(self, scope: Scope | None = None) -> int:
-        """Throttled attempts; in a snapshot only."""
-        return throttled_of(self.attempts, scope)
-
-
-class EstimatePart(RecordPart):
-    """Bounds of the entities of a key that was not counted separately from the start."""
-
-    at_least: int
-    at_most: int
-
-
-class PartitionPart(RecordPart):
-    """One partition, or all folded ones together.
-
-    In a snapshot figures have full precision, and there is no target.
-
-    Attributes:
-        account: The one of several accounts that the partition belongs to.
-        exact: True if every operation of the key was counted in this row.
-        since: When the key was first counted separately, UTC; None is from the start.
-        estimate: For a key that is not exact, bounds of its entities in the whole run.
-        entities_by_kind: By name of the operation.
-        attempts_by_status: By answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``.
-        attempts: The same by status, error code and scope. Only snapshots have them.
-    """
-
-    key: str
-    account: str = pydantic.Field(default="", exclude_if=lambda name: not name)
-    exact: bool
-    since: _Instant | None
-    estimate: EstimatePart | None
-    entities: int
-    entities_by_kind: dict[str, int] = pydantic.Field(default_factory=dict)
-    entities_per_s: RatesPart
-    target: _Target | None
-    ratio: float | None
-    attempts_by_status: dict[str, int]
-    throttled_ratio: float
-    service_ms: LatencyPart | None
-    response_ms: LatencyPart | None
-    attempts: dict[AttemptKey, int] = pydantic.Field(default_factory=dict, exclude=True)
-
-    @property
-    def throttled(self) -> int:
-        """Throttled attempts; in a snapshot only."""
-        return throttled_of(self.attempts)
-
-
-class OperationPart(RecordPart):
-    """The operations of one name. In a snapshot figures have full precision.
-
-    Attributes:
-        kind: The name.
-        type: Their `Kind`.
-        entities: Their entity count; of queries, the scanned entities.
-        entities_estimated: The part of ``entities`` that is a lower bound, of ``uncertain``
-            operations.
-    """
-
-    kind: str
-    type: str = ""
-    count: int
-    entities: int
-    entities_returned: int = 0
-    entities_estimated: int = 0
-    uncertain: int = 0
-    entities_per_s: RatesPart
-    outcomes: dict[str, int]
-    service_ms: LatencyPart | None
-    response_ms: LatencyPart | None
-
-
-class GeneratorPart(RecordPart):
-    """CPU and punctuality of the generator in the measured window.
-
-    Attributes:
-        cpu_percent_max: The busiest second of any worker, in percent of one core.
-        cpu_percent_mean: Mean of the busiest worker.
-        busy_share: The largest share of seconds in which a worker was busy (`BUSY_PERCENT`).
-        machine_busy_share: The largest share of seconds in which a machine was saturated.
-        lag_s_max: The largest delay between the time a pacer set for an operation and its sending.
-        cpu_percents: Mean of each worker, the busiest first.
-        connections_in_use: The most at once.
-        capacity: What the workers made of their CPU time; None if unknown.
-        offered: Entities that the load asked for, by UTC second of the whole run; empty in a
-            closed loop. Not in the JSON.
-        cpu_by_second: CPU of the busiest worker, likewise.
-    """
-
-    cpu_percent_max: float
-    cpu_percent_mean: float
-    busy_share: float
-    machine_percent_max: float
-    machine_busy_share: float
-    lag_s_max: float
-    cpu_percents: tuple[float, ...] = ()
-    connections: int | None = None
-    connections_in_use: int | None = None
-    capacity: CapacityPart | None = None
-    offered: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
-    cpu_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
-
-
 class EntityPart(RecordPart):
-    """Size of a written entity: as stored, by Microsoft's formula, and about as sent in JSON."""
+    """Size of a written entity: as stored, by Microsoft's formula, and about as sent in JSON.
+
+    ``content_bytes`` is the size as stored if the client did not compress; None if it did not.
+    """
 
     stored_bytes: int
     wire_bytes: int
+    content_bytes: int | None = None
 
 
 class RunRecord(RecordPart):
@@ -380,9 +209,13 @@ class RunRecord(RecordPart):
     enforced: EnforcedPart | None = None
     behaviour: BehaviourPart | None = None
     watched: WatchedPart | None = None
+    replay: Annotated[ReplayPart | None, pydantic.Field(exclude_if=lambda part: part is None)] = (
+        None
+    )
     accounts: Annotated[
         tuple[AccountLoadPart, ...], pydantic.Field(exclude_if=lambda parts: not parts)
     ] = ()
+    request_units: OptionalRequestUnits = None
 
     def billed(self, by_account: Sequence[int]) -> Self:
         """The same record with the billable transactions of the whole run, by account."""
@@ -411,9 +244,8 @@ class RunRecord(RecordPart):
             _require_figures(content, ())
             return cls.model_validate(content)
         except pydantic.ValidationError as error:
-            first = error.errors()[0]
-            place = cut(".".join(str(part) for part in first["loc"])) or "the file"
-            raise RecordError(f"not a run record: {place}: {cut(first['msg'])}") from error
+            said = mistake(error.errors()[0])
+            raise RecordError(f"not a run record: {said[:300]}") from error
 
 
 def _require_figures(value: Any, place: tuple[str, ...]) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.measure.counts.snapshot import SeriesPoint, Snapshot, attempts_by_status
-from harness.model.figures import counted
 from harness.measure.record.findings import ConditionPart, VerdictPart, rounded
+from harness.measure.record.measured import AccountPart, GeneratorPart, share
 from harness.measure.record.over_time import SeriesPart
-from harness.measure.record.record import AccountPart, GeneratorPart, share
 from harness.measure.verdict.evidence import Evidence
-from harness.model.operation import over_partitions
+from harness.model.figures import counted
+from harness.model.operation import Kind, over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, throttled_of
-from harness.model.target import Targets
+from harness.model.target import UNKNOWN_THROUGHPUT, Targets, Throughput
 
 MOST_SERIES_POINTS = 1200
 
@@ -61,24 +61,31 @@ def measured_fields(
     generator: GeneratorPart,
     targets: Targets | None,
     hosts: Sequence[str] = (),
+    throughput: Throughput = UNKNOWN_THROUGHPUT,
 ) -> dict[str, Any]:
     """The fields of a `RunRecord` that a snapshot gives, except ``counts``.
 
-    ``hosts`` are those of the accounts of the snapshot.
+    ``hosts`` are those of the accounts of the snapshot, and ``throughput`` what was provisioned
+    for each of them.
     """
     partition_target = None if targets is None else targets.partition
     account_target = None if targets is None else targets.account
     partitions = []
     for part in snapshot.partitions:
-        target = None if over_partitions(part.key) else partition_target
+        several = over_partitions(part.key)
+        target = None if several else partition_target
+        units = part.request_units
         partitions.append(
             part.recorded(
                 target=target,
                 ratio=share(part.entities_per_s.mean, target),
                 throttled_ratio=part.throttled_ratio,
+                request_units=units
+                and units.held_against(None if several else throughput.partition_ru_per_s),
             )
         )
-    folded = snapshot.folded
+    folded, whole = snapshot.folded, snapshot.request_units
+    provisioned = throughput.ru_per_s
     return {
         "window_start": snapshot.start,
         "measured_s": max(0, snapshot.length_s),
@@ -98,13 +105,16 @@ def measured_fields(
                 target=account_target,
                 ratio=share(part.entities_per_s.mean, account_target),
                 throttled_ratio=part.throttled_ratio,
+                request_units=part.request_units and part.request_units.held_against(provisioned),
             )
             for part, host in zip(snapshot.accounts, hosts, strict=True)
         ),
         "partitions": tuple(partitions),
         "partitions_folded": folded and folded.recorded(throttled_ratio=folded.throttled_ratio),
         "operations": tuple(part.recorded() for part in snapshot.operations),
-        "series": series_parts(snapshot.series, generator),
+        "request_units": whole
+        and whole.held_against(provisioned and provisioned * max(1, len(snapshot.accounts))),
+        "series": series_parts(snapshot.series, generator, charged=whole is not None),
         "heat": snapshot.heat,
         "service_over_time": snapshot.service_over_time,
         "response_over_time": snapshot.response_over_time,
@@ -137,16 +147,23 @@ def _account_part(snapshot: Snapshot, of_each: float | None) -> AccountPart:
     )
 
 
-def series_parts(points: Sequence[SeriesPoint], generator: GeneratorPart) -> tuple[SeriesPart, ...]:
-    """The time series with at most `MOST_SERIES_POINTS` points, all of the same width."""
+def series_parts(
+    points: Sequence[SeriesPoint], generator: GeneratorPart, *, charged: bool = False
+) -> tuple[SeriesPart, ...]:
+    """The time series with at most `MOST_SERIES_POINTS` points, all of the same width.
+
+    If the service ``charged`` request units, they are in every point.
+    """
     width = -(-len(points) // MOST_SERIES_POINTS) or 1
     return tuple(
-        _series_part(points[first : first + width], generator)
+        _series_part(points[first : first + width], generator, charged=charged)
         for first in range(0, len(points), width)
     )
 
 
-def _series_part(points: Sequence[SeriesPoint], generator: GeneratorPart) -> SeriesPart:
+def _series_part(
+    points: Sequence[SeriesPoint], generator: GeneratorPart, *, charged: bool
+) -> SeriesPart:
     def mean(name: str) -> float:
         if len(points) == 1:
             # The usual case, and a live page makes the whole series every other second.
@@ -168,11 +185,22 @@ def _series_part(points: Sequence[SeriesPoint], generator: GeneratorPart) -> Ser
         throttled_by_status=throttled,
         waiting=mean("waiting"),
         dropped=mean("dropped"),
+        retrying=mean("retrying"),
         offered=_known_mean(generator.offered, points),
         cpu_percent=_known_mean(generator.cpu_by_second, points),
+        machine_percent=_known_mean(generator.machine_by_second, points),
+        request_units=rounded(mean("charges") / 100) if charged else None,
+        costliest_request_units=rounded(mean("costliest") / 100) if charged else None,
     )
 
 
 def _known_mean(values: Mapping[int, float], points: Sequence[SeriesPoint]) -> float | None:
     known = [values[point.second] for point in points if point.second in values]
     return rounded(sum(known) / len(known)) if known else None
+
+
+def bytes_of_entity(snapshot: Snapshot) -> int:
+    """Mean bytes on the wire of a written entity, about: the bodies of all requests over them."""
+    writes = [part for part in snapshot.operations if not Kind(part.type).reads]
+    entities = sum(part.entities for part in writes)
+    return round(snapshot.counts.bytes_sent / entities) if entities else 0

@@ -1,9 +1,14 @@
 """What a calculation says about the traffic of a trace under several key schemes.
 
-It is the record of a what-if: reports are functions of it.
+It is the record of a what-if: reports are functions of it. Rates and totals are in the unit of the
+limits: entities, or request units (RU) of Cosmos DB.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import pydantic
 
 from harness.measure.record.findings import RecordPart
 from harness.measure.record.over_time import HeatPart
@@ -13,12 +18,13 @@ class PeakPart(RecordPart):
     """A highest mean rate over ``width_s`` seconds.
 
     Attributes:
+        per_s: The rate.
         at_s: Second of the trace at which the window begins.
-        partition: Its partition; empty for the account.
+        partition: Its partition; empty for the account. Of a physical partition its number.
     """
 
     width_s: int
-    entities_per_s: float
+    per_s: float
     at_s: int
     partition: str = ""
 
@@ -29,11 +35,13 @@ class SimulatedPart(RecordPart):
     Attributes:
         attempts: All attempts.
         by_rule: Throttled attempts by what refused them: partition, server (of a range of keys),
-            moving (a partition that is offline while it moves) or account.
+            moving (a partition that is offline while it moves) or account; of Cosmos DB throughput
+            (of a physical partition).
         failed: Operations whose last attempt was throttled.
         moves: How often a range of partitions moved to another server.
         first_s: When an attempt was throttled first; None if none was.
         first_partition: Its partition.
+        hottest_share: Share of the hottest partition of what is served.
     """
 
     attempts: int
@@ -42,6 +50,7 @@ class SimulatedPart(RecordPart):
     moves: int
     first_s: float | None = None
     first_partition: str = ""
+    hottest_share: float = 0.0
 
     @property
     def throttled(self) -> int:
@@ -54,7 +63,7 @@ class SimulatedPart(RecordPart):
 
 
 class HotPart(RecordPart):
-    """One of the hottest partitions, with bounds of its share of all entities."""
+    """One of the hottest partitions, with bounds of its share of everything."""
 
     partition: str
     at_least: float
@@ -77,6 +86,7 @@ class PricePart(RecordPart):
     unbounded: int
     collisions: int
     collisions_estimated: bool
+    refused: int = 0
 
 
 class FirstLimitPart(RecordPart):
@@ -84,13 +94,13 @@ class FirstLimitPart(RecordPart):
 
     Attributes:
         factor: Multiple of the recorded traffic.
-        entities_per_s: Best second of the account at that traffic.
+        per_s: Best second of the account at that traffic.
         rule: What refuses it, as in `SimulatedPart.by_rule`.
         partition: Partition of the first throttled attempt.
     """
 
     factor: float
-    entities_per_s: float
+    per_s: float
     rule: str
     partition: str
 
@@ -100,30 +110,52 @@ class SchemePart(RecordPart):
 
     Attributes:
         sample: Recorded keys and what becomes of them.
+        total: All entities or request units.
         partitions: Number of partitions.
         partitions_estimated: It is an estimate, within about 2 %.
         partition_peaks: Highest rates of any one partition, the shortest window first.
+        physical_peaks: Those of any one physical partition of Cosmos DB.
         account_peaks: Highest rates of the account.
         hot: The hottest partitions, the hottest first.
         once: Throttling if no operation is retried.
         retried: Throttling with exponential back-off.
+        refused: An example of a new key that the service would refuse, and why.
+        heat: Load in the recorded seconds, whatever the rate is.
         first_limit: None if no multiple was tried (`WhatIfRecord.factors`), or none throttles.
     """
 
     name: str
     question: str = ""
     sample: tuple[tuple[str, str], ...] = ()
-    entities: int
+    total: int
     partitions: int
     partitions_estimated: bool
     partition_peaks: tuple[PeakPart, ...]
+    physical_peaks: Annotated[
+        tuple[PeakPart, ...], pydantic.Field(exclude_if=lambda peaks: not peaks)
+    ] = ()
     account_peaks: tuple[PeakPart, ...]
     hot: tuple[HotPart, ...]
     once: SimulatedPart
     retried: SimulatedPart
     price: PricePart
+    refused: str = ""
     heat: HeatPart | None = None
     first_limit: FirstLimitPart | None = None
+
+
+class PhysicalPart(RecordPart):
+    """The physical partitions of Cosmos DB.
+
+    Attributes:
+        count: Their number.
+        per_s: What each can serve: its even share of what is provisioned.
+        properties: Assumed properties of a written entity.
+    """
+
+    count: int
+    per_s: float
+    properties: int
 
 
 class WhatIfRecord(RecordPart):
@@ -132,26 +164,32 @@ class WhatIfRecord(RecordPart):
     Attributes:
         trace: Name of the trace.
         started_at: UTC second at which it starts.
-        seconds: Its length.
+        seconds: From its first operation to its last.
         rate: Multiple of the recorded traffic.
         limits: Name of the limits.
-        partition_per_s: Limit of a partition, entities/s.
-        account_per_s: Limit of the account.
+        unit: Of all rates and totals: entities or RU.
+        partition_per_s: Limit of a partition.
+        account_per_s: Limit of the account; of Cosmos DB what is provisioned.
+        physical: None for limits of Azure Storage.
         retry: The back-off, in words.
         factors: Multiples of the traffic were tried, to find the first limit.
         damage: What of the trace cannot be read.
         harness_version: Version of the harness.
     """
 
-    schema_version: int = 1
+    schema_version: int = 2
     harness_version: str = ""
     trace: str
     started_at: int
-    seconds: int
+    seconds: float
     rate: float
     limits: str
+    unit: str = "entities"
     partition_per_s: float
     account_per_s: float
+    physical: Annotated[
+        PhysicalPart | None, pydantic.Field(exclude_if=lambda part: part is None)
+    ] = None
     retry: str
     factors: bool = False
     damage: tuple[str, ...] = ()

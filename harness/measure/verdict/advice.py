@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.measure.counts.latency import BUCKETS_S
-from harness.model.figures import agreed, counted, percent
 from harness.measure.record.findings import AdvicePart
 from harness.measure.verdict.evidence import Evidence
-from harness.measure.verdict.observations import SHOWN_GAP_S, named
+from harness.measure.verdict.observations import SHOWN_GAP_S, attempts_answered, named
+from harness.measure.verdict.request_units import ThrottlingCause, by_cost, throttled_of_cosmos
+from harness.model.figures import agreed, counted, milliseconds, number, percent, request_units
 from harness.model.operation import Kind
-from harness.model.target import EndpointKind
 
 STRATEGY = "Design a scalable partitioning strategy for Azure Table storage"
 CHECKLIST = "Performance and scalability checklist for Table storage"
 STORES = "Data partitioning strategies"
 COSMOS = "Partitioning and horizontal scaling in Azure Cosmos DB"
+SYNTHETIC = "Create a synthetic partition key in Azure Cosmos DB"
+TOO_LARGE = "Diagnose and troubleshoot Azure Cosmos DB request rate too large (429) exceptions"
+UNITS = "Request Units in Azure Cosmos DB"
 README = "README.md"
+SESSIONS = "docs/sessions.md"
 
 BURST_S = 30
 """Throttling before this second meets a table that the service had no time to balance."""
@@ -33,6 +37,8 @@ WRITES_FROM = 0.25
 """Share of writes among all operations from which there is advice about writes."""
 SPARSE_BELOW = 0.5
 """Share of returned among scanned entities below which queries scan too much."""
+COSTLY_FROM = 0.5
+"""Share of all request units from which there is advice about one operation."""
 FAR_S = 0.025
 """If no answer is faster, the client is probably not in the account's region."""
 _RETRY_FAULTS = {
@@ -43,15 +49,9 @@ _RETRY_FAULTS = {
 
 def on_throttling(evidence: Evidence, *, by_account: bool) -> Iterator[AdvicePart]:
     throttling = evidence.throttling
-    cosmos = evidence.kind is EndpointKind.COSMOS
+    cosmos = evidence.kind.cosmos
     if cosmos:
-        yield AdvicePart(
-            text="choose a partition key with many values over which requests spread evenly: "
-            "every physical partition has an equal part of the provisioned throughput, and a hot "
-            "one cannot borrow from the others",
-            document=COSMOS,
-            section="Physical partitions",
-        )
+        yield from _on_cosmos(evidence)
     elif by_account:
         yield from on_account(evidence)
     else:
@@ -62,6 +62,14 @@ def on_throttling(evidence: Evidence, *, by_account: bool) -> Iterator[AdvicePar
     if fault is not None:
         yield AdvicePart(
             text=f"use exponential back-off: strategy {evidence.retry!r} {fault}",
+            document=STRATEGY,
+            section="Retry strategy",
+        )
+    if not cosmos and (late := attempts_answered(evidence.snapshot, 504)):
+        yield AdvicePart(
+            text=f"treat 504 as 503, with back-off: {counted(late, 'attempt')} "
+            f"{agreed(late, 'was', 'were')} answered 504 (Timeout), as while a partition moves to "
+            "another server; a write that was answered so may have been applied",
             document=STRATEGY,
             section="Retry strategy",
         )
@@ -83,6 +91,76 @@ def on_throttling(evidence: Evidence, *, by_account: bool) -> Iterator[AdvicePar
             document=STRATEGY,
             section="Load balancing",
         )
+
+
+def _on_cosmos(evidence: Evidence) -> Iterator[AdvicePart]:
+    throttled = throttled_of_cosmos(evidence)
+    cause = ThrottlingCause.UNKNOWN if throttled is None else throttled.cause
+    if cause is not ThrottlingCause.THROUGHPUT:
+        yield from on_cosmos_keys(evidence)
+    charged = throttled is not None and throttled.used_per_s is not None
+    if cause is not ThrottlingCause.HOT_PARTITION and charged:
+        yield from on_throughput(evidence)
+
+
+def on_cosmos_keys(evidence: Evidence) -> Iterator[AdvicePart]:
+    """Advice for a run against Cosmos DB with too much load on one partition."""
+    keys, most = evidence.snapshot.partitions, evidence.costliest
+    yield AdvicePart(
+        text="choose a partition key with many values over which requests spread evenly: every "
+        "physical partition has an equal part of the provisioned throughput, and a hot one cannot "
+        "borrow from the others",
+        document=COSMOS,
+        section="Physical partitions",
+    )
+    if most is None or most.request_units is None:
+        return
+    used = number(most.request_units.per_s.mean)
+    limit = number(evidence.throughput.partition_ru_per_s)
+    yield AdvicePart(
+        text=f"build a synthetic key: append to {most.key!r} a suffix that is computed from "
+        "the RowKey, so that one value becomes many and a read still knows its key; it used "
+        f"{used} of {limit} RU/s",
+        document=SYNTHETIC,
+        section="Use a partition key with precalculated suffixes",
+    )
+    if len(keys) == 1 and evidence.snapshot.folded is None:
+        yield AdvicePart(
+            text="make the RowKey, or another property with many values, the second part of the "
+            "PartitionKey: the run used one PartitionKey",
+            document=SYNTHETIC,
+            section="Concatenate multiple properties of an item",
+        )
+
+
+def on_throughput(evidence: Evidence) -> Iterator[AdvicePart]:
+    """Advice for a run that used all that was provisioned at Cosmos DB."""
+    provisioned = evidence.throughput.ru_per_s
+    used = number(evidence.rate(evidence.snapshot.account_request_units))
+    if provisioned is None:
+        yield AdvicePart(
+            text=f"compare the {used} RU/s that were used with what is provisioned: if they are "
+            "the same, provision more; if they are far below it, look for a hot partition",
+            document=TOO_LARGE,
+            section="Request rate is large",
+        )
+    else:
+        yield AdvicePart(
+            text=f"provision more throughput: {used} of {number(provisioned)} RU/s were used on "
+            "average, and another key cannot spread what is used up everywhere",
+            document=COSMOS,
+            section="Physical partitions",
+        )
+    for part, share in by_cost(evidence.snapshot)[:1]:
+        each = part.request_units_each
+        if share >= COSTLY_FROM and each is not None:
+            yield AdvicePart(
+                text=f"reduce the cost of {part.kind}: it took {percent(share)} of the request "
+                f"units, {request_units(each)} each; smaller entities, fewer scanned entities and "
+                "filters with a PartitionKey cost less",
+                document=UNITS,
+                section="Request unit considerations",
+            )
 
 
 def on_keys(evidence: Evidence) -> Iterator[AdvicePart]:
@@ -112,6 +190,17 @@ def on_keys(evidence: Evidence) -> Iterator[AdvicePart]:
             f"of at least {len(partitions):,} partitions",
             document=CHECKLIST,
             section="High-traffic data",
+        )
+
+
+def on_missed(evidence: Evidence) -> Iterator[AdvicePart]:
+    """Advice for a run whose queries by key bounds missed what they asked for."""
+    if evidence.scans.missed:
+        yield AdvicePart(
+            text="write numbers in keys with leading zeros, in a fixed width: keys are compared as "
+            "text, so that a range of keys was not the range of numbers that was asked for",
+            document=STRATEGY,
+            section="Table primary key",
         )
 
 
@@ -170,7 +259,7 @@ def on_endpoint(evidence: Evidence) -> Iterator[AdvicePart]:
     elif service is not None and not service.buckets[BUCKETS_S.index(FAR_S)]:
         yield AdvicePart(
             text="run the generator in the account's region: no answer took less than "
-            f"{FAR_S * 1000:.0f} ms",
+            f"{milliseconds(FAR_S * 1000)} ms",
             document=CHECKLIST,
             section="Location",
         )
@@ -201,7 +290,7 @@ def _on_single_writes(evidence: Evidence) -> Iterator[AdvicePart]:
     writes = [part for part in evidence.snapshot.operations if not Kind(part.type).reads]
     total = sum(part.count for part in writes)
     single = sum(part.count for part in writes if part.type != Kind.TRANSACTION)
-    if evidence.kind is EndpointKind.COSMOS or evidence.snapshot.folded is not None:
+    if evidence.kind.cosmos or evidence.snapshot.folded is not None:
         # Cosmos DB bills by work done. Folded partitions have few writes each.
         return
     operations = sum(part.count for part in evidence.snapshot.operations)

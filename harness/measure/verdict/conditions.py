@@ -18,6 +18,7 @@ from harness.measure.record.findings import ConditionPart
 from harness.measure.verdict.quantities import FORMS, NO_FACTS, PERCENTILES, Facts, Form, measured
 from harness.measure.verdict.reachable import Extent, reachable
 from harness.model.errors import cut, echoed
+from harness.model.figures import percent
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -118,7 +119,7 @@ def parse_condition(text: str) -> Condition:
     bound = float(Decimal(number) * suffixes[unit])
     if metric.endswith("_ratio") and bound > 1:
         raise ValueError(
-            f"{echoed(text)} compares with {cut(f'{bound:.0%}')}; {metric} is 100% (or 1) at most"
+            f"{echoed(text)} compares with {cut(percent(bound))}; {metric} is 100% (or 1) at most"
         )
     return Condition(
         text=text.strip(),

@@ -7,19 +7,14 @@ from functools import cached_property
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.figures import agreed, counted
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.record import (
-    AccountLoadPart,
-    GeneratorPart,
-    PartitionPart,
-    RatesPart,
-)
+from harness.measure.record.measured import AccountLoadPart, GeneratorPart, PartitionPart, RatesPart
 from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.throttling import throttling_of
+from harness.model.figures import agreed, counted, milliseconds, of_core, percent
 from harness.model.operation import Kind, over_partitions
 from harness.model.outcome import Outcome, Scope
-from harness.model.target import EndpointKind, Targets
+from harness.model.target import UNKNOWN_THROUGHPUT, EndpointKind, Targets, Throughput
 
 SHORTEST_S = 5
 """A shorter measured window says nothing about a rate."""
@@ -43,12 +38,17 @@ _LATE_S = 0.5
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scans:
-    """The queries of the whole run and their entities; ``uncertain`` ones have a lower bound."""
+    """The queries of the whole run and their entities; ``uncertain`` ones have a lower bound.
+
+    ``wanted`` and ``missed`` are of the queries whose missing entities are known.
+    """
 
     queries: int
     entities: int
     returned: int
     uncertain: int
+    wanted: int = 0
+    missed: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,7 @@ class Evidence:
         light_latency_s: Mean service latency of the same operations under light load.
         growing_keys: True if a new PartitionKey always sorts last, or always first.
         searched: True if a search changed the rate: figures cover all of its steps.
+        throughput: What is known to be provisioned at Cosmos DB, for each account.
     """
 
     snapshot: Snapshot
@@ -87,6 +88,7 @@ class Evidence:
     searched: bool = False
     leaner_session: str | None = None
     watched: WatchedPart | None = None
+    throughput: Throughput = UNKNOWN_THROUGHPUT
 
     @property
     def length_s(self) -> int:
@@ -129,7 +131,8 @@ class Evidence:
 
     @cached_property
     def throttling(self) -> ThrottlingPart:
-        return throttling_of(self.snapshot.series, end=self.snapshot.end or None)
+        snapshot = self.snapshot
+        return throttling_of(snapshot.series, snapshot.partitions, end=snapshot.end or None)
 
     @cached_property
     def scans(self) -> Scans:
@@ -138,6 +141,8 @@ class Evidence:
             queries=sum(part.count for part in queries),
             entities=sum(part.entities for part in queries),
             returned=sum(part.entities_returned for part in queries),
+            wanted=sum(part.entities_wanted for part in queries),
+            missed=sum(part.entities_missed for part in queries),
             uncertain=sum(part.uncertain for part in queries),
         )
 
@@ -218,8 +223,8 @@ class Evidence:
         if watched is None or watched.gateway_busy_share < BUSY_SHARE:
             return None
         return (
-            f"the gateway used over {BUSY_PERCENT:.0f}% of a core in "
-            f"{watched.gateway_busy_share:.0%} of the seconds"
+            f"the gateway used over {of_core(BUSY_PERCENT)} of a core in "
+            f"{percent(watched.gateway_busy_share)} of the seconds"
         )
 
     def rate(self, rates: RatesPart) -> float:
@@ -237,6 +242,14 @@ class Evidence:
         if self.watched is None:
             return self.snapshot.hottest
         return max(named, key=lambda part: part.entities_per_s.best_10s, default=None)
+
+    @property
+    def costliest(self) -> PartitionPart | None:
+        """The partition with the highest RU/s; None without one."""
+        if self.watched is None:
+            return self.snapshot.costliest
+        charged = [part for part in self.snapshot.partitions if not over_partitions(part.key)]
+        return max(charged, key=_best_units_per_s, default=None)
 
     @property
     def shortcoming(self) -> str | None:
@@ -262,17 +275,21 @@ class Evidence:
         return None
 
 
+def _best_units_per_s(part: PartitionPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.per_s.best_10s
+
+
 def _application_limit(application: GeneratorPart) -> str | None:
     """Why an application asked for no more, as a part of a sentence; None if it is unknown."""
     if application.busy_share >= BUSY_SHARE:
         return (
-            f"the busiest thread of the application used over {BUSY_PERCENT:.0f}% of a core in "
-            f"{application.busy_share:.0%} of the seconds"
+            f"the busiest thread of the application used over {of_core(BUSY_PERCENT)} of a core in "
+            f"{percent(application.busy_share)} of the seconds"
         )
     if application.machine_busy_share >= BUSY_SHARE:
         return (
             "the machine, which also runs the gateway, was saturated in "
-            f"{application.machine_busy_share:.0%} of the seconds"
+            f"{percent(application.machine_busy_share)} of the seconds"
         )
     return None
 
@@ -283,18 +300,19 @@ def limit_of(generator: GeneratorPart, kind: EndpointKind, *, held: bool) -> str
     If the wanted rate was ``held``, only a saturated worker counts.
     """
     if generator.cpu_percent_mean >= _SATURATED_PERCENT:
-        return f"a worker used {generator.cpu_percent_mean:.0f}% of a core on average"
+        return f"a worker used {of_core(generator.cpu_percent_mean)} of a core on average"
     if held:
         return None
     if generator.busy_share >= BUSY_SHARE:
         return (
-            f"a worker used over {BUSY_PERCENT:.0f}% of a core in {generator.busy_share:.0%} of "
+            f"a worker used over {of_core(BUSY_PERCENT)} of a core in "
+            f"{percent(generator.busy_share)} of "
             "the seconds"
         )
     if generator.machine_busy_share >= BUSY_SHARE:
         return _full_machine(generator, kind)
     if generator.lag_s_max >= _LATE_S:
-        return f"operations were sent up to {generator.lag_s_max:.1f} s late"
+        return f"operations were sent up to {milliseconds(generator.lag_s_max * 1000)} ms late"
     return None
 
 
@@ -303,6 +321,6 @@ def _full_machine(generator: GeneratorPart, kind: EndpointKind) -> str:
     full = None if generator.capacity is None else generator.capacity.fullest
     shares = "" if full is None else f" ({full.described})"
     return (
-        f"the machine{runs_both} was saturated in {generator.machine_busy_share:.0%} of the "
+        f"the machine{runs_both} was saturated in {percent(generator.machine_busy_share)} of the "
         f"seconds{shares}"
     )

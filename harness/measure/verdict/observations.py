@@ -6,17 +6,36 @@ from collections.abc import Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.measure.record.capacity import CapacityPart
-from harness.measure.record.findings import GapPart, ThrottlingPart
-from harness.measure.record.record import PartitionPart
+from harness.measure.record.findings import GapPart, StallPart, ThrottlingPart
+from harness.measure.record.measured import PartitionPart
 from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.request_units import unit_sentences
+from harness.model.figures import (
+    agreed,
+    counted,
+    milliseconds,
+    number,
+    of_core,
+    per_operation,
+    percent,
+)
 from harness.model.operation import FOLDED, over_partitions
-from harness.model.outcome import Scope, throttled_of
+from harness.model.outcome import Fault, Scope, throttled_of
+from harness.model.target import EndpointKind
 
 SHOWN_GAP_S = 2
 """A shorter gap may be a single operation that failed."""
 _MOST_SHOWN = 3
+
+
+def attempts_answered(snapshot: Snapshot, status: int, *codes: str) -> int:
+    """Attempts with this status, and with one of these error codes if there are any."""
+    return sum(
+        count
+        for (answer, code, _), count in snapshot.attempts.items()
+        if answer == status and (not codes or code in codes)
+    )
 
 
 # These functions return parts of sentences.
@@ -33,6 +52,29 @@ def gap_words(gap: GapPart) -> str:
     if gap.recovered_s is None:
         return words + ", and the earlier rate was not reached again"
     return words + f", and 90% of the earlier rate was back after {gap.recovered_s} s"
+
+
+def stall_words(stall: StallPart, users: int) -> str:
+    return (
+        f"the rate fell from {number(stall.before_per_s)} to {number(stall.rate_per_s)} entities/s "
+        f"for {stall.length_s} s, from second {stall.start_s} of the load, while "
+        f"{waited_words(stall, users)}"
+    )
+
+
+def waited_words(stall: StallPart, users: int) -> str:
+    """How many users waited in a stall, and for which partition most of them."""
+    who = f"{stall.waited:,} of {counted(users, 'user')}"
+    if stall.waited > users:
+        # Tasks of a user class may run several at once.
+        who = counted(stall.waited, "operation")
+    which = "a throttled partition"
+    if stall.keys:
+        key, count = stall.keys[0]
+        which = f"partition {key!r}"
+        if count < stall.waited:
+            which = f"throttled partitions, {count:,} of them for {which}"
+    return f"{who} waited for {which}"
 
 
 def throttled_words(snapshot: Snapshot) -> str:
@@ -63,8 +105,10 @@ def sentences(evidence: Evidence) -> tuple[str, ...]:
     """What was measured, a sentence with figures each."""
     lines = [
         *_rates(evidence),
+        *_charged(evidence),
         *_queries(evidence),
         *_throttled(evidence),
+        *_timed_out(evidence),
         *_failed(evidence),
         *_application(evidence),
         *_latencies(evidence),
@@ -82,9 +126,11 @@ def _rates(evidence: Evidence) -> Iterator[str]:
     hottest, targets = evidence.busiest, evidence.targets
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = evidence.rate(hottest.entities_per_s)
+        # A gateway may throttle at a fraction of it.
+        of = "the published target" if evidence.kind is EndpointKind.GATEWAY else "its target"
         yield (
             f"{named(hottest)} was the busiest: {number(rate)} entities/s, "
-            f"{percent(rate / targets.partition)} of its target"
+            f"{percent(rate / targets.partition)} of {of}"
         )
     if evidence.length_s > 0:
         yield from _accounts(evidence)
@@ -95,6 +141,12 @@ def _rates(evidence: Evidence) -> Iterator[str]:
             f"dropped; {evidence.waiting:,} {agreed(evidence.waiting, 'was', 'were')} still "
             "waiting at the end"
         )
+
+
+def _charged(evidence: Evidence) -> Iterator[str]:
+    """The request units of Cosmos DB; nothing for other services."""
+    most = evidence.costliest
+    yield from unit_sentences(evidence, "no partition" if most is None else named(most))
 
 
 def _accounts(evidence: Evidence) -> Iterator[str]:
@@ -142,6 +194,12 @@ def _queries(evidence: Evidence) -> Iterator[str]:
         queries = counted(scans.queries, "query", "queries")
         sentence += f"; for {scans.uncertain:,} of {queries} this is a lower bound"
     yield sentence
+    if scans.wanted:
+        yield (
+            f"queries by key bounds missed {scans.missed:,} of "
+            f"{counted(scans.wanted, 'entity', 'entities')} that they asked for "
+            f"({percent(scans.missed / scans.wanted)})"
+        )
     over = [part for part in evidence.snapshot.partitions if over_partitions(part.key)]
     if rate := sum(part.entities_per_s.mean for part in over):
         yield (
@@ -158,9 +216,7 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
     else:
         yield (
             f"{snapshot.throttled:,} of {attempts} {agreed(snapshot.throttled, 'was', 'were')} "
-            f"throttled ({percent(snapshot.throttled_ratio)}): "
-            f"{throttled_of(snapshot.attempts, Scope.PARTITION):,} by a partition's limit, "
-            f"{throttled_of(snapshot.attempts, Scope.ACCOUNT):,} by the account's"
+            f"throttled ({percent(snapshot.throttled_ratio)}){_scopes(evidence)}"
         )
     for part in snapshot.accounts:
         if throttled := part.throttled(Scope.ACCOUNT):
@@ -168,7 +224,9 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
             yield f"account {part.name} throttled {throttled:,} of {requests} by its own limit"
     most = evidence.most_throttled
     if most is not None and most.throttled:
-        yield f"{named(most)}: {percent(most.throttled_ratio)} of the attempts were throttled"
+        tries = most.attempts_per_operation
+        each = "" if tries is None else f", with {per_operation(tries)} attempts per operation"
+        yield f"{named(most)}: {percent(most.throttled_ratio)} of the attempts were throttled{each}"
     if cut := snapshot.counts.waits_cut:
         yield (
             f"the service asked {counted(cut, 'time')} for a longer wait than retry.maximum_s "
@@ -181,6 +239,34 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
         yield gap_words(gap)
     if len(shown) > _MOST_SHOWN:
         yield f"there were {throttling.gap_count:,} such interruptions"
+    waits = [stall for stall in throttling.stalls if stall.waited]
+    for stall in waits[:_MOST_SHOWN]:
+        yield stall_words(stall, evidence.users)
+
+
+def _timed_out(evidence: Evidence) -> Iterator[str]:
+    """Time-outs whose origin is uncertain."""
+    if unnamed := attempts_answered(evidence.snapshot, 504, ""):
+        yield (
+            f"{counted(unnamed, 'answer')} 504 had no error code of the service: a proxy on the "
+            "way may have answered them"
+        )
+    if unanswered := attempts_answered(evidence.snapshot, 0, Fault.READ_TIMEOUT):
+        yield (
+            f"{counted(unanswered, 'attempt')} had no answer within the client's time-out, which "
+            "counts as a failure and not as throttling: the cause is unknown"
+        )
+
+
+def _scopes(evidence: Evidence) -> str:
+    """Throttled attempts by scope, which Cosmos DB does not tell."""
+    if evidence.kind.cosmos:
+        return ""
+    attempts = evidence.snapshot.attempts
+    return (
+        f": {throttled_of(attempts, Scope.PARTITION):,} by a partition's limit, "
+        f"{throttled_of(attempts, Scope.ACCOUNT):,} by the account's"
+    )
 
 
 def _failed(evidence: Evidence) -> Iterator[str]:
@@ -202,13 +288,15 @@ def _latencies(evidence: Evidence) -> Iterator[str]:
     yield words
     if evidence.light_latency_s is not None and evidence.growth is not None:
         yield (
-            f"its mean of {_ms(latency_s * 1000)} was {evidence.growth:,.1f} times the "
+            f"its mean of {_ms(latency_s * 1000)} was {number(evidence.growth)} times the "
             f"{_ms(evidence.light_latency_s * 1000)} under light load"
         )
     rate = service.count / evidence.length_s
-    waited = f"{evidence.on_the_way:,.1f} of {counted(evidence.users, 'user')} waited for an answer"
+    waited = (
+        f"{number(evidence.on_the_way)} of {counted(evidence.users, 'user')} waited for an answer"
+    )
     if evidence.watched is not None:
-        waited = f"{evidence.on_the_way:,.1f} operations were in progress"
+        waited = f"{number(evidence.on_the_way)} operations were in progress"
     yield (
         f"on average {waited}: {number(rate)} operations/s x {_ms(latency_s * 1000)} (Little's law)"
     )
@@ -244,13 +332,14 @@ def _generator(evidence: Evidence) -> Iterator[str]:
     generator = evidence.generator
     if (watched := evidence.watched) is not None:
         yield (
-            f"the CPU of the gateway was {watched.gateway_cpu_percent:.0f}% of one core on average"
+            f"the CPU of the gateway was {of_core(watched.gateway_cpu_percent)} of one core on "
+            "average"
         )
         if generator.cpu_percents:
             yield (
                 "the busiest thread of the application used "
-                f"{generator.cpu_percent_mean:.0f}% of one core on average, "
-                f"{generator.cpu_percent_max:.0f}% at most"
+                f"{of_core(generator.cpu_percent_mean)} of one core on average, "
+                f"{of_core(generator.cpu_percent_max)} at most"
             )
         return
     if evidence.connections is not None and evidence.connections_in_use is not None:
@@ -262,21 +351,22 @@ def _generator(evidence: Evidence) -> Iterator[str]:
     if not generator.cpu_percents:
         yield "the CPU use of the generator is unknown"
         return
-    each = ", ".join(f"{mean:.0f}%" for mean in generator.cpu_percents[:_MOST_SHOWN])
+    each = ", ".join(of_core(mean) for mean in generator.cpu_percents[:_MOST_SHOWN])
     if len(generator.cpu_percents) > _MOST_SHOWN:
-        each += f", others up to {generator.cpu_percents[_MOST_SHOWN]:.0f}%"
+        each += f", others up to {of_core(generator.cpu_percents[_MOST_SHOWN])}"
     yield (
         f"CPU of the workers, each on one core: {each} on average, "
-        f"{generator.cpu_percent_max:.0f}% at most, {BUSY_PERCENT:.0f}% or more in "
-        f"{generator.busy_share:.0%} of the seconds"
+        f"{of_core(generator.cpu_percent_max)} at most, {of_core(BUSY_PERCENT)} or more in "
+        f"{percent(generator.busy_share)} of the seconds"
     )
     yield (
-        f"the machine's CPU was {generator.machine_percent_max:.0f}% busy at most, and saturated "
-        f"in {generator.machine_busy_share:.0%} of the seconds"
+        f"the machine's CPU was {of_core(generator.machine_percent_max)} busy at most, and "
+        "saturated "
+        f"in {percent(generator.machine_busy_share)} of the seconds"
     )
     if generator.capacity is not None:
         yield from _capacity(generator.capacity)
-    yield f"operations were sent at most {generator.lag_s_max * 1000:,.0f} ms late"
+    yield f"operations were sent at most {_ms(generator.lag_s_max * 1000)} late"
 
 
 def _capacity(capacity: CapacityPart) -> Iterator[str]:

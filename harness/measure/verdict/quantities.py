@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.record import LatencyPart, OperationPart, PartitionPart, RatesPart
+from harness.measure.record.measured import LatencyPart, OperationPart, PartitionPart, RatesPart
 from harness.model.outcome import Outcome, Scope, throttled_of
 
 PERCENTILES = (50, 90, 99)
@@ -26,6 +26,8 @@ class Unit(enum.StrEnum):
 
     SHARE = "share"
     RATE = "entities/s"
+    REQUEST_UNITS = "RU"
+    REQUEST_UNITS_RATE = "RU/s"
     LATENCY = "ms"
     COUNT = "count"
 
@@ -39,6 +41,8 @@ _ONE = Decimal(1)
 _SUFFIXES: dict[Unit, dict[str, Decimal]] = {
     Unit.SHARE: {"": _ONE, "%": Decimal("0.01")},
     Unit.RATE: {"": _ONE},
+    Unit.REQUEST_UNITS: {"": _ONE},
+    Unit.REQUEST_UNITS_RATE: {"": _ONE},
     Unit.LATENCY: {"": _ONE, "ms": _ONE, "s": Decimal(1000)},
     Unit.COUNT: {"": _ONE},
 }
@@ -88,6 +92,8 @@ class Form:
 _UNITS = {
     "throttled_ratio": Unit.SHARE,
     "entities_per_s": Unit.RATE,
+    "ru_per_s": Unit.REQUEST_UNITS_RATE,
+    "ru": Unit.REQUEST_UNITS,
     **{f"p{percentile}": Unit.LATENCY for percentile in PERCENTILES},
     "held_rate": Unit.SHARE,
     "failed_ratio": Unit.SHARE,
@@ -95,6 +101,8 @@ _UNITS = {
     "dropped_ratio": Unit.SHARE,
     "lost_writes": Unit.COUNT,
 }
+
+_CHARGED = (Unit.REQUEST_UNITS, Unit.REQUEST_UNITS_RATE)
 
 FORMS = (
     Form("throttled_ratio"),
@@ -105,6 +113,12 @@ FORMS = (
     Form("entities_per_s", "account"),
     Form("entities_per_s", by="partition"),
     Form("entities_per_s", by="op"),
+    Form("ru_per_s"),
+    Form("ru_per_s", "partition"),
+    Form("ru_per_s", "account"),
+    Form("ru_per_s", by="partition"),
+    Form("ru_per_s", by="op"),
+    Form("ru", by="op"),
     *(
         Form(f"p{percentile}", latency, by)
         for percentile in PERCENTILES
@@ -127,9 +141,14 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
         return whole_run
     if (form.metric, form.of) == ("entities_per_s", "account"):
         return _rate(snapshot.account_rates, snapshot, "")
+    charged = snapshot.request_units is not None
+    if charged and (form.metric, form.of) == ("ru_per_s", "account"):
+        return _rate(snapshot.account_request_units, snapshot, "")
     holder = _holder(form, name, snapshot)
     if isinstance(holder, str):
         return Measured(None, holder)
+    if form.unit in _CHARGED and not charged:
+        return Measured(None, "no answer named its charge in request units; only Cosmos DB does")
     note = ""
     if isinstance(holder, PartitionPart) and not holder.exact:
         note = (
@@ -138,6 +157,11 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
         )
     if form.metric == "entities_per_s":
         return _rate(holder.entities_per_s, snapshot, note)
+    if form.metric == "ru_per_s" and holder.request_units is not None:
+        return _rate(holder.request_units.per_s, snapshot, note)
+    if form.metric == "ru":
+        assert isinstance(holder, OperationPart)
+        return Measured(holder.request_units_each, "" if holder.count else "none ended")
     if isinstance(holder, PartitionPart) and form.metric == "throttled_ratio":
         share = _share(holder.throttled, sum(holder.attempts.values()), "attempts")
         return dataclasses.replace(share, note=share.note or note)
@@ -215,6 +239,8 @@ def _holder(
         return _named(name, operations, "operation", "no operation was done")
     if form.metric == "entities_per_s" and form.of == "partition":
         return snapshot.hottest or "no partition was used"
+    if form.metric == "ru_per_s" and form.of == "partition":
+        return snapshot.costliest or "no partition was used"
     return snapshot
 
 

@@ -13,7 +13,7 @@ from math import inf, nextafter
 
 from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.record import LatencyPart, OperationPart, RatesPart
+from harness.measure.record.measured import LatencyPart, OperationPart, RatesPart
 from harness.measure.verdict.quantities import (
     PERCENTILES,
     Facts,
@@ -67,11 +67,17 @@ def reachable(
     holder: Snapshot | OperationPart | None = snapshot
     if form.by:
         holder = next((part for part in snapshot.operations if part.kind == name), None)
-    if holder is None or (form.metric, form.of) == ("entities_per_s", "partition"):
+    if holder is None or form.of == "partition":
         return _ANYTHING
     if form.metric == "entities_per_s":
         rates = holder.entities_per_s if form.by else snapshot.account_rates
         return _rate(rates, snapshot, extent)
+    if form.metric == "ru_per_s":
+        units = holder.request_units
+        if units is None:
+            return _ANYTHING
+        rates = snapshot.account_request_units if form.of == "account" else units.per_s
+        return _rate(rates, snapshot, extent, digits=2)
     for percentile in PERCENTILES:
         if form.metric == f"p{percentile}":
             return _percentile(percentile, getattr(holder, f"{form.of}_ms"), snapshot, extent)
@@ -87,11 +93,16 @@ def _share(part: int, never: int, most: int | None) -> tuple[float, float]:
     return part / most, (most - never) / most
 
 
-def _rate(rates: RatesPart, snapshot: Snapshot, extent: Extent) -> tuple[float, float]:
-    """Mean entities per second: those counted in the window remain, and the window ends."""
+def _rate(
+    rates: RatesPart, snapshot: Snapshot, extent: Extent, digits: int = 0
+) -> tuple[float, float]:
+    """Mean rate: what was counted in the window remains, and the window ends.
+
+    Entities are whole; request units have two ``digits``.
+    """
     so_far_s = max(0, snapshot.length_s)
-    entities = round(rates.mean * so_far_s)
-    return entities / max(extent.window_s, so_far_s, 1), inf
+    counted = round(rates.mean * so_far_s, digits)
+    return counted / max(extent.window_s, so_far_s, 1), inf
 
 
 def _percentile(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from harness.model.figures import counted, number
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.findings import AdvicePart
-from harness.measure.verdict.advice import CHECKLIST, README
+from harness.measure.verdict.advice import CHECKLIST, README, SESSIONS
 from harness.measure.verdict.evidence import BUSY_SHARE, Evidence
+from harness.model.figures import counted, number, of_core
 
 OTHERS_FROM_PERCENT = 20.0
 """Share of a full machine from which its other processes are the cause."""
@@ -52,16 +52,16 @@ def _on_full_machine(
             emulator = ""
         yield AdvicePart(
             text=f"free the CPU of {full.name}, or use another machine: other processes{emulator} "
-            f"took {full.others_percent:.0f}% of its {counted(full.cores, 'core')}, and the "
-            f"workers {full.workers_percent:.0f}%; {more}",
+            f"took {of_core(full.others_percent)} of its {counted(full.cores, 'core')}, and the "
+            f"workers {of_core(full.workers_percent)}; {more}",
             document=README,
             section="Against your own account",
         )
     elif full.harness_percent >= full.workers_percent:
         yield AdvicePart(
             text=f"run the emulator on another machine, or lower the load: emulator and master "
-            f"took {full.harness_percent:.0f}% of the CPU of {full.name}, and the workers "
-            f"{full.workers_percent:.0f}%; {more}",
+            f"took {of_core(full.harness_percent)} of the CPU of {full.name}, and the workers "
+            f"{of_core(full.workers_percent)}; {more}",
             document=README,
             section="Against your own account",
         )
@@ -69,7 +69,7 @@ def _on_full_machine(
         yield from _on_session(evidence)
         yield AdvicePart(
             text=f"{_more_machines(evidence, capacity, full)}: the workers took "
-            f"{full.workers_percent:.0f}% of the {counted(full.cores, 'core')} of {full.name}; "
+            f"{of_core(full.workers_percent)} of the {counted(full.cores, 'core')} of {full.name}; "
             f"{more}",
             document=CHECKLIST,
             section="Unbounded parallelism",
@@ -82,7 +82,7 @@ def _on_session(evidence: Evidence) -> Iterator[AdvicePart]:
     if evidence.leaner_session is not None:
         yield AdvicePart(
             text=f"use session {evidence.leaner_session!r}, which uses less CPU per operation",
-            document=README,
+            document=SESSIONS,
             section="Sessions",
         )
 

@@ -1,29 +1,42 @@
 """The course of throttling and of outages, read from the series of every second.
 
 A partition that is moved to another server is offline for seconds (partitioning strategy, "Load
-balancing"). Such an outage is a gap, in which nothing succeeds.
+balancing"). Such an outage of the only partition is a gap, in which nothing succeeds. With several
+partitions it is a stall: all users end up waiting for the one partition.
 """
 
 from __future__ import annotations
 
+import collections
 import heapq
 from collections.abc import Sequence
 
 from harness.measure.counts.snapshot import SeriesPoint
-from harness.measure.record.findings import GapPart, ThrottlingPart
+from harness.measure.record.findings import GapPart, StallPart, ThrottlingPart, rounded
+from harness.measure.record.measured import PartitionPart
 
 RECOVERED_FROM = 0.9
 """Share of the rate before a gap from which the rate counts as recovered."""
 MOST_GAPS = 20
+STALLED_UPTO = 0.1
+"""Share of the rate before it up to which a second belongs to a stall."""
+SHORTEST_STALL_S = 2
+MOST_KEYS = 3
 _BEFORE_S = 5
-"""The rate before a gap is the mean of up to this many seconds."""
+"""The rate before a gap or a stall is the mean of up to this many seconds."""
 
 
-def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> ThrottlingPart:
+def throttling_of(
+    points: Sequence[SeriesPoint],
+    partitions: Sequence[PartitionPart] = (),
+    *,
+    end: int | None = None,
+) -> ThrottlingPart:
     """The course of throttling in a series.
 
     Args:
         points: All seconds from the start of the load, in order.
+        partitions: Those of the same snapshot.
         end: UTC second in which no operation was sent any more; None is never. Later seconds have
             only retries of the last operations, and no new operations.
     """
@@ -51,6 +64,7 @@ def throttling_of(points: Sequence[SeriesPoint], *, end: int | None = None) -> T
         longest_s=max((last + 1 - first for first, last, _ in stretches), default=0),
         gap_count=len(gaps),
         gaps=tuple(sorted(longest, key=lambda gap: gap.start_s)),
+        stalls=_stalls(loaded, partitions),
     )
 
 
@@ -71,6 +85,54 @@ def _runs(held: Sequence[bool], *, ends: Sequence[bool]) -> list[tuple[int, int,
     if first is not None:
         runs.append((first, last, None))
     return runs
+
+
+def _stalls(
+    points: Sequence[SeriesPoint], partitions: Sequence[PartitionPart]
+) -> tuple[StallPart, ...]:
+    found: list[StallPart] = []
+    normal: collections.deque[int] = collections.deque(maxlen=_BEFORE_S)
+    first: int | None = None
+    for place, point in enumerate([*points, None]):
+        before = sum(normal) / len(normal) if normal else 0.0
+        if point is not None and before and point.entities <= STALLED_UPTO * before:
+            first = place if first is None else first
+            continue
+        if first is not None and _stalled(points[first:place]):
+            found.append(_stall(points, first, place, before, partitions))
+        first = None
+        if point is not None:
+            normal.append(point.entities)
+    longest = heapq.nlargest(MOST_GAPS, found, key=lambda stall: stall.length_s)
+    return tuple(sorted(longest, key=lambda stall: stall.start_s))
+
+
+def _stalled(points: Sequence[SeriesPoint]) -> bool:
+    """Whether these slow seconds are a stall: most of them have throttling, and operations wait."""
+    throttled = sum(point.throttled > 0 for point in points)
+    waited = any(point.retrying for point in points)
+    return len(points) >= SHORTEST_STALL_S and throttled * 2 >= len(points) and waited
+
+
+def _stall(
+    points: Sequence[SeriesPoint],
+    first: int,
+    end: int,
+    before: float,
+    partitions: Sequence[PartitionPart],
+) -> StallPart:
+    worst = max(points[first:end], key=lambda point: point.retrying)
+    waited = [
+        (part.key, count) for part in partitions if (count := part.retrying.get(worst.second, 0))
+    ]
+    return StallPart(
+        start_s=first,
+        length_s=end - first,
+        before_per_s=rounded(before),
+        rate_per_s=rounded(sum(point.entities for point in points[first:end]) / (end - first)),
+        waited=worst.retrying,
+        keys=tuple(sorted(waited, key=lambda one: -one[1])[:MOST_KEYS]),
+    )
 
 
 def _recovered_s(points: Sequence[SeriesPoint], first: int, length: int) -> int | None:

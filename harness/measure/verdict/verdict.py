@@ -5,14 +5,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 
-from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.measure.record.findings import AdvicePart, ConditionPart, SearchPart, VerdictPart
 from harness.measure.verdict.advice import (
     on_account,
+    on_cosmos_keys,
     on_endpoint,
     on_gateway,
     on_keys,
+    on_missed,
     on_throttling,
+    on_throughput,
     on_users,
 )
 from harness.measure.verdict.evidence import Evidence
@@ -25,7 +27,9 @@ from harness.measure.verdict.observations import (
     throttled_words,
     throttling_words,
 )
+from harness.measure.verdict.request_units import ThrottlingCause, throttled_of_cosmos, usage_of
 from harness.measure.verdict.sizing import on_generator
+from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.model.outcome import Scope, throttled_of
 from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind
 
@@ -43,6 +47,7 @@ class VerdictResult(enum.StrEnum):
     THROTTLED = "throttled"
     CLIENT_LIMITED = "client_limited"
     ENDPOINT_LIMITED = "endpoint_limited"
+    NO_TARGET = "no_target"
     INCONCLUSIVE = "inconclusive"
 
 
@@ -52,6 +57,13 @@ _SEARCH_LIMITS = {
     "latency": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
     "not-held": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
     "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),
+}
+
+
+_COSMOS_LIMITS = {
+    ThrottlingCause.HOT_PARTITION: "partition",
+    ThrottlingCause.THROUGHPUT: "throughput",
+    ThrottlingCause.UNKNOWN: "unknown",
 }
 
 
@@ -66,7 +78,8 @@ def indicative(entity_bytes: int) -> bool:
 def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
     """The verdict on a run; if it was a search, its result decides."""
     verdict = _finding(evidence) if search is None else _searched(search, evidence)
-    return verdict.model_copy(update={"evidence": sentences(evidence)})
+    advice = (*verdict.advice, *on_missed(evidence))
+    return verdict.model_copy(update={"evidence": sentences(evidence), "advice": advice})
 
 
 def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
@@ -117,7 +130,7 @@ def _finding(evidence: Evidence) -> VerdictPart:
             return _client_limited(evidence, "users", why)
         return _endpoint_limited(evidence)
     against = _against_targets(evidence, "load" if evidence.reached else "unknown")
-    within = against.result == VerdictResult.WITHIN_TARGET
+    within = against.result in (VerdictResult.WITHIN_TARGET, VerdictResult.NO_TARGET)
     if within and not evidence.reached and busy and grown:
         return _endpoint_limited(evidence)
     return against
@@ -169,23 +182,33 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     snapshot, throttling = evidence.snapshot, evidence.throttling
     by_account = throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled
     most = evidence.most_throttled
-    where, account = "the account", evidence.most_throttled_account
+    where, account = "most of them for the account", evidence.most_throttled_account
+    cosmos = throttled_of_cosmos(evidence) if evidence.kind.cosmos else None
     if not by_account and most is not None:
         of = f" of account {most.account}" if most.account else ""
-        where = f"{named(most)}{of} ({number(most.entities_per_s.mean)} entities/s)"
+        rate = f"{number(most.entities_per_s.mean)} entities/s"
+        if most.request_units is not None:
+            rate = f"{number(most.request_units.per_s.mean)} RU/s"
+        where = f"most of them for {named(most)}{of} ({rate})"
+        if most.throttled * 2 < snapshot.throttled:
+            share = percent(most.throttled / snapshot.throttled)
+            where = f"{share} of them for {named(most)}{of} ({rate}), the most of any partition"
     elif account is not None:
-        where = f"account {account.name} ({number(account.entities_per_s.mean)} entities/s)"
+        rate = f"{number(account.entities_per_s.mean)} entities/s"
+        where = f"most of them for account {account.name} ({rate})"
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
+    answer = "" if cosmos is None else f". {cosmos.described}"
+    limited_by = "account" if by_account else "partition"
     return _verdict(
         VerdictResult.THROTTLED,
-        "account" if by_account else "partition",
+        limited_by if cosmos is None else _COSMOS_LIMITS[cosmos.cause],
         f"Throttled: {snapshot.throttled:,} of {counted(snapshot.counts.attempts, 'attempt')} "
         f"({percent(snapshot.throttled_ratio)}) {agreed(snapshot.throttled, 'was', 'were')} "
-        f"throttled, most of them for {where}{course}"
-        f"{_origin(evidence.kind)}.",
+        f"throttled, {where}{course}"
+        f"{answer}{origin_words(evidence.kind)}.",
         on_throttling(evidence, by_account=by_account),
     )
 
@@ -208,7 +231,7 @@ def _endpoint_limited(evidence: Evidence) -> VerdictPart:
     why = "The endpoint answers too slowly for this number of users."
     if evidence.latency_grew and evidence.growth is not None:
         why = (
-            f"Latency is {evidence.growth:,.1f} times that under light load: the endpoint is at "
+            f"Latency is {number(evidence.growth)} times that under light load: the endpoint is at "
             "its capacity."
         )
     return _verdict(
@@ -240,13 +263,24 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     snapshot, targets = evidence.snapshot, evidence.targets
     busiest, account = snapshot.busiest_account, evidence.rate(snapshot.account_rates)
     if targets is None:
+        if snapshot.request_units is not None:
+            return _against_throughput(evidence, limited_by)
         everything = evidence.rate(snapshot.entities_per_s)
+        if evidence.kind is EndpointKind.AZURITE_BLOBS:
+            return _verdict(
+                VerdictResult.NO_TARGET,
+                limited_by,
+                "No target: the documents name none for blobs, so that the figures stand for "
+                f"themselves: {number(everything)} entities/s, each a line; "
+                f"{throttled_words(snapshot)}{origin_words(evidence.kind)}.",
+            )
+        why = ", which counts request units, and no answer named its charge"
         return _verdict(
             VerdictResult.INCONCLUSIVE,
             limited_by,
-            f"No entities/s target applies to {evidence.kind.described}, which counts "
-            f"request units; the endpoint served {number(everything)} entities/s without "
-            "throttling.",
+            f"No entities/s target applies to {evidence.kind.described}"
+            f"{why if evidence.kind.cosmos else ''}; the endpoint served "
+            f"{number(everything)} entities/s without throttling.",
         )
     hottest = evidence.busiest
     partition = 0.0 if hottest is None else evidence.rate(hottest.entities_per_s)
@@ -256,9 +290,9 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
     figures = (
         f"{name} served {number(partition)} entities/s "
-        f"({percent(partition / targets.partition)} of the target of {targets.partition:,.0f}), "
+        f"({percent(partition / targets.partition)} of the target of {number(targets.partition)}), "
         f"{which} {number(account)} ({percent(account / targets.account)} of "
-        f"{targets.account:,.0f}); {throttled_words(snapshot)}"
+        f"{number(targets.account)}); {throttled_words(snapshot)}"
     )
     advice: list[AdvicePart] = []
     if partition > targets.partition:
@@ -270,6 +304,23 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         result, lead = VerdictResult.OVER_TARGET, "Over target"
         danger = f", but {_danger(evidence, partition > targets.partition)}"
     return _verdict(result, limited_by, f"{lead}: {figures}{danger}{_notes(evidence)}.", advice)
+
+
+def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
+    """The verdict on a run against Cosmos DB, in request units."""
+    most = evidence.costliest
+    usage = usage_of(evidence, "no partition" if most is None else named(most))
+    over = usage.partition_over or usage.account_over
+    advice = on_throughput(evidence) if over and not usage.partition_over else ()
+    return _verdict(
+        VerdictResult.OVER_TARGET if over else VerdictResult.WITHIN_TARGET,
+        limited_by,
+        f"{'Over' if over else 'Within'} target: {usage.described}; "
+        f"{throttled_words(evidence.snapshot)}"
+        f"{', but requests might be throttled in production' if over else ''}"
+        f"{', each in its best 10 s' if evidence.watched else ''}{origin_words(evidence.kind)}.",
+        on_cosmos_keys(evidence) if usage.partition_over else advice,
+    )
 
 
 def _danger(evidence: Evidence, partition: bool) -> str:
@@ -294,14 +345,16 @@ def _notes(evidence: Evidence) -> str:
     if indicative(evidence.entity_bytes):
         size = f"{evidence.entity_bytes:,} B"
         notes += f" (indicative: targets hold for 1 KiB entities, these have {size})"
-    return notes + _origin(evidence.kind)
+    return notes + origin_words(evidence.kind)
 
 
-def _origin(kind: EndpointKind) -> str:
-    """What answered, if it was not the service."""
-    if kind is EndpointKind.AZURITE:
+def origin_words(kind: EndpointKind) -> str:
+    """What answered if it was not the service, behind the figures of a verdict."""
+    if kind in (EndpointKind.AZURITE, EndpointKind.AZURITE_BLOBS):
         return " (this was the Azurite emulator, not Azure)"
-    return f" (this was {kind.described})" if kind is EndpointKind.GATEWAY else ""
+    if kind is EndpointKind.COSMOS_EMULATOR:
+        return " (this was a stand-in for Cosmos DB, not Azure)"
+    return f" (this was {kind.described})" if kind.emulated else ""
 
 
 def exit_code(

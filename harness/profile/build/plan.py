@@ -9,21 +9,27 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from harness.measure.record.replay import ReplayedKind, ReplayPart
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind, targets_for
 from harness.profile.build.pace import (
     capped_rate,
     counts_operations,
+    expected_window_s,
+    found_in_trace,
     loading_pacer_of,
+    replay_s,
     schedule_of,
-    staged,
-    window_s,
+    settle_s,
+    starts_with_window,
 )
 from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
 from harness.profile.checks.observed import Sent, observe, requested_rate
 from harness.profile.checks.prediction import SAMPLE
+from harness.profile.checks.seen import ChargesSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
+from harness.trace.replay.preparation import Preparation
 
 # Sizes as azure-data-tables sends them with a shared key and Azurite answers them, about.
 _REQUEST_BYTES = 460
@@ -87,6 +93,8 @@ class Plan:
         most_loading: Billable transactions of loading with every possible retry.
         most_load: The same of the load; may be inf.
         peak_per_s: The highest wanted rate in entities/s; None if the load has no rate.
+        charges: The request units; None where the endpoint is not Cosmos DB.
+        notes: What is left out of a trace, and what is not known of it, as sentences.
         may_end_early: Why the run may end before its time, and what to do; or empty.
     """
 
@@ -104,6 +112,8 @@ class Plan:
     budget: int | None
     may_end_early: str
     peak_per_s: float | None
+    charges: ChargesSeen | None
+    notes: tuple[str, ...] = ()
 
     @property
     def accounts(self) -> int | None:
@@ -148,18 +158,32 @@ class Plan:
         return most if self.budget is None else min(most, self.budget)
 
 
-def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> Plan:
+def plan_of(
+    profile: Profile,
+    endpoint: EndpointKind,
+    sample: int = SAMPLE,
+    preparation: Preparation | None = None,
+) -> Plan:
     """What a run of ``profile`` would do, estimated from ``sample`` operations; see `observe`."""
-    seen = observe(profile, sample)
+    seen = observe(profile, sample, endpoint, preparation)
+    each = seen.entities / seen.operations
+    _, peak_per_s = requested_rate(profile, lambda: each, endpoint)
     _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-    load, window = profile.load, float(window_s(profile))
-    settle_s = 0.0 if staged(profile) else load.settle_s
-    seconds = window if staged(profile) else window + load.ramp_s + settle_s
+    load, window = profile.load, expected_window_s(profile)
+    first_s = 0.0 if starts_with_window(profile) else settle_s(profile)
+    seconds = window if starts_with_window(profile) else window + load.ramp_s + first_s
     units = _units(profile, endpoint, seconds)
     if units is not None and not counts_operations(profile):
-        units /= seen.entities / seen.operations
+        units /= each
+    kinds = tuple(_planned(sent, seen.operations, entity_bytes) for sent in seen.sent)
+    if profile.replay is not None:
+        found = found_in_trace(profile)
+        kinds = tuple(_recorded(kind, found) for kind in found.kinds)
+        if units is not None:
+            whole = seconds >= replay_s(profile)
+            units = found.operations if whole else min(units, found.operations)
     requests = loading_transactions(profile)
-    most_loading, most_load = most_transactions(profile, endpoint)
+    most_loading, most_load = most_transactions(profile, endpoint, requests)
     loaded_per_s = loading_pacer_of(profile, endpoint).entities_per_s
     loading_s = None if loaded_per_s is None else seen.loaded_entities / loaded_per_s
     return Plan(
@@ -170,20 +194,22 @@ def plan_of(profile: Profile, endpoint: EndpointKind, sample: int = SAMPLE) -> P
         loading_bytes=seen.loaded_entities * (entity_bytes + _PART_BYTES)
         + requests * (_REQUEST_BYTES + _TRANSACTION_BYTES),
         phases=(
-            PlannedPhase(name="load the tables", seconds=loading_s),
+            PlannedPhase(name=f"load the {endpoint.store}s", seconds=loading_s),
             PlannedPhase(name="pause after loading", seconds=profile.loading.settle_s),
             PlannedPhase(name="start the users", seconds=load.ramp_s),
-            PlannedPhase(name="settle", seconds=settle_s),
+            PlannedPhase(name="settle", seconds=first_s),
             PlannedPhase(name="measure", seconds=window, at_most=profile.search is not None),
         ),
-        kinds=tuple(_planned(sent, seen.operations, entity_bytes) for sent in seen.sent),
+        kinds=kinds,
         operations=units,
         seconds=seconds,
         most_loading=most_loading,
         most_load=most_load,
         budget=profile.limits.billable_transactions,
         may_end_early="" if endpoint.emulated else may_end_early(profile),
-        peak_per_s=requested_rate(profile, lambda: seen.entities / seen.operations, endpoint)[1],
+        peak_per_s=peak_per_s,
+        charges=seen.charged(None if peak_per_s is None else peak_per_s / each),
+        notes=() if profile.replay is None else tuple(found_in_trace(profile).sentences()),
     )
 
 
@@ -214,6 +240,21 @@ def _planned(sent: Sent, of: int, entity_bytes: int) -> PlannedKind:
         requests=requests,
         sent_bytes=out,
         received_bytes=back,
+    )
+
+
+def _recorded(kind: ReplayedKind, of: ReplayPart) -> PlannedKind:
+    """The operations of one name in a trace."""
+    requests = kind.attempts / kind.operations
+    heads = 0.0 if of.counts_whole else requests
+    return PlannedKind(
+        label=kind.label,
+        kind=kind.kind,
+        share=kind.operations / of.operations,
+        entities=kind.entities / kind.operations,
+        requests=requests,
+        sent_bytes=kind.bytes_sent / kind.operations + heads * _REQUEST_BYTES,
+        received_bytes=kind.bytes_received / kind.operations + heads * _ANSWER_BYTES,
     )
 
 

@@ -61,7 +61,7 @@ def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scena
         worker=worker,
         actions=profile.actions,
     )
-    with _own_mistakes(name):
+    with own_mistakes(name):
         return made(setting)
 
 
@@ -100,7 +100,7 @@ def try_out(source: OperationSource, profile: Profile) -> None:
 
     A `SetupError` names file and line of code that raises, or an operation that would be refused.
     """
-    with _own_mistakes(profile.scenario or ""):
+    with own_mistakes(profile.scenario or ""):
         loading = itertools.islice(source.loading(), _TRIED_OPERATIONS)
         tasks = itertools.islice(dry_run(source, profile), _TRIED_OPERATIONS)
         for operation in itertools.chain(loading, (operation for _, operation in tasks)):
@@ -119,7 +119,7 @@ def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Op
     if profile.scenario is None:
         yield from tasks
         return
-    with _own_mistakes(profile.scenario):
+    with own_mistakes(profile.scenario):
         yield from tasks
 
 
@@ -153,7 +153,7 @@ def _module(path: Path) -> object:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _own_mistakes(str(path)):
+        with own_mistakes(str(path)):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
@@ -205,8 +205,8 @@ def _call_mismatch(function: Callable[..., object], arguments: int) -> str:
 
 
 @contextmanager
-def _own_mistakes(name: str) -> Iterator[None]:
-    """Turn what a user's code raises into a sentence with file and line."""
+def own_mistakes(name: str) -> Iterator[None]:
+    """Turn what a user's code raises into a `SetupError`: a sentence with file and line."""
     try:
         yield
     except SetupError:

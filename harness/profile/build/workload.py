@@ -5,28 +5,42 @@ from __future__ import annotations
 import math
 
 from harness.measure.verdict.conditions import Condition, parse_condition
-from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS
+from harness.model.entity import (
+    MAX_TRANSACTION_BYTES,
+    MAX_TRANSACTION_OPERATIONS,
+    stored_size,
+)
 from harness.model.operation import Kind
 from harness.model.target import EndpointKind
-from harness.profile.build.pace import most_units
+from harness.profile.build.pace import found_in_trace, most_units
+from harness.profile.build.replay import replay_of
 from harness.profile.build.scenarios import picker_of, scenario_of
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
-from harness.workload.entity_factory import EntityFactory, wire_bytes
+from harness.trace.replay.preparation import Preparation
+from harness.workload.entity_factory import wire_bytes
 from harness.workload.mix import ActionMix
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 from harness.workload.operation_source import OperationSource
 from harness.workload.queries import QueryShape
 from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff
+from harness.workload.scenarios.scenario import Scenario
 from harness.workload.workload import Workload
 
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
 """Loading is not part of the test: it is patient, whatever the load retries."""
 
 
-def source_of(profile: Profile, *, run_id: str, worker: int) -> OperationSource:
-    """What worker number ``worker`` of a run sends; a `SetupError` as in `scenario_of`."""
-    entities = EntityFactory(profile.entity.size_bytes, run_id)
+def source_of(
+    profile: Profile, *, run_id: str, worker: int, preparation: Preparation | None = None
+) -> OperationSource:
+    """What worker number ``worker`` of a run sends; a `SetupError` as in `scenario_of`.
+
+    ``preparation`` has the rows that a replay loads; only the process that loads needs it.
+    """
+    if profile.replay is not None:
+        return replay_of(profile, run_id, preparation)
+    entities = profile.entity.factory(run_id)
     if profile.scenario is not None:
         return scenario_of(profile, entities, worker)
     return Workload(
@@ -43,20 +57,27 @@ def source_of(profile: Profile, *, run_id: str, worker: int) -> OperationSource:
 
 
 def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
-    """Bytes of one written entity: as stored, and about as sent."""
+    """Bytes of one written entity: as stored, and about as sent; of a replay 0, and the mean."""
+    if profile.replay is not None:
+        return 0, found_in_trace(profile).entity_bytes
     scheme = profile.keys.made()
     partition_key, row_key = scheme.partition_key(0), scheme.row_key(0, 0)
-    properties = EntityFactory(profile.entity.size_bytes, run_id).properties(
-        partition_key, row_key, 0
-    )
-    return profile.entity.size_bytes, wire_bytes(partition_key, row_key, properties)
+    properties = profile.entity.factory(run_id).properties(partition_key, row_key, 0)
+    stored = stored_size(partition_key, row_key, properties)
+    return stored, wire_bytes(partition_key, row_key, properties)
 
 
-def loading_transactions(profile: Profile) -> int:
-    """Requests that load the tables, each billed once."""
+def loading_transactions(profile: Profile, source: OperationSource | None = None) -> int:
+    """Requests that load the tables, each billed once.
+
+    A scenario counts them by making them, once for each ``source``.
+    """
+    if profile.replay is not None:
+        return found_in_trace(profile).loading_requests
     if profile.scenario is not None:
-        source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
-        return sum(1 for _ in source.loading())
+        source = source or source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
+        assert isinstance(source, Scenario)
+        return source.loading_requests
     rows, size = profile.keys.rows, _loading_size(profile)
     copied = rows.total * (len(profile.keys.made().tables) - 1)
     return sum(-(-rows.of(partition) // size) for partition in range(rows.partitions)) + copied
@@ -69,10 +90,18 @@ def _loading_size(profile: Profile) -> int:
     return min(MAX_TRANSACTION_OPERATIONS, fitting)
 
 
-def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]:
-    """Most billable transactions of loading, and of load and audit (may be inf), with retries."""
-    loading = loading_transactions(profile) * (1 + LOADING_RETRY.retries)
+def most_transactions(
+    profile: Profile, kind: EndpointKind, requests: int | None = None
+) -> tuple[int, float]:
+    """Most billable transactions of loading, and of load and audit (may be inf), with retries.
+
+    ``requests`` are the `loading_transactions`, where they are counted already.
+    """
+    requests = loading_transactions(profile) if requests is None else requests
+    loading = requests * (1 + LOADING_RETRY.retries)
     units = most_units(profile, kind)
+    if profile.replay is not None:
+        units = sum(kind.attempts for kind in found_in_trace(profile).kinds)
     if math.isinf(units):
         return loading, units
     looked_up = min(units, profile.audit.most_rows) if profile.audit.enabled else 0
@@ -81,7 +110,7 @@ def most_transactions(profile: Profile, kind: EndpointKind) -> tuple[int, float]
 
 def adds_rows(profile: Profile) -> bool:
     """Whether the load may insert entities, which cleaning an existing table has to delete."""
-    if profile.scenario is not None:
+    if profile.scenario is not None or profile.replay is not None:
         return True
     weights = profile.mix.weights()
     moves = any(action.moves_rows and weight > 0 for action, weight in weights.items())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from harness.profile.checks import keys, load, operations
+from harness.profile.checks import cosmos, keys, load, operations
 from harness.profile.checks.practice import Look, Practice, Severity
 from harness.profile.checks.seen import Seen
 
 PRACTICES = tuple(
     value
-    for module in (keys, operations, load)
+    for module in (keys, operations, load, cosmos)
     for value in vars(module).values()
     if isinstance(value, Practice)
 )

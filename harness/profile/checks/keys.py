@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.model.target import PUBLISHED
+from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
+from harness.model.figures import number, percent
+from harness.model.target import PUBLISHED, EndpointKind
 from harness.profile.checks.practice import (
     BLOG,
     CHECKLIST,
@@ -49,7 +51,7 @@ _PRINCIPLES = "3. General Key Design Principles"
 _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 
 
-@practice("append-only", "inserts go to several places in key order", "keys.scheme")
+@practice("append-only", "inserts go to several places in key order", "keys.scheme", cosmos=False)
 @says(CHECKLIST, _APPEND_ONLY, "keys that follow time put all inserts into the last partition")
 @says(PARTITIONING, "Range partitions", "rising or falling keys load one server")
 @says(PARTITIONING, "Storage operations", "random values keep frequent inserts balanced")
@@ -69,10 +71,12 @@ def append_only(seen: Seen) -> Look | None:
     if table is None:
         return fine("Inserts go to several places in key order.")
     pattern, way = ("Append-only", "later") if table.growth == 1 else ("Prepend-only", "earlier")
-    share = table.created / seen.operations
+    # A transaction makes several rows.
+    share = min(table.created, seen.written) / seen.operations
     return (offends if share >= _OFTEN else consider)(
         f"{pattern}: in {table.named} the keys of new rows sort {way} and {way}. All "
-        f"inserts, {share:.1%} of the operations, go to the one server that holds that end."
+        f"inserts, {percent(share)} of the operations, go to one place in key order, which one "
+        "server serves."
     )
 
 
@@ -122,7 +126,10 @@ def zero_padding(seen: Seen) -> Look | None:
 
 
 @practice(
-    "hot-partition", "no partition takes more than its share of the load", "keys.distribution"
+    "hot-partition",
+    "no partition takes more than its share of the load",
+    "keys.distribution",
+    cosmos=False,
 )
 @says(CHECKLIST, "High-traffic data", "no partition should come near its target")
 @says(CHECKLIST, "Entities per second (partition)", "one partition serves 2,000 entities/s")
@@ -142,23 +149,29 @@ def hot_partition(seen: Seen) -> Look | None:
         if any(table.growth for table in seen.tables or ()):
             # Inserts move on from one partition to the next: none keeps its share.
             return None
-        why = f"The hottest partition takes {about}{share:.1%} of the load, no more than its share."
+        why = (
+            f"The hottest partition takes {about}{percent(share)} of the load, no more than "
+            "its share."
+        )
         return fine(why, setting=setting)
     why = (
-        f"Partition {shares.hottest!r} takes {about}{share:.0%} of the load. It reaches the "
-        f"target of {PUBLISHED.partition:,.0f} entities/s at {reached:,.0f} in total, before the "
-        f"account reaches its target of {PUBLISHED.account:,.0f}."
+        f"Partition {shares.hottest!r} takes {about}{percent(share)} of the load. It reaches the "
+        f"target of {number(PUBLISHED.partition)} entities/s at {number(reached)} in total, "
+        "before the "
+        f"account reaches its target of {number(PUBLISHED.account)}."
     )
     wanted = seen.peak
     if wanted is None or wanted >= reached:
         if seen.recorded:
-            why += f" The highest rate was {wanted or 0:,.0f}."
+            why += f" The highest rate was {number(wanted or 0)}."
         return offends(why, setting=setting)
     said = "The highest rate was" if seen.recorded else "This profile requests"
-    return consider(f"{why} {said} {wanted:,.0f}.", setting=setting)
+    return consider(f"{why} {said} {number(wanted)}.", setting=setting)
 
 
-@practice("hot-range", "no range of neighbouring keys takes most of the load", "keys.scheme")
+@practice(
+    "hot-range", "no range of neighbouring keys takes most of the load", "keys.scheme", cosmos=False
+)
 @says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
 @says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
 @remedy(f"{_SCATTER}, unless range queries need them together.")
@@ -171,11 +184,13 @@ def hot_range(seen: Seen) -> Look | None:
         return None
     share, about = shares.hottest_range_share, "" if seen.recorded else "about "
     if share < 0.5 or share < 1.5 * shares.hottest_share:
-        return fine(f"The hottest of {count} ranges of keys takes {about}{share:.0%} of the load.")
+        return fine(
+            f"The hottest of {count} ranges of keys takes {about}{percent(share)} of the load."
+        )
     first, last = shares.ranges[shares.hottest_range]
     return consider(
         f"The keys from about {first!r} to {last!r}, one of {count} ranges, take {about}"
-        f"{share:.0%} of the load, and one server may hold them all."
+        f"{percent(share)} of the load, and one server may hold them all."
     )
 
 
@@ -192,7 +207,9 @@ def constant_partition_key(seen: Seen) -> Look | None:
     if not constant:
         return fine("There are several PartitionKeys.") if seen.tables else None
     table = max(constant, key=lambda table: table.operations or 0)
-    limit = f"a target of {PUBLISHED.partition:,.0f} entities/s"
+    limit = f"a target of {number(PUBLISHED.partition)} entities/s"
+    if seen.charges is not None:
+        limit = f"{number(seen.charges.throughput.partition_ru_per_s)} RU/s at most"
     if not seen.recorded:
         return offends(
             f"All entities of {table.named} have one PartitionKey: one server takes the "
@@ -301,6 +318,8 @@ def large_partitions(seen: Seen) -> Look | None:
 
 @practice("key-length", "keys are short", "keys.prefix")
 @says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
+@says(PARTITIONING, "Table primary key", "the keys store up to 1 KiB of text")
+@says(STRATEGIES, _OF_TABLES, "PartitionKey and RowKey together have at most 1 KB")
 @remedy(f"Shorten the key; more than {_LONG_KEY} characters count as long here.")
 def key_length(seen: Seen) -> Look | None:
     if seen.tables is None:
@@ -308,9 +327,34 @@ def key_length(seen: Seen) -> Look | None:
     length = max((table.longest for table in seen.tables), default=0)
     if length <= _LONG_KEY:
         return fine(f"The longest key has {length} characters.")
+    limit = ""
+    if length > SURE_KEY_CHARACTERS:
+        limit = (
+            f" The documents disagree whether the service takes it: {MAX_KEY_CHARACTERS:,} "
+            "characters for each key by its targets, 1 KiB of text, or 1 KB for both keys; Azurite "
+            f"refuses more than {SURE_KEY_CHARACTERS}, which `harness doctor` tries."
+        )
     return offends(
-        f"A key has {length} characters. It is stored with every entity, sent with every request, "
-        "and repeated in index rows."
+        f"A key has {length:,} characters. It is stored with every entity, sent with every "
+        f"request, and repeated in index rows.{limit}"
+    )
+
+
+def refused_keys(seen: Seen, kind: EndpointKind) -> str | None:
+    """Why an endpoint of this kind would refuse keys of the load; None where it takes them."""
+    if seen.charges is not None:
+        for name, length, limit in seen.charges.keys_over():
+            return (
+                f"the longest {name} of the load has {length:,} bytes, and Cosmos DB takes "
+                f"{limit:,} at most: shorten the keys (keys.prefix)"
+            )
+    length = max((table.longest for table in seen.tables or ()), default=0)
+    if not kind.emulated or length <= SURE_KEY_CHARACTERS:
+        return None
+    return (
+        f"the longest key of the load has {length:,} characters, and Azurite refuses more than "
+        f"{SURE_KEY_CHARACTERS} (Azure Table storage: {MAX_KEY_CHARACTERS:,}): shorten the keys "
+        "(keys.prefix), or run against an account"
     )
 
 

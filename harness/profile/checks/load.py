@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.measure.counts.behaviour import AT_ONCE_S
-from harness.model.figures import counted
 from harness.measure.record.behaviour import WaitsPart
 from harness.measure.verdict.verdict import indicative
+from harness.model.figures import counted, number, percent
 from harness.model.target import PUBLISHED
 from harness.profile.checks.practice import (
     CHECKLIST,
@@ -48,7 +48,9 @@ def parallelism(seen: Seen) -> Look | None:
         )
     users, setting = seen.profile.load.users, seen.requested_setting
     if seen.requested is not None:
-        return fine(f"An account gets at most {seen.requested:,.0f} entities/s.", setting=setting)
+        return fine(
+            f"An account gets at most {number(seen.requested)} entities/s.", setting=setting
+        )
     judge = offends if users > _MANY_USERS else consider
     return judge(
         f"The rate has no cap, and {users:,} users send as fast as answers arrive.", setting=setting
@@ -142,7 +144,7 @@ def non_retryable(seen: Seen) -> Look | None:
     return offends(f"{requests} sent again after an answer such as 400 or 403 failed for nothing.")
 
 
-@practice("ramp", "the load rises slowly", "load.spawn_rate_per_s")
+@practice("ramp", "the load rises slowly", "load.spawn_rate_per_s", cosmos=False)
 @says(CHECKLIST, "Targets for data operations", "a burst is throttled until it is balanced")
 @remedy("Start fewer users a second.")
 def ramp(seen: Seen) -> Look | None:
@@ -153,13 +155,13 @@ def ramp(seen: Seen) -> Look | None:
     for stage in seen.profile.stage:
         if stage.jump and stage.to > before:
             return offends(
-                f"A stage jumps from {before:,.0f} to {stage.to:,.0f}: {burst}",
+                f"A stage jumps from {number(before)} to {number(stage.to)}: {burst}",
                 setting="stage.jump",
                 change="Ramp up, unless the test is about the burst.",
             )
         before = stage.to
     load = seen.profile.load
-    said = f"{load.users:,} users start within {load.ramp_s:,.1f} s"
+    said = f"{load.users:,} users start within {number(load.ramp_s)} s"
     if load.users < _BURST_USERS or load.ramp_s >= _BURST_S:
         return fine(f"{said}.")
     return offends(f"{said}: {burst}")
@@ -170,14 +172,16 @@ def _jumped(seen: Seen) -> Look:
     if seen.jump is None:
         return untold("The record has no rate for each second.")
     before, after = seen.jump
-    why = f"The steepest rise was from {before:,.0f} to {after:,.0f} entities/s within a second"
+    why = (
+        f"The steepest rise was from {number(before)} to {number(after)} entities/s within a second"
+    )
     if after - before < _BURST_PER_S or after < _BURST_TIMES * before:
         return fine(f"{why}.")
     change = "Start slowly, so that the service can balance the load."
     return consider(f"{why}: the service may throttle until it has balanced it.", change=change)
 
 
-@practice("account-target", "the load stays under the account's target")
+@practice("account-target", "the load stays under the account's target", cosmos=False)
 @says(CHECKLIST, "Entities per second (storage account)", "20,000 entities/s")
 @says(CHECKLIST, "Capacity and transaction targets", "or use several accounts")
 @remedy("Request less, or spread the data over several accounts.")
@@ -188,21 +192,25 @@ def account_target(seen: Seen) -> Look | None:
     share = wanted / (PUBLISHED.account * seen.accounts)
     judge = fine if share < _NEAR_TARGET else offends if share > 1.0 else consider
     whose = "an account" if seen.accounts == 1 else f"{seen.accounts} accounts"
-    target = f"{share:.0%} of the published target of {whose}."
+    target = f"{percent(share)} of the published target of {whose}."
     if seen.recorded:
-        return judge(f"The best second had {wanted:,.0f} entities/s, {target}")
-    return judge(f"{wanted:,.0f} entities/s are {target}", setting=seen.requested_setting)
+        return judge(f"The best second had {number(wanted)} entities/s, {target}")
+    return judge(f"{number(wanted)} entities/s are {target}", setting=seen.requested_setting)
 
 
 @practice(
-    "entity-size", "entities have 1 KiB, the size that the targets assume", "entity.size_bytes"
+    "entity-size",
+    "entities have 1 KiB, the size that the targets assume",
+    "entity.size_bytes",
+    cosmos=False,
 )
 @says(CHECKLIST, "Entities per second (storage account)", "the targets hold for 1 KB")
 @remedy("Use 1024, unless the test is about entities of another size.")
 def entity_size(seen: Seen) -> Look | None:
     size = seen.entity_bytes
     if size is None:
-        return untold("The size of an entity is not in the record.")
+        # A replay sends the recorded sizes.
+        return untold("The size of an entity is not in the record.") if seen.recorded else None
     if not indicative(size):
         return fine(f"Entities have {size:,} bytes.")
     return consider(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from harness.measure.counts.behaviour import BATCH, PAGE_ENTITIES
 from harness.measure.record.findings import PredictionPart
-from harness.model.entity import characters
+from harness.model.entity import BLOB_READ_BYTES, characters
 from harness.model.key_shapes import (
     FEWEST_CREATED,
     are_dates,
@@ -23,13 +23,22 @@ from harness.model.key_shapes import (
 )
 from harness.model.operation import Kind, Operation, over_partitions, table_and_key
 from harness.model.target import EndpointKind
-from harness.profile.build.pace import capped_rate, counts_operations, staged
-from harness.profile.build.scenarios import dry_run, try_out
-from harness.profile.build.workload import source_of
+from harness.profile.build.pace import (
+    at_recorded_instants,
+    capped_rate,
+    counts_operations,
+    found_in_trace,
+    staged,
+)
+from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
+from harness.profile.build.workload import entity_sizes, source_of
+from harness.profile.checks.charges import ChargedLoad
 from harness.profile.checks.prediction import SAMPLE, LoadShares, thinned
-from harness.profile.checks.seen import QuerySeen, Seen, TableSeen, WritesSeen
+from harness.profile.checks.seen import ChargesSeen, QuerySeen, Seen, TableSeen, WritesSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
+from harness.trace.replay.preparation import Preparation
+from harness.trace.replay.source import ReplaySource
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
 
 _MOST_KEYS = 5_000
@@ -73,14 +82,15 @@ class TableKeys:
         for part in operation.parts or (operation,):
             if part.kind is not Kind.QUERY and len(self.rows) < _MOST_ROWS:
                 self.rows[part.partition_key, part.row_key] = None
-            if self._creates(part):
+            if self.creates_row(part):
                 self.created += 1
                 if len(self._created) < _MOST_KEYS:
                     self._created.append(part.partition_key)
         if len(self._used) < _MOST_KEYS:
             self._used[operation.partition_key] = None
 
-    def _creates(self, part: Operation) -> bool:
+    def creates_row(self, part: Operation) -> bool:
+        """Whether a write certainly makes a new row."""
         if part.kind is Kind.INSERT:
             return True
         # An upsert certainly makes a row in a partition that did not exist.
@@ -119,9 +129,11 @@ class Sent:
         walked: Entities in the key ranges of queries.
         matching: Entities of these that pass the filter; None if unknown.
         returned: Fewest entities that come back.
+        page: Most entities in the answer of one request.
     """
 
     example: Operation
+    page: int = PAGE_ENTITIES
     count: int = 0
     entities: int = 0
     requests: int = 0
@@ -152,7 +164,7 @@ class Sent:
         most = matching or 0
         returned = most if operation.top is None else min(most, operation.top)
         self.returned += returned
-        self.requests += max(1, -(-returned // PAGE_ENTITIES))
+        self.requests += max(1, -(-returned // self.page))
 
     @property
     def kind(self) -> Kind:
@@ -265,9 +277,12 @@ class Observed:
         keys: Keys by the ending of the table's name.
         tables: Endings of the table names.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
+        charges: The request units; None where the ``kind`` of the endpoint is not Cosmos DB.
     """
 
     profile: Profile
+    kind: EndpointKind
+    charges: ChargedLoad | None
     prediction: PredictionPart
     sent: tuple[Sent, ...]
     keys: Mapping[str, TableKeys]
@@ -294,16 +309,13 @@ class Observed:
     def reads(self) -> int:
         return sum(sent.count for sent in self.sent if sent.kind.reads)
 
-    @property
-    def written(self) -> int:
-        return self.operations - self.reads
-
     def seen(self) -> Seen:
         """What the practices are compared with."""
         largest = self.loaded_entities // self.loaded_partitions if self.loaded_partitions else 0
-        if self.profile.scenario is None:
+        if self.profile.scenario is None and self.profile.replay is None:
             largest = self.profile.keys.most_rows
-        setting, requested = requested_rate(self.profile, lambda: self.entities / self.operations)
+        each = self.entities / self.operations
+        setting, requested = requested_rate(self.profile, lambda: each, self.kind)
         writes = self.writes
         return Seen(
             recorded=False,
@@ -326,8 +338,16 @@ class Observed:
             loaded_partitions=self.loaded_partitions,
             largest=largest,
             pointing=self.pointing,
-            entity_bytes=self.profile.entity.size_bytes,
+            entity_bytes=None if self.profile.replay else self.profile.entity.size_bytes,
+            charges=self.charged(None if requested is None else requested / each),
         )
+
+    def charged(self, operations_per_s: float | None) -> ChargesSeen | None:
+        """The request units at a rate of operations; None where the kind is not Cosmos DB."""
+        if self.charges is None:
+            return None
+        keys = [(table.partitions, [row for _, row in table.rows]) for table in self.keys.values()]
+        return self.charges.seen(operations_per_s, keys)
 
     def _table(self, name: str, keys: TableKeys) -> TableSeen:
         partitions, every = keys.partitions, list(keys.every)
@@ -364,6 +384,9 @@ def requested_rate(
     load = profile.load
     if profile.search is not None:
         return "search.max_per_s", profile.search.max_per_s
+    if at_recorded_instants(profile):
+        found = found_in_trace(profile)
+        return "replay.speed", found.peak_entities_per_s * (found.speed or 1.0)
     if staged(profile):
         setting = f"stage.{profile.stage[0].unit}"
         rate = max(stage.to for stage in profile.stage)
@@ -397,20 +420,41 @@ def _query_seen(sent: Sent) -> QuerySeen:
     )
 
 
-def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
+def observe(
+    profile: Profile,
+    sample: int = SAMPLE,
+    kind: EndpointKind = EndpointKind.STORAGE,
+    preparation: Preparation | None = None,
+) -> Observed:
     """What one worker sends in its first ``sample`` operations, or fewer if they are large.
 
-    A `SetupError` says why a scenario cannot be made, or which line of it raises.
+    Request units are counted if the endpoint's ``kind`` is Cosmos DB or its stand-in.
+    ``preparation`` belongs to the trace of a replay. A `SetupError` says why a scenario cannot be
+    made, or which line of it raises.
     """
     if profile.scenario is not None:
         try_out(source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0), profile)
-    source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
-    loaded, count = thinned(source.partitions())
+    source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0, preparation=preparation)
+    with own_mistakes(profile.scenario or ""):
+        loaded, count = thinned(source.partitions())
     shares = LoadShares(loaded)
+    charges = None
+    page = PAGE_ENTITIES
+    if kind is EndpointKind.AZURITE_BLOBS:
+        _, line_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
+        page = max(1, BLOB_READ_BYTES // line_bytes)
+    if kind.cosmos:
+        _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
+        charges = ChargedLoad(loaded, entity_bytes, profile.endpoint.throughput)
     keys: dict[str, TableKeys] = {}
-    for name in loaded:
+    stored, complete = loaded, len(loaded) == count
+    if preparation is not None:
+        # The trace has partitions that are only made by its operations.
+        with_rows, number = thinned(preparation.loaded_partitions())
+        stored, complete, count = with_rows, len(with_rows) == number, number
+    for name in stored:
         table, key = table_and_key(name)
-        keys.setdefault(table, TableKeys(complete=len(loaded) == count)).load(key)
+        keys.setdefault(table, TableKeys(complete=complete)).load(key)
     for operation in itertools.islice(source.loading(), _LOADING):
         keys.setdefault(operation.table, TableKeys()).load_rows(operation)
     sent: dict[tuple[str, bool], Sent] = {}
@@ -418,15 +462,24 @@ def observe(profile: Profile, sample: int = SAMPLE) -> Observed:
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
-        sent.setdefault(alike, Sent(operation)).add(operation)
-        shares.add(operation)
+        sent.setdefault(alike, Sent(operation, page)).add(operation)
+        shares.add(operation, operation.entities_asked)
         writes.add(task, operation)
-        keys.setdefault(operation.table, TableKeys()).add(operation)
+        table_keys = keys.setdefault(operation.table, TableKeys())
+        if charges is not None:
+            creates = table_keys.creates_row((operation.parts or (operation,))[0])
+            charges.add(operation, creates=creates, matching=matching_of(operation))
+        table_keys.add(operation)
         parts += len(operation.parts) or 1
         if parts > _MOST_PARTS:
             break
+    if isinstance(source, ReplaySource):
+        # Else a part of the trace stays in memory, and a log as a temporary trace.
+        source.close()
     return Observed(
         profile=profile,
+        kind=kind,
+        charges=charges,
         prediction=shares.prediction(),
         sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
         keys=keys,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.model.figures import counted, data_size
 from harness.model.entity import MAX_PROPERTIES
+from harness.model.figures import counted, data_size, percent
 from harness.profile.checks.practice import (
     BLOG,
     CHECKLIST,
@@ -74,8 +74,11 @@ def partition_queries(seen: Seen) -> Look | None:
     scans = sum(query.many for query in seen.queries)
     share = scans / seen.reads
     if share < _MANY_SCANS:
-        return fine(f"{1 - share:.0%} of the reads are point queries.")
-    why = f"{share:.0%} of the reads ask for more than one entity, and count every scanned entity"
+        return fine(f"{percent(1 - share)} of the reads are point queries.")
+    why = (
+        f"{percent(share)} of the reads ask for more than one entity, and count every scanned "
+        "entity"
+    )
     if seen.recorded:
         mean = sum(query.walked for query in seen.queries if query.many) / scans
         why += f": {mean:,.1f} a query, on average"
@@ -96,13 +99,15 @@ def query_density(seen: Seen) -> Look | None:
             return filtered
         if density is None or query is None:
             return None
+        share = "all" if density >= 1 else f"{percent(density)} or more"
         return fine(
-            f"Every query returns {density:.0%} or more of the entities that it scans.",
+            f"Every query returns {share} of the entities that it scans.",
             setting=_setting(seen, query),
         )
     setting = _setting(seen, query)
     why = (
-        f"{query.label} returns {density:.1%} of the {query.walked / query.count:,.0f} entities "
+        f"{query.label} returns {percent(density)} of the {query.walked / query.count:,.0f} "
+        "entities "
         "that it scans, and all of them count."
     )
     if query.by_number:
@@ -220,6 +225,9 @@ def blobs(seen: Seen) -> Look | None:
     ]
     if not ranges:
         return None
+    if seen.profile is not None and seen.profile.session.kind == "blob":
+        why = "Batches are appended to blobs, which are read by ranges of bytes."
+        return fine(why, setting="session.kind")
     return consider(
         f"Rows are inserted in batches and never touched again, and {ranges[0].label} reads many "
         "of them at once."
@@ -234,7 +242,7 @@ def _setting(seen: Seen, query: QuerySeen) -> str:
     return seen.setting(f"mix.{action}", query.label)
 
 
-@practice("transactions", "writes to one partition are batched", "mix.transaction")
+@practice("transactions", "writes to one partition are batched", "mix.transaction", cosmos=False)
 @says(CHECKLIST, "Batching", "fewer round trips, one billable transaction for 100")
 @says(CHECKLIST, "Batch transactions", "for entities of one table and one partition")
 @says(PARTITIONING, "Entity group transactions", "higher throughput at a lower price")
@@ -252,7 +260,8 @@ def transactions(seen: Seen) -> Look | None:
     if share < 0.5:
         return fine("Consecutive single writes go to different partitions.")
     why = (
-        f"{share:.0%} of the single writes go to the same partition as the single write before "
+        f"{percent(share)} of the single writes go to the same partition as the single write "
+        "before "
         "them: up to 100 of them could be one request, billed once."
     )
     return consider(f"{why}{others}") if others else offends(why)
@@ -271,7 +280,7 @@ def _could_have_been(writes: WritesSeen, saved: int, others: str) -> Look:
     if share < _FEW_SAVED:
         return fine(f"{why}.")
     judge = offends if share >= 0.5 and not others else consider
-    return judge(f"{why}, {share:.0%} of the single writes.{others}")
+    return judge(f"{why}, {percent(share)} of the single writes.{others}")
 
 
 @practice(

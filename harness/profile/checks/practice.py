@@ -32,9 +32,11 @@ class Document(enum.StrEnum):
     KEYS = "Best Practices for PartitionKey and RowKey in Azure Table Storage"
     CHECKLIST = "Performance and scalability checklist for Table storage"
     STRATEGIES = "Data partitioning strategies"
+    COSMOS = "Partitioning and horizontal scaling in Azure Cosmos DB"
+    COSMOS_FAQ = "Frequently asked questions about Azure Cosmos DB for Table"
 
 
-PARTITIONING, BLOG, KEYS, CHECKLIST, STRATEGIES = Document
+PARTITIONING, BLOG, KEYS, CHECKLIST, STRATEGIES, COSMOS, COSMOS_FAQ = Document
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Practice:
         name: Its identifier, also in ``docs/checklist.md``.
         title: What to do, in a few words.
         sources: The documents that ask for it, and those that disagree.
+        cosmos: True if it is about Cosmos DB only, False if about Storage only, None for both.
     """
 
     check: Check
@@ -86,9 +89,12 @@ class Practice:
     setting: str = ""
     change: str = ""
     sources: tuple[Source, ...] = ()
+    cosmos: bool | None = None
 
     def look(self, seen: Seen) -> Look | None:
         """What was seen of the practice; None if the practice does not apply."""
+        if self.cosmos not in (None, seen.cosmos):
+            return None
         look = self.check(seen)
         if look is None:
             return None
@@ -101,9 +107,11 @@ class Practice:
 Decorator = Callable[[Check | Practice], Practice]
 
 
-def practice(name: str, title: str, setting: str = "") -> Decorator:
+def practice(name: str, title: str, setting: str = "", *, cosmos: bool | None = None) -> Decorator:
     """Name the practice of a check, and the setting that usually decides it."""
-    return lambda of: dataclasses.replace(_practice(of), name=name, title=title, setting=setting)
+    return lambda of: dataclasses.replace(
+        _practice(of), name=name, title=title, setting=setting, cosmos=cosmos
+    )
 
 
 def says(document: Document, section: str, what: str, *, otherwise: bool = False) -> Decorator:

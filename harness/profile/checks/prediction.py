@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self, TypeVar
 
 from harness.measure.record.findings import PredictionPart
@@ -60,7 +60,10 @@ class KeyRanges:
 
 
 class LoadShares:
-    """Adds up the entity counts of operations; ``partitions`` are the loaded ones, or `thinned`."""
+    """Adds up what operations take: their entity counts, or what else is given for each.
+
+    ``partitions`` are the loaded ones, or `thinned`.
+    """
 
     def __init__(self, partitions: Iterable[str]) -> None:
         self.ranges = KeyRanges.over(partitions)
@@ -70,18 +73,32 @@ class LoadShares:
         self._partitions = [collections.Counter[str](), collections.Counter[str]()]
         self._ranges = [collections.Counter[int](), collections.Counter[int]()]
 
-    def add(self, operation: Operation) -> None:
-        entities, partition = operation.entities_asked, operation.partition
+    def add(self, operation: Operation, amount: int) -> None:
+        """Add what one operation takes. Blocks of operations go to the two halves in turn."""
+        partition = operation.partition
         half = self._seen // _BLOCK % 2
         self._seen += 1
-        self._all[half] += entities
+        self._all[half] += amount
         if over_partitions(partition):
-            self._scans += entities
+            self._scans += amount
             return
-        self._partitions[half][partition] += entities
+        self._partitions[half][partition] += amount
         number = self.ranges.of(partition)
         if number is not None:
-            self._ranges[half][number] += entities
+            self._ranges[half][number] += amount
+
+    def largest(self, group: Callable[[str], _T], scattered: int = 1) -> float:
+        """The share of the largest group of partitions.
+
+        What goes over several partitions belongs to all ``scattered`` groups in equal parts.
+        """
+        halves = [collections.Counter[_T](), collections.Counter[_T]()]
+        for half, counts in zip(halves, self._partitions, strict=True):
+            for partition, amount in counts.items():
+                half[group(partition)] += amount
+        largest = _largest(halves, self._all)
+        over = self._scans / (sum(self._all) or 1) / scattered
+        return over + (0.0 if largest is None else largest[1])
 
     def prediction(self) -> PredictionPart:
         partition = _largest(self._partitions, self._all)

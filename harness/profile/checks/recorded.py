@@ -9,19 +9,30 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pydantic
 
 from harness.measure.record.behaviour import QueriesPart, TableBehaviourPart
 from harness.measure.record.findings import PredictionPart
-from harness.measure.record.record import OperationPart, PartitionPart, RunRecord
+from harness.measure.record.measured import OperationPart, PartitionPart
+from harness.measure.record.record import RunRecord
 from harness.model.entity import characters
 from harness.model.key_shapes import are_dates, are_guids, needs_escaping, unpadded
 from harness.model.operation import FOLDED, Kind, over_partitions, table_and_key
+from harness.model.physical_partitions import PhysicalPartitions
+from harness.model.target import UNKNOWN_THROUGHPUT
+from harness.profile.checks.charges import utf8_bytes
 from harness.profile.checks.observed import requested_rate
 from harness.profile.checks.prediction import KeyRanges
-from harness.profile.checks.seen import QuerySeen, Seen, TableSeen, WritesSeen
+from harness.profile.checks.seen import (
+    ChargedKind,
+    ChargesSeen,
+    QuerySeen,
+    Seen,
+    TableSeen,
+    WritesSeen,
+)
 from harness.profile.settings.schema import Profile
 
 _READS = frozenset(kind.value for kind in Kind if kind.reads)
@@ -55,8 +66,10 @@ def seen_in(record: RunRecord) -> Seen:
             updates=counts.updates,
             unconditional=counts.unconditional,
         )
-    # Of a scenario the record does not say how the loaded entities are spread.
-    keys = profile.keys if profile is not None and profile.scenario is None else None
+    keys = None
+    if profile is not None and profile.scenario is None and profile.replay is None:
+        # Of other loads the record does not say how the loaded entities are spread.
+        keys = profile.keys
     labels = frozenset(part.kind for part in record.operations)
     pointing = bool(record.pointers) or "insert_copy" in labels
     return Seen(
@@ -81,6 +94,7 @@ def seen_in(record: RunRecord) -> Seen:
         largest=0 if keys is None else keys.most_rows,
         pointing=None if profile is None else pointing,
         entity_bytes=record.entity.stored_bytes or None,
+        charges=measured_charges(record, profile),
     )
 
 
@@ -90,33 +104,90 @@ def measured_shares(record: RunRecord) -> PredictionPart:
     There are no ranges of neighbouring keys where not every partition has a row, and none in a
     redacted record, because aliases have another order.
     """
-    parts = {part.key: part.entities for part in _single(record)}
-    entities = record.counts.entities or 1
+    return _shares(record, lambda part: part.entities, record.counts.entities)
+
+
+def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen | None:
+    """The request units of a run; None where the service was not Cosmos DB.
+
+    Where keys are redacted or folded, the shares of physical partitions are unknown, and 0.
+    """
+    if not record.endpoint.cosmos:
+        return None
+    units = record.request_units
+    total = 0.0 if units is None else units.total
+    throughput = UNKNOWN_THROUGHPUT if profile is None else profile.endpoint.throughput
+    physical = PhysicalPartitions.even(throughput.fewest_partitions)
+    by_physical = dict.fromkeys(range(len(physical)), 0.0)
+    known = not record.redacted and record.partitions_folded is None
+    keys = [table_and_key(part.key)[1] for part in _single(record)] if known else []
+    for part, key in zip(_single(record), keys, strict=False):
+        by_physical[physical.of(key)] += _units_of(part)
+    over = sum(_units_of(part) for part in record.partitions if over_partitions(part.key))
+    hottest = max(by_physical.values()) + over / len(physical) if known else 0.0
+    charged = [part for part in record.operations if part.request_units is not None]
+    return ChargesSeen(
+        kinds=tuple(
+            ChargedKind(
+                label=part.kind,
+                each=part.request_units_each or 0.0,
+                share=part.request_units.total / (total or 1.0),
+            )
+            for part in sorted(charged, key=_units_of, reverse=True)
+            if part.request_units is not None
+        ),
+        each=total / (sum(part.count for part in record.operations) or 1),
+        entity_bytes=None,
+        per_s=None if units is None else units.per_s.best_1s,
+        shares=_shares(record, _units_of, total),
+        physical_share=hottest / (total or 1.0),
+        throughput=throughput,
+        longest_partition_key=max(map(utf8_bytes, keys), default=0) if known else None,
+        longest_row_key=None,
+        largest_transaction=0,
+    )
+
+
+def _units_of(part: PartitionPart | OperationPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.total
+
+
+def _shares(
+    record: RunRecord, amount: Callable[[PartitionPart], float], total: float
+) -> PredictionPart:
+    parts = {part.key: amount(part) for part in _single(record)}
+    total = total or 1
     hottest = max(parts, key=lambda key: parts[key], default="")
     whole = not record.redacted and record.partitions_folded is None
     ranges = KeyRanges.over(parts if whole else ())
-    weights: dict[int, int] = {}
+    weights: dict[int, float] = {}
     for key, count in parts.items():
         if (number := ranges.of(key)) is not None:
             weights[number] = weights.get(number, 0) + count
     heaviest = max(weights, key=lambda number: weights[number], default=None)
-    over = sum(part.entities for part in record.partitions if over_partitions(part.key))
+    over = sum(amount(part) for part in record.partitions if over_partitions(part.key))
     return PredictionPart(
         hottest=hottest,
-        hottest_share=parts.get(hottest, 0) / entities,
+        hottest_share=parts.get(hottest, 0) / total,
         ranges=ranges.bounds,
         hottest_range=heaviest,
-        hottest_range_share=0.0 if heaviest is None else weights[heaviest] / entities,
-        over_partitions_share=over / entities,
+        hottest_range_share=0.0 if heaviest is None else weights[heaviest] / total,
+        over_partitions_share=over / total,
     )
 
 
 def _profile_of(record: RunRecord) -> Profile | None:
-    """The settings; None of an application, and of a record whose settings have changed since."""
-    if record.watched is not None:
+    """The settings; None where they do not say what was sent, or have changed since.
+
+    They do not for an application and for a user's own class.
+    """
+    if record.watched is not None or "mix" not in record.profile:
         return None
     settings = {name: record.profile.get(name) for name in Profile.model_fields}
     known = {name: value for name, value in settings.items() if value is not None}
+    if record.replay is not None and "replay" in known:
+        found = record.replay.model_dump(mode="json")
+        known["replay"] = {**known["replay"], "found": found}
     try:
         # As JSON, because lists stand for tuples in a record.
         return Profile.model_validate_json(json.dumps(known))

@@ -7,13 +7,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 from harness.measure.record.behaviour import WaitsPart
 from harness.measure.record.findings import PredictionPart
+from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
+from harness.model.target import Throughput
 from harness.profile.settings.schema import Profile
 
 MISSING = "is in records of harness watch only."
 """The end of a sentence about a figure that a `harness.measure.counts.behaviour` counts."""
+OTHER_KEYS = "replay.keys"
+"""The setting with which a replay has other keys than the recorded ones."""
 _WORKLOAD_PARTS = frozenset(("keys", "mix", "query", "transaction"))
 """Parts of a profile that a scenario replaces."""
 
@@ -131,6 +136,78 @@ class WritesSeen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedKind:
+    """Operations of one name, the mean charge of one, and their share of all request units."""
+
+    label: str
+    each: float
+    share: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ChargesSeen:
+    """The request units that a load takes at Cosmos DB.
+
+    Attributes:
+        kinds: Those with the highest share first.
+        each: Mean charge of an operation, in request units.
+        entity_bytes: An entity as JSON, which charges depend on; None where it is unknown.
+        per_s: RU/s at the highest rate; None if the rate has no limit.
+        shares: Of the request units, as `Seen.shares` are of the entities.
+        physical_share: Of the hottest of ``throughput.fewest_partitions`` physical partitions.
+        longest_partition_key: Bytes in UTF-8; None where keys are not known, as for RowKeys.
+        largest_transaction: Bytes of the entities in one, as JSON.
+    """
+
+    kinds: tuple[ChargedKind, ...]
+    each: float
+    entity_bytes: int | None
+    per_s: float | None
+    shares: PredictionPart
+    physical_share: float
+    throughput: Throughput
+    longest_partition_key: int | None
+    longest_row_key: int | None
+    largest_transaction: int
+
+    def keys_over(self) -> Iterator[tuple[str, int, int]]:
+        """Keys that are longer than Cosmos DB allows: which, bytes, and the most bytes."""
+        for name, length, limit in (
+            ("PartitionKey", self.longest_partition_key, MAX_PARTITION_KEY_BYTES),
+            ("RowKey", self.longest_row_key, MAX_ROW_KEY_BYTES),
+        ):
+            if length is not None and length > limit:
+                yield name, length, limit
+
+    @property
+    def known(self) -> bool:
+        """False if no answer of a run named its charge: no share and no rate is known."""
+        return bool(self.kinds)
+
+    @property
+    def hottest_share(self) -> float:
+        """Share of the hottest physical partition; of one PartitionKey if there may be any number.
+
+        Without the provisioned throughput nothing is known of the number.
+        """
+        if self.throughput.ru_per_s is None:
+            return self.shares.hottest_share
+        even = 1 / self.throughput.fewest_partitions
+        return max(even, self.physical_share, self.shares.hottest_share)
+
+    @property
+    def reached_per_s(self) -> float | None:
+        """RU/s in total at which the first physical partition has no more; None if there is none.
+
+        It is no more than what is provisioned, if that is known.
+        """
+        if not self.hottest_share:
+            return None
+        first = self.throughput.partition_ru_per_s / self.hottest_share
+        return min(first, self.throughput.ru_per_s or first)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What a profile would send, or what a run sent. None is what a source does not say.
 
@@ -152,6 +229,7 @@ class Seen:
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         entity_bytes: Size of a stored entity.
         accounts: Number of accounts over which the partitions are spread.
+        charges: The request units; None where the service is not Cosmos DB.
     """
 
     recorded: bool
@@ -175,6 +253,12 @@ class Seen:
     pointing: bool | None
     entity_bytes: int | None
     accounts: int = 1
+    charges: ChargesSeen | None = None
+
+    @property
+    def cosmos(self) -> bool:
+        """Whether the service is Cosmos DB, which has other limits than Storage."""
+        return self.charges is not None
 
     @property
     def written(self) -> int:
@@ -189,11 +273,16 @@ class Seen:
     def setting(self, name: str, action: str = "") -> str:
         """``name``, or the scenario, and its action, where that replaces the setting.
 
-        Empty for an application, which has no settings.
+        Of a replay only the keys can be changed. Empty where nothing can, as for an application.
         """
         if self.profile is None:
             return ""
+        part = name.partition(".")[0]
+        if self.profile.replay is not None:
+            if part == "keys":
+                return OTHER_KEYS
+            return "" if part in (*_WORKLOAD_PARTS, "entity") else name
         scenario = self.profile.scenario
-        if scenario is None or name.partition(".")[0] not in _WORKLOAD_PARTS:
+        if scenario is None or part not in _WORKLOAD_PARTS:
             return name
         return f"scenario {scenario}: {action}" if action else f"scenario {scenario}"

@@ -11,15 +11,19 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
+from harness.measure.record.replay import ReplayPart
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
 from harness.model.errors import did_you_mean
+from harness.model.target import Throughput
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS
 from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
 from harness.workload.keys.scheme import KeyScheme, RowCounts
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
+from harness.workload.payload import Payload
 
 EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
 """A run id for sizes that are computed before a run: every run id has this length."""
@@ -158,7 +162,17 @@ class Entity(Part):
     """The entities that are written."""
 
     size_bytes: Annotated[int, Field(ge=1, le=MAX_ENTITY_BYTES)] = 1024
-    """Stored size of a written entity; the targets hold for 1 KiB."""
+    """Stored size of a written entity, before compression; the targets hold for 1 KiB."""
+    compressible: _Share = 1.0
+    """Share of its text that repeats; the rest is random letters and digits."""
+    compress: bool = False
+    """Compress the text with gzip before it is sent, and decompress what is read."""
+
+    def factory(self, run_id: str) -> EntityFactory:
+        """What makes these entities."""
+        return EntityFactory(
+            self.size_bytes, run_id, Payload(self.compressible, compress=self.compress)
+        )
 
     @pydantic.field_validator("size_bytes")
     @classmethod
@@ -205,6 +219,9 @@ class Query(Part):
     """Rows of a row range scan."""
     partitions: _Count = 10
     """Partitions of a partition range scan."""
+    by_key_bounds: bool = False
+    """Partition range scans have the keys of their first and last number as bounds, also where keys
+    do not sort by number; what they miss is counted. By default they scan the table there."""
     returned_share: Annotated[float, Field(ge=0.001, le=1)] = 1.0
     """Query density: share of the walked entities that pass a filter."""
     select: tuple[Annotated[str, Field(min_length=1)], ...] = ()
@@ -349,6 +366,26 @@ class Search(Part):
         return self
 
 
+class Replay(Part):
+    """Send the operations of a trace again, in place of a mix.
+
+    They are due at the recorded instants; or, with a rate in ``[load]``, stages or a search, in the
+    recorded order at that rate.
+    """
+
+    trace: Annotated[str, Field(min_length=1)]
+    """A trace of `harness watch --trace` or of a run with --trace, or a log of Azure Storage; the
+    path is relative to the working directory."""
+    speed: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
+    """2.0 sends the same in half the time."""
+    keys: Annotated[str, Field(min_length=1)] | None = None
+    """A key scheme, as `harness whatif` takes it: the operations go to its keys."""
+    share: Literal["key", "client"] = "key"
+    """What stays on one worker: all operations of a PartitionKey, or all of a recorded client."""
+    found: Annotated[SkipJsonSchema[ReplayPart | None], Field(repr=False)] = None
+    """What the trace holds; set by the harness when it reads the trace."""
+
+
 class Audit(Part):
     """After the run, look up every acknowledged write."""
 
@@ -394,16 +431,42 @@ class Retry(Part):
 class Session(Part):
     """How requests are sent."""
 
-    kind: Literal["sdk", "wire", "sdk-default"] = "sdk"
+    kind: Literal["sdk", "wire", "sdk-default", "blob"] = "sdk"
     """sdk: azure-data-tables on a fast transport, with every retry visible. wire: the same requests
     built without the SDK, several times faster on one core. sdk-default: azure-data-tables as an
-    application uses it."""
+    application uses it. blob: inserts, whole partitions and ranges of rows as lines of append
+    blobs, in the embedded Azurite only."""
     connections: Annotated[int, Field(ge=1, le=10_000)] = 500
     """Most connections of a process to an account."""
     connect_timeout_s: _Timeout = 5.0
     """For each address of the host."""
     read_timeout_s: _Timeout = 30.0
     """For each wait for more of an answer."""
+
+
+class EndpointSettings(Part):
+    """What is known of the endpoint and cannot be asked for; Azure Cosmos DB only."""
+
+    provisioned_ru_per_s: Annotated[float, Field(ge=1, le=_MOST_RATE)] | None = None
+    """Request units a second that were provisioned for the table, or for its database if its tables
+    share them. Unset, rates are held against the 10,000 RU/s of a partition only."""
+    physical_partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Physical partitions that share the provisioned throughput evenly: the Metrics page of the
+    account shows them. Unset, it is the smallest number that can have it."""
+
+    @pydantic.model_validator(mode="after")
+    def _shares_something(self) -> Self:
+        if self.physical_partitions is not None and self.provisioned_ru_per_s is None:
+            raise ValueError(
+                "endpoint.physical_partitions needs endpoint.provisioned_ru_per_s, which they share"
+            )
+        return self
+
+    @property
+    def throughput(self) -> Throughput:
+        return Throughput(
+            ru_per_s=self.provisioned_ru_per_s, physical_partitions=self.physical_partitions
+        )
 
 
 class Limits(Part):

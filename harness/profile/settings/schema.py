@@ -13,6 +13,7 @@ from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.profile.settings.parts import (
     EXAMPLE_RUN_ID,
     Audit,
+    EndpointSettings,
     Entity,
     Keys,
     Limits,
@@ -21,6 +22,7 @@ from harness.profile.settings.parts import (
     Mix,
     Part,
     Query,
+    Replay,
     Retry,
     Search,
     Session,
@@ -28,7 +30,7 @@ from harness.profile.settings.parts import (
     Transaction,
     Weight,
 )
-from harness.workload.entity_factory import EntityFactory, wire_bytes
+from harness.workload.entity_factory import wire_bytes
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
@@ -67,6 +69,8 @@ class Profile(Part):
     in the profile's folder."""
     actions: dict[str, Weight] = Field(default={})
     """Weights of the scenario's actions that differ from its own."""
+    replay: Annotated[Replay | None, Field(exclude_if=lambda replay: replay is None)] = None
+    """Send the operations of a trace instead of a mix."""
     hosts: Annotated[tuple[_Name, ...], Field(exclude_if=lambda hosts: not hosts)] = ()
     """The endpoints of one or several accounts, if -H is not given."""
     keys: Keys = Keys()
@@ -85,6 +89,9 @@ class Profile(Part):
     retry: Retry = Retry()
     session: Session = Session()
     limits: Limits = Limits()
+    endpoint: Annotated[
+        EndpointSettings, Field(exclude_if=lambda known: known == EndpointSettings())
+    ] = EndpointSettings()
     audit: Audit = Audit()
     fail_fast: bool = False
     """End the run as soon as a condition cannot be met any more."""
@@ -136,6 +143,7 @@ def _rates(profile: Profile) -> Iterator[str]:
 def _conditions(profile: Profile) -> Iterator[str]:
     rated = profile.load.rate_per_s is not None or profile.search is not None
     staged = bool(profile.stage) and profile.stage[0].unit != "to_users"
+    rated = rated or profile.replay is not None
     for text in profile.conditions:
         form = parse_condition(text).form
         if form.metric == "lost_writes" and not profile.audit.enabled:
@@ -159,8 +167,31 @@ def _scenario(profile: Profile) -> Iterator[str]:
         yield "actions: only a scenario has actions; without a scenario set the weights in [mix]"
 
 
+def _replay(profile: Profile) -> Iterator[str]:
+    replay = profile.replay
+    if replay is None:
+        return
+    for name in ("scenario", "mix", "keys", "query", "transaction"):
+        if name in profile.model_fields_set and getattr(profile, name) is not None:
+            yield f"replay and {name}: a replay sends the operations of its trace; leave {name} out"
+    if profile.stage and profile.stage[0].unit == "to_users":
+        yield "replay and stage: a replay needs stages of rates; use to_operations_per_s"
+    if profile.load.arrivals != "constant":
+        yield "replay and load.arrivals: the recording says when operations arrive; leave it out"
+    if replay.speed != 1.0 and at_a_rate(profile):
+        yield (
+            "replay.speed: it applies to the recorded instants; with a rate, stages or a search "
+            "the operations leave in the recorded order at that rate"
+        )
+
+
+def at_a_rate(profile: Profile) -> bool:
+    """Whether a rate, stages of rates or a search set when operations are due."""
+    return bool(profile.stage or profile.search or profile.load.rate_per_s is not None)
+
+
 def _keys_and_mix(profile: Profile) -> Iterator[str]:
-    if profile.scenario is not None:
+    if profile.scenario is not None or profile.replay is not None:
         return
     mix, one_row = profile.mix, SCHEMES[profile.keys.scheme].one_row
     alone = f"keys.scheme {profile.keys.scheme!r} gives each entity a partition of its own"
@@ -168,6 +199,12 @@ def _keys_and_mix(profile: Profile) -> Iterator[str]:
         yield f"mix.transaction: {alone}, and a transaction stays in one partition"
     elif mix.transaction > 0:
         yield from _transaction_rows(profile)
+    query = profile.query
+    if query.by_key_bounds and (query.returned_share < 1 or query.top is not None):
+        yield (
+            "query.by_key_bounds: it counts what a query misses, so that the query must return all "
+            "it finds; leave out query.returned_share and query.top"
+        )
     if mix.row_range_scan > 0 and one_row:
         yield f"mix.row_range_scan: {alone}, with one row; use partition_range_scan"
 
@@ -191,12 +228,13 @@ def _transaction_rows(profile: Profile) -> Iterator[str]:
 
 
 def _transaction_size(profile: Profile) -> Iterator[str]:
-    if profile.scenario is not None or any(profile.keys.problems()):
+    made = profile.scenario is None and profile.replay is None
+    if not made or any(profile.keys.problems()):
         return
     scheme = profile.keys.made()
     partition_key = scheme.partition_key(0)
     row_key = max(scheme.row_key(0, 0), scheme.inserted(0, 0, 1).row_key, key=len)
-    factory = EntityFactory(profile.entity.size_bytes, EXAMPLE_RUN_ID)
+    factory = profile.entity.factory(EXAMPLE_RUN_ID)
     try:
         properties = factory.properties(partition_key, row_key, 0)
     except ValueError as error:
@@ -217,6 +255,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = 
     (frozenset({"conditions", "audit", "load", "stage", "search"}), _conditions),
     (frozenset({"scenario", "mix", "actions"}), _scenario),
     (frozenset({"keys"}), _keys),
+    (frozenset({"replay", "scenario", "mix", "keys", "load", "stage", "search"}), _replay),
     (frozenset({"scenario", "keys", "mix", "transaction"}), _keys_and_mix),
     (frozenset({"scenario", "keys", "mix", "transaction", "entity"}), _transaction_size),
 )

@@ -17,7 +17,6 @@ import logging
 import math
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import gevent
 import gevent.event
@@ -30,24 +29,27 @@ from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.endpoint.http.exchange import monotonic_utc
-from harness.gateway.process import GatewayProcess
+from harness.endpoint.sessions import BLOB
 from harness.measure.record.record import RunRecord
-from harness.model.accounts import spread_problem
 from harness.model.errors import SetupError
 from harness.options import aliases_from
-from harness.profile.build.pace import staged, window_s
-from harness.profile.checks.observed import Observed, observe
+from harness.profile.build.pace import settle_s, starts_with_window, window_s
+from harness.profile.build.replay import read_trace
+from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile
 from harness.report.export.run_folder import check_folder, write_run
+from harness.swarm.command_line import own_class_of
 from harness.swarm.master.audit import MasterAudit
 from harness.swarm.master.console import Console, ConsoleMessages
+from harness.swarm.master.embedded import EmbeddedServers
 from harness.swarm.master.load_monitor import LoadMonitor
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
-from harness.swarm.master.rehearsal import Rehearsal
+from harness.swarm.master.rehearsal import Rehearsal, provisioned
 from harness.swarm.master.results import record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing
 from harness.swarm.master.sign_ins import SignIns
+from harness.swarm.master.traces import Traces
 from harness.swarm.messages import (
     AccountThrottled,
     AuditResult,
@@ -63,9 +65,7 @@ from harness.swarm.messages import (
     on,
     send,
 )
-from harness.swarm.plan import OPTION, new_plan
-from harness.trace.members import TraceHead
-from harness.trace.writer import TraceWriter
+from harness.swarm.plan import OPTION, new_plan, require_blobs, require_spreadable
 
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced this long before it opens: every worker has it in time."""
@@ -77,8 +77,7 @@ class Conductor:
 
     Args:
         accounts: The accounts under load.
-        embedded: True if the endpoint is the embedded Azurite.
-        gateway: The embedded gateway before it, if there is one.
+        embedded: The embedded Azurite, and a gateway before it; None if the endpoint is another.
         ready: The workers that take messages.
         leave: Called when a headless run is over, to end the process.
 
@@ -92,8 +91,7 @@ class Conductor:
         environment: Environment,
         accounts: Accounts,
         *,
-        embedded: bool,
-        gateway: GatewayProcess | None,
+        embedded: EmbeddedServers | None,
         console: Console,
         ready: set[str],
         leave: Callable[[], None],
@@ -103,8 +101,7 @@ class Conductor:
         self.run: MasterRun | None = None
         self.record: RunRecord | None = None
         self._embedded = embedded
-        self._traces = 0
-        self._gateway = gateway
+        self._traces = Traces()
         self._console = console
         self._ready = ready
         self._leave = leave
@@ -151,9 +148,16 @@ class Conductor:
     def prepare(self, named: NamedProfile) -> None:
         """Plan the next run. Nothing is changed yet; an impossible run raises a `SetupError`."""
         options = self.environment.parsed_options
-        observed = observe(named.profile)
-        if len(self.accounts) > 1:
-            _require_spreadable(named, observed)
+        gateway = None if self._embedded is None else self._embedded.gateway
+        if gateway is not None:
+            named = provisioned(named, gateway.limits)
+        named, preparation = read_trace(
+            named, self._console.reading, into_one_table=options.table is not None
+        )
+        observed = observe(named.profile, preparation=preparation)
+        own_class, loads = own_class_of(self.environment)
+        if len(self.accounts) > 1 and not own_class:
+            require_spreadable(named, observed)
         plan = new_plan(
             named,
             dt.datetime.now(dt.UTC),
@@ -161,52 +165,39 @@ class Conductor:
             table=options.table,
             tables=observed.tables,
             accounts=self.accounts,
-            embedded=self._embedded,
+            embedded=self._embedded is not None,
             traced=options.trace is not None,
+            own_class=own_class,
+            loads=loads,
         )
+        if plan.session == BLOB:
+            require_blobs(plan, observed)
         aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
         run = MasterRun(plan, self.accounts, monotonic_utc(), aliases)
-        run.take_observed(observed, named.given)
+        run.preparation = preparation
         rehearsal = None
-        if self._gateway is not None:
-            rehearsal = Rehearsal(self._gateway, plan.table, plan.tables, aliases or str)
+        if gateway is not None:
+            rehearsal = Rehearsal(gateway, plan.table, plan.tables, aliases or str)
             run.enforced = rehearsal.enforced()
         messages = ConsoleMessages(run, self._console, rehearsal)
         tables = RunTables(run, messages, self._housekeeping)
         tables.check()
+        self.accounts = run.accounts
+        if not own_class:
+            # What an own class will send is not known.
+            run.take_observed(observed, named.given)
         # Last, so that a refused run leaves no folder.
         check_folder(options.out)
-        self._open_trace(run)
+        if self.run is not None:
+            self.run.drop_trace()
+        self._traces.open(run, options.trace)
         self.run = run
         self._messages = messages
         self._tables = tables
         self._sharing = Sharing(self.environment, run, self._ready)
         self._sign_ins = SignIns(self.environment, run)
         self._audit = MasterAudit(self.environment, run, self._console)
-
-    def _open_trace(self, run: MasterRun) -> None:
-        """Begin the trace of ``run``; a further run of this process gets a number in its name."""
-        if self.run is not None:
-            self.run.drop_trace()
-        name = self.environment.parsed_options.trace
-        if name is None:
-            return
-        path = Path(name)
-        if self._traces:
-            path = path.with_stem(f"{path.stem}-{self._traces + 1}")
-        aliases = run.aliases
-        head = TraceHead(
-            started_ms=int(run.started_s) * 1000,
-            source="run",
-            name=run.plan.profile_name,
-            run_id=run.plan.run_id,
-            endpoint=self.accounts.kind.described,
-            account="" if aliases else ", ".join(one.account for one in self.accounts),
-            keys="" if aliases is None else aliases.kept,
-        )
-        run.trace = TraceWriter(path, head, None if aliases is None else aliases.key)
-        self._traces += 1
 
     def stop_preparing(self) -> None:
         """Stop the requests of a run that is being prepared."""
@@ -265,7 +256,7 @@ class Conductor:
         options = self.environment.parsed_options
         vars(options)[OPTION] = run.plan.to_options()
         run.epoch_s = run.clock()
-        if not staged(run.plan.profile):
+        if not starts_with_window(run.plan.profile):
             run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
         count = self._sharing.begin()
@@ -285,11 +276,11 @@ class Conductor:
             return
         run.users = max(run.users, user_count)
         if run.phase is Phase.RAMPING and run.window is None:
-            load = run.plan.profile.load
-            start = math.ceil(run.clock() + load.settle_s + _WINDOW_NOTICE_S)
-            run.window = (start, start + window_s(run.plan.profile))
+            profile = run.plan.profile
+            start = math.ceil(run.clock() + settle_s(profile) + _WINDOW_NOTICE_S)
+            run.window = (start, start + window_s(profile))
             if run.origin_s is None:
-                # Stages begin when all users are there.
+                # Stages and recorded instants begin when all users are there.
                 run.origin_s = float(start)
             self.share_out()
 
@@ -489,10 +480,3 @@ class Conductor:
             self._messages.result()
             self.run.ledger.close()
             self.run = None
-
-
-def _require_spreadable(named: NamedProfile, observed: Observed) -> None:
-    """Raise a `SetupError` if an operation of the profile would have to go to several accounts."""
-    for sent in observed.sent:
-        if (problem := spread_problem(sent.example)) is not None:
-            raise SetupError(f"profile {named.name} cannot be spread over accounts: {problem}")

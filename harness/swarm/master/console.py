@@ -10,21 +10,34 @@ import contextlib
 import math
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+import gevent
+
 from harness import startup
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.sessions import BLOB
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.figures import counted, listed
 from harness.measure.record.record import RunRecord
-from harness.model.target import targets_for
-from harness.profile.build.pace import capped_rate, scheduled, window_s
+from harness.model.figures import counted, listed, number
+from harness.model.target import partition_target
+from harness.profile.build.pace import (
+    capped_rate,
+    expected_window_s,
+    found_in_trace,
+    replay_s,
+    scheduled,
+    settle_s,
+    starts_with_window,
+    window_s,
+)
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
-from harness.report.sentences import scheduled_words, users_words
+from harness.report.load import scheduled_words, users_words
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
     Live,
@@ -35,7 +48,7 @@ from harness.report.terminal.live import (
     step_taken,
 )
 from harness.report.terminal.page import Page
-from harness.report.terminal.summary import summary
+from harness.report.terminal.summary import brief, summary
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.rehearsal import Rehearsal
 from harness.swarm.messages import host_of
@@ -45,6 +58,7 @@ from harness.workload.load.search import Step, TakenStep
 LIVE_EVERY_S = 5.0
 CTRL_C_ENDS = "Ctrl-C ends the wait"
 _PLAIN_EVERY_S = 5.0
+_READING_EVERY_S = 0.5
 _MOST_WIDTH = 140
 
 
@@ -52,19 +66,27 @@ class Console:
     """Writes lines and progress to ``out``, or to standard output.
 
     A terminal shows progress in one line that is rewritten in place; any other stream gets a line
-    every few seconds.
+    every few seconds. A ``quiet`` console shows results and errors only.
     """
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
+        self.quiet = quiet
         self._out = sys.stdout if out is None else out
         self._rewriting = False
         self._last_progress_s = 0.0
+        self._read_s = time.monotonic()
 
     @property
     def page(self) -> Page:
         return Page.of_terminal(self._out, _MOST_WIDTH)
 
     def say(self, text: str) -> None:
+        """Show something of the course of a run."""
+        if not self.quiet:
+            self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """Show what the user has to know, also in a quiet run."""
         if self._rewriting:
             self._rewriting = False
             self._write("\n")
@@ -80,15 +102,33 @@ class Console:
 
     def waiting(self, line: str) -> None:
         """Show what the run waits for. Called every few seconds."""
-        if self._out.isatty():
+        if self._out.isatty() and not self.quiet:
             self._rewrite(line.ljust(PROGRESS_WIDTH))
         else:
             self.say(line)
 
+    def reading(self, done: int, total: int) -> None:
+        """Show how far a trace is read. Other greenlets run meanwhile: it may take long."""
+        gevent.sleep(0)
+        now_s = time.monotonic()
+        shown = self._out.isatty() and not self.quiet
+        if done >= total and self._rewriting:
+            self._rewrite(" " * PROGRESS_WIDTH + "\r")
+            self._rewriting = False
+        elif shown and now_s >= self._read_s + _READING_EVERY_S:
+            self._read_s = now_s
+            self._rewrite(
+                f"reading the trace: {100 * done // max(1, total)} %".ljust(PROGRESS_WIDTH)
+            )
+
     def progress(self, done: int, total: int, elapsed_s: float, silent_s: float) -> None:
         """Show the progress of loading; the arguments are those of `progress_line`."""
-        line = progress_line(done, total, elapsed_s, silent_s, ascii_only=self.page.ascii_only)
-        if self._out.isatty():
+        if self.quiet:
+            return
+        terminal = self._out.isatty()
+        glyphs = self.page.glyphs if terminal else None
+        line = progress_line(done, total, elapsed_s, silent_s, glyphs)
+        if terminal:
             self._rewrite(line)
         elif (
             elapsed_s < self._last_progress_s
@@ -128,7 +168,8 @@ class ConsoleMessages:
     def run_starts(self) -> None:
         """Show the violated practices and, for a remote account, the possible cost."""
         run = self._run
-        self.console.say(run.checked)
+        if run.checked:
+            self.console.say(run.checked)
         if len(run.accounts) > 1:
             names = ", ".join(run.accounts.names)
             self.console.say(f"accounts: {names}; a hash of the PartitionKey chooses the account")
@@ -140,6 +181,8 @@ class ConsoleMessages:
         if not run.accounts.remote:
             return
         loading, load = most_transactions(run.plan.profile, run.accounts.kind)
+        if not run.plan.loads:
+            loading = 0
         limit = run.plan.profile.limits.billable_transactions
         if limit is not None and limit * len(run.accounts) < loading + load:
             each = " in each account" if len(run.accounts) > 1 else ""
@@ -150,7 +193,7 @@ class ConsoleMessages:
         else:
             most = f"up to {counted(round(loading + load), 'billable transaction')}, with retries"
         described = run.accounts.described
-        self.console.say(f"{described[0].upper()}{described[1:]}: this run may make {most}")
+        self.console.tell(f"{described[0].upper()}{described[1:]}: this run may make {most}")
         if early_end := may_end_early(run.plan.profile):
             self.console.say(early_end)
 
@@ -158,7 +201,8 @@ class ConsoleMessages:
 
     def table_is_created(self) -> None:
         run, plan = self._run, self._run.plan
-        where = f"{plan.table} at {run.accounts.host}, {run.accounts.kind.described}"
+        name = f"the container {plan.table}" if plan.session == BLOB else plan.table
+        where = f"{name} at {run.accounts.host}, {run.accounts.kind.described}"
         if not plan.own_table:
             where = f"not needed, {where} exists and is empty"
         elif len(plan.tables) > 1:
@@ -168,27 +212,49 @@ class ConsoleMessages:
     # Step 2: the entities.
 
     def table_is_loaded(self, entities: int) -> None:
-        profile = self._run.plan.profile
+        profile, plan = self._run.plan.profile, self._run.plan
+        if not plan.loads:
+            why = f"nothing, because {plan.own_class} makes its own entities"
+            self.console.say(step(2, why))
+            return
+        what = counted(entities, "entity", "entities")
+        if profile.replay is not None:
+            trace = found_in_trace(profile).trace
+            rows = f"{what} that {trace} reads before it writes them"
+            if not entities:
+                rows = f"nothing, because {trace} reads only what it writes"
+            self.console.say(step(2, rows))
+            return
         into = counted(profile.keys.partitions, "partition")
         if profile.scenario is not None:
-            into = f"the tables of {profile.scenario}"
-        what = counted(entities, "entity", "entities")
+            into = f"the {plan.store}s of {profile.scenario}"
         self.console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
 
     # Step 3: the load.
 
     def load_begins(self, users: int) -> None:
         run, profile = self._run, self._run.plan.profile
-        length = f"{window_s(profile):,} s measured"
+        length = f"{expected_window_s(profile):,.0f} s measured"
         if profile.search is not None:
             length = f"at most {window_s(profile):,} s"
+        after = f"the ramp and {profile.load.settle_s:g} s to settle"
+        if starts_with_window(profile) and not settle_s(profile):
+            after = "all users are up"
         self.console.say(
             step(
                 3,
-                f"{users_words(profile.model_dump(), users)}, {self._rate()}, {length} after the "
-                f"ramp and {profile.load.settle_s:g} s to settle",
+                f"{users_words(profile.model_dump(), users)}, {self._rate()}, {length} after "
+                f"{after}",
             )
         )
+        if profile.replay is not None:
+            for sentence in found_in_trace(profile).sentences():
+                self.console.say(sentence)
+            whole_s, window = replay_s(profile), expected_window_s(profile)
+            if starts_with_window(profile) and window < whole_s:
+                self.console.say(
+                    f"The run time ends the replay after {window:,.0f} of {whole_s:,.0f} s"
+                )
         self._next_live_s = run.epoch_s + LIVE_EVERY_S
         if self._rehearsal is not None:
             self._rehearsal.begin(run.epoch_s)
@@ -207,7 +273,7 @@ class ConsoleMessages:
             setting = "load.emulator_max_entities_per_s"
         else:
             setting = "target of one partition; set load.max_entities_per_s for more"
-        return f"at most {cap:,.0f} entities/s ({setting})"
+        return f"at most {number(cap)} entities/s ({setting})"
 
     def load_progress(self, now_s: float, users: int, workers: int) -> None:
         """Show a line with the figures of the last few seconds, every 5 s."""
@@ -233,8 +299,8 @@ class ConsoleMessages:
         self.console.say(live_line(live, ascii_only=self.console.page.ascii_only))
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
-        run, earlier, hottest = self._run, self._earlier, snapshot.hottest
-        targets = targets_for(run.accounts.kind)
+        run, earlier, units = self._run, self._earlier, snapshot.request_units
+        hottest, hottest_per_s = snapshot.hottest_in_its_unit
         throttled, attempts = snapshot.throttled, snapshot.counts.attempts
         if earlier is not None:
             throttled -= earlier.throttled
@@ -246,8 +312,14 @@ class ConsoleMessages:
             achieved_per_s=snapshot.entities_per_s.mean,
             wanted_per_s=run.mean_offered_per_s(snapshot.start, snapshot.end),
             hottest=None if hottest is None else hottest.key,
-            hottest_per_s=0.0 if hottest is None else hottest.entities_per_s.mean,
-            target_per_s=None if targets is None else targets.partition,
+            hottest_per_s=hottest_per_s,
+            target_per_s=partition_target(
+                run.accounts.kind,
+                run.plan.profile.endpoint.throughput,
+                charged=units is not None,
+            ),
+            limit_per_s=None if run.enforced is None else run.enforced.partition_limit,
+            ru_per_s=None if units is None else units.per_s.mean,
             throttled_ratio=throttled / attempts if attempts else 0.0,
             service_p99_s=self._p99_s("service"),
             response_p99_s=self._p99_s("response") if open_load else None,
@@ -256,6 +328,7 @@ class ConsoleMessages:
             in_flight=run.total.in_flight,
             users=users,
             workers=workers,
+            replayed=run.replayed_share(now_s),
             cpu_percent=max((s.cpu_percent for s in run.generator.latest().values()), default=0.0),
         )
 
@@ -324,7 +397,7 @@ class ConsoleMessages:
         elif plan.embedded:
             text = (
                 f"Not deleted: {reason}. Nothing is left behind: an embedded Azurite holds its "
-                "tables in memory, and ends with the run"
+                f"{plan.store}s in memory, and ends with the run"
             )
         else:
             names = dict.fromkeys(name for left in tables.values() for name in left)
@@ -338,7 +411,7 @@ class ConsoleMessages:
                     f"\n  harness sweep -H {shlex.quote(endpoint.url)}{consent} --older-than-s 0 "
                     f"--delete {' '.join(left)}"
                 )
-        self.console.say(text)
+        self.console.tell(text)
 
     def take_record(self, record: RunRecord, path: Path, trace: str = "") -> None:
         """Keep the summary of the run for `result`.
@@ -348,19 +421,32 @@ class ConsoleMessages:
             path: Its file.
             trace: What there is to say of the trace; empty without one.
         """
+        if self.console.quiet:
+            lines = [brief(record, self.console.page), f"Record: {path}", trace]
+            self._summary = "\n".join([*filter(None, lines), f"Exit code: {record.exit_code}"])
+            return
         text = summary(record, self.console.page)
         if self._rehearsal is not None:
             text += f"\n\n{self._rehearsal.text(record)}"
         folder = path.parent
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         kept = path if path.name in names else "none, because it could not be written"
-        others = ", ".join(name for name in names if name != path.name) or "nothing"
-        lines = [f"Record: {kept}", f"Other files: {others}", trace]
+        report = path.with_name("report.html")
+        others = [name for name in names if name not in (path.name, report.name)]
+        lines = [
+            f"Record: {kept}",
+            *([f"Report: {report}"] if report.name in names else []),
+            f"Other files: {', '.join(others) or 'nothing'}",
+            trace,
+        ]
+        if (replay := self._run.plan.profile.replay) is not None and path.name in names:
+            recorded, replayed = shlex.quote(replay.trace), shlex.quote(str(folder))
+            lines.append(f"Compare with the recording: harness compare {recorded} {replayed}")
         shown = "\n".join(filter(None, lines))
         self._summary = f"{text}\n\n{shown}\nExit code: {record.exit_code}"
 
     def result(self) -> None:
         """Show the summary, once."""
         if self._summary:
-            self.console.say(self._summary)
+            self.console.tell(self._summary)
             self._summary = ""

@@ -10,7 +10,7 @@ from locust.env import Environment
 
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import SearchPart, StepPart
-from harness.measure.record.record import LatencyPart
+from harness.measure.record.measured import LatencyPart
 from harness.measure.verdict.evidence import GROWN_FROM, limit_of
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.reachable import Extent
@@ -55,6 +55,7 @@ class LoadMonitor:
         self._search = None if bounds is None else RateSearch(run, sharing, messages, bounds)
         self._conditions = run.conditions if profile.fail_fast else ()
         even = profile.load.arrivals == "constant" and profile.search is None
+        even = even and profile.replay is None
         self._schedule = schedule_of(profile) if even else None
         self._conditions_checked_s = 0.0
 
@@ -82,9 +83,15 @@ class LoadMonitor:
         """Why the run is over now; None if it goes on."""
         if self._search is not None and self._search.step(now_s):
             return Ending(Cause.SEARCH)
+        run = self._run
+        if (finished_s := run.finished_s) is not None:
+            # The window is open longer, for late operations.
+            end = max(window[0] + 1, math.ceil(finished_s))
+            if now_s >= end:
+                run.window = window[0], min(end, window[1])
+                return Ending(Cause.TRACE)
         if now_s >= window[1]:
             return Ending(Cause.RUN_TIME)
-        run = self._run
         due = now_s >= self._conditions_checked_s + 1.0 and run.phase is Phase.MEASURING
         if self._conditions and due:
             self._conditions_checked_s = now_s

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import dataclasses
 import datetime as dt
+import logging
 import os
 import signal
 import time
@@ -21,33 +21,35 @@ from harness import __version__, startup
 from harness.endpoint.accounts import Accounts, Credentials, consent_problem
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
-from harness.endpoint.azurite.process import start_azurite
-from harness.endpoint.endpoint import Endpoint, behind_gateway, emulator_endpoint
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
-from harness.gateway.limits import limits_path, load_limits
-from harness.gateway.process import GatewayProcess, start_gateway
+from harness.endpoint.sessions import BLOB
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
-from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.target import targets_for
 from harness.profile.build.pace import scheduled
+from harness.profile.profile_loader import NamedProfile
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import CTRL_C_ENDS, Console
+from harness.swarm.master.embedded import EmbeddedServers
 from harness.swarm.master.embedded_cpu import watch_embedded
 from harness.swarm.master.master_run import Cause, Ending, Phase
+from harness.swarm.master.repeats import Repeats
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, LoginNote, host_of, on
+from harness.swarm.ports import METRICS, HeldPorts
 from harness.swarm.worker.worker import Worker
 
 _TELL_AFTER_S = 3.0
 _TELL_EVERY_S = 30.0
 _LOOK_EVERY_S = 0.5
-_SEVEREST_FIRST = (2, 4, 3, 1, 0)
-"""Exit codes of repeated runs, the one that counts first."""
+_BLOBS_ARE_EMBEDDED = (
+    "session blob sends to the embedded Azurite only, and to no other endpoint or account: leave "
+    "-H and hosts out"
+)
 _TOLD_AGAIN_S = 5.0
 """How long the same sentence of several workers is shown once."""
 _PHASES = tuple(phase.name.lower() for phase in Phase)
@@ -59,20 +61,21 @@ class MasterProcess:
     Raises a `SetupError` if the run is not possible: nothing was sent and nothing is left behind.
     """
 
-    def __init__(self, environment: Environment, credentials: Credentials) -> None:
+    def __init__(
+        self, environment: Environment, credentials: Credentials, ports: HeldPorts
+    ) -> None:
         self._environment = environment
         self._credentials = credentials
         self._options = options = environment.parsed_options
         self._main = gevent.getcurrent()
-        self.console = Console()
+        self.console = Console(quiet=options.quiet)
         self.worker: Worker | None = None
-        self._servers: list[ChildProcess] = []
-        self._gateway: GatewayProcess | None = None
+        self._embedded: EmbeddedServers | None = None
         self._metrics: MetricsServer | None = None
         self._signal = Cause.SIGTERM
         self._interrupts = 0
         self._leaving = False
-        self._exit_codes: list[int] = []
+        self._repeats = Repeats()
         self._starting_next = False
         self._told_s: dict[str, float] = {}
         self._started: Conductor | None = None
@@ -98,19 +101,19 @@ class MasterProcess:
             self.conductor = self._started = Conductor(
                 environment,
                 self.accounts,
-                embedded=bool(self._servers),
-                gateway=self._gateway,
+                embedded=self._embedded,
                 console=self.console,
                 ready=self._ready,
                 leave=self._after_run,
             )
+            ports.release(METRICS)
             if options.metrics_port:
                 self._metrics = start_server(
                     options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
                 )
             self._check_repeat()
             self._embedded_cpu = watch_embedded(
-                environment, [server.pid for server in self._servers], lambda: self.conductor.run
+                environment, self._embedded, lambda: self.conductor.run
             )
             if options.headless or options.autostart:
                 self.conductor.prepare(self.profile)
@@ -133,13 +136,26 @@ class MasterProcess:
         hosts, option = self._environment.host, "-H"
         if not hosts:
             hosts, option = ",".join(self.profile.profile.hosts), "hosts of the profile"
+        if hosts and self._session_of(self.profile) == BLOB:
+            raise SetupError(_BLOBS_ARE_EMBEDDED)
         if not hosts:
             if self._credentials.logs_in:
                 self.console.say(
                     f"The auth mode {LOGIN_MODE} is not used: without -H the run stresses the "
                     "embedded Azurite, which has a key of its own"
                 )
-            return Accounts((self._start_servers(),))
+            self._embedded = EmbeddedServers()
+            throughput = self.profile.profile.endpoint.throughput
+            return Accounts(
+                (
+                    self._embedded.start(
+                        self._options.throttling,
+                        throughput,
+                        self._session_of(self.profile),
+                        self.console.say,
+                    ),
+                )
+            )
         if self._options.throttling is not None:
             raise SetupError(
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
@@ -151,6 +167,9 @@ class MasterProcess:
             raise SetupError(problem)
         return accounts
 
+    def _session_of(self, named: NamedProfile) -> str:
+        return self._options.session or named.profile.session.kind
+
     def _on_login_note(self, note: LoginNote, worker: str) -> None:
         self._tell(f"the worker on {host_of(worker)}: {note.text}")
 
@@ -160,25 +179,6 @@ class MasterProcess:
         if now_s - self._told_s.get(text, -_TOLD_AGAIN_S) >= _TOLD_AGAIN_S:
             self._told_s = {text: now_s}
             self.console.say(text)
-
-    def _start_servers(self) -> Endpoint:
-        """Start Azurite and, with ``--throttling``, the gateway; return the endpoint of the runs.
-
-        Both run in sessions of their own, end with the harness, and are stopped last.
-        """
-        throttling = self._options.throttling
-        limits = None if throttling is None else limits_path(throttling)
-        if limits is not None:
-            # Checks the limits before anything is started.
-            load_limits(limits)
-        atexit.register(self._stop_servers)
-        azurite = start_azurite()
-        self._servers.append(azurite)
-        if limits is None:
-            return azurite.endpoint
-        self._gateway = start_gateway(upstream=f"http://{azurite.endpoint.host}", limits=limits)
-        self._servers.append(self._gateway)
-        return behind_gateway(emulator_endpoint(self._gateway.url))
 
     def _check_repeat(self) -> None:
         options = self._options
@@ -195,7 +195,27 @@ class MasterProcess:
     def prepare_from_form(self, request: RunRequest) -> None:
         """Prepare the run that the start form asks for; an impossible run raises a `SetupError`."""
         named = profile_of(self._environment, request, started_with=self.started_with)
+        self._throttle(request.throttling, named)
         self.conductor.prepare(named)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the runs stress the embedded Azurite."""
+        return self._embedded is not None
+
+    def _throttle(self, limits: str | None, named: NamedProfile) -> None:
+        """Put the gateway that the form asks for before the embedded Azurite, or take it away."""
+        session = self._session_of(named)
+        if self._embedded is None:
+            if session == BLOB:
+                raise SetupError(_BLOBS_ARE_EMBEDDED)
+            if limits is not None:
+                raise SetupError("throttling needs the embedded Azurite: restart without -H")
+            return
+        throughput = named.profile.endpoint.throughput
+        endpoint = self._embedded.start(limits, throughput, session, self.console.say)
+        self.accounts = self.conductor.accounts = Accounts((endpoint,))
+        self._environment.host = self.accounts.url
 
     def wait_for_workers(self) -> None:
         """Wait for the workers of a headless run in place of Locust.
@@ -265,17 +285,29 @@ class MasterProcess:
             gevent.spawn(self._leave)
 
     def on_quitting(self, **_: object) -> None:
-        """The process ends: after a run, or by SIGTERM or SIGHUP."""
+        """The process ends: after a run, or by SIGTERM or SIGHUP.
+
+        The exit code of repeated runs is the severest of them.
+        """
         self.conductor.finish(Ending(self._signal))
         self._leaving = True
         if self._options.headless and self._environment.process_exit_code is None:
             self.console.error(f"ended by {self._signal.value} before the run began")
             self._environment.process_exit_code = startup.INTERRUPTED
+        if self._options.quiet or not self._environment.stats.entries:
+            # Locust prints its tables after this event, also when they are empty.
+            logging.getLogger("locust.stats_logger").disabled = True
+        if len(self._repeats):
+            code = self._environment.process_exit_code or 0
+            self._repeats.take(self.conductor.record, code)
+            self._environment.process_exit_code = self._repeats.exit_code
 
     def on_quit(self, **_: object) -> None:
         if self.worker is not None:
             self.worker.end()
         self._close()
+        if text := self._repeats.text(self.console.page, self._options.out):
+            self.console.tell(text)
 
     def on_hangup(self) -> None:
         """The terminal is lost: end as by SIGTERM."""
@@ -307,35 +339,26 @@ class MasterProcess:
             self._leave()
 
     def _start_next(self) -> bool:
-        """Begin the next run of ``--repeat``; return False after the last one.
-
-        The exit code is the severest of all runs.
-        """
+        """Begin the next run of ``--repeat``; return False after the last one."""
         environment, options, conductor = self._environment, self._options, self.conductor
-        self._exit_codes.append(environment.process_exit_code or 0)
         run = conductor.run
         loaded = conductor.record is not None and run is not None and not run.problem
-        if len(self._exit_codes) < options.repeat and loaded:
-            conductor.show_result()
-            self._starting_next = True
-            environment.runner.stop()
-            try:
-                self.conductor.prepare(self.profile)
-            except SetupError as error:
-                self.console.error(str(error))
-                self._exit_codes.append(startup.BAD_SETUP)
-            else:
-                environment.runner.start(options.num_users, options.spawn_rate)
-                return True
-            finally:
-                self._starting_next = False
-        environment.process_exit_code = min(self._exit_codes, key=_SEVEREST_FIRST.index)
-        if len(self._exit_codes) > 1:
-            conductor.show_result()
-            self.console.say(
-                f"{len(self._exit_codes)} runs: harness compare {options.out} [ANOTHER]"
-            )
-        return False
+        if len(self._repeats) + 1 >= options.repeat or not loaded:
+            return False
+        conductor.show_result()
+        self._repeats.take(conductor.record, environment.process_exit_code or 0)
+        self._starting_next = True
+        environment.runner.stop()
+        try:
+            conductor.prepare(self.profile)
+        except SetupError as error:
+            self.console.error(str(error))
+            environment.process_exit_code = startup.BAD_SETUP
+            return False
+        finally:
+            self._starting_next = False
+        environment.runner.start(options.num_users, options.spawn_rate)
+        return True
 
     def _leave(self) -> None:
         """End the process, once, after the last state was published."""
@@ -346,6 +369,10 @@ class MasterProcess:
         self._environment.runner.quit()
         if self._environment.web_ui is not None:
             self._environment.web_ui.stop()
+
+    def refuse(self, sentence: str) -> None:
+        """End the process, because of a mistake that was found after the start."""
+        self._leave_unbegun(sentence, startup.BAD_SETUP)
 
     def _leave_unbegun(self, sentence: str, exit_code: int) -> None:
         """End a process that waits for workers: Locust's main loop has no other way out."""
@@ -364,7 +391,7 @@ class MasterProcess:
             run_id = conductor.record.run_id
             problem = push(options.metrics_push, run_id, partial(exposed, conductor))
             if problem is not None:
-                self.console.say(problem)
+                self.console.tell(problem)
         if options.headless and self._metrics is not None and options.metrics_linger > 0:
             self.console.say(
                 f"Metrics stay at port {self._metrics.port} for {options.metrics_linger:g} s"
@@ -379,12 +406,8 @@ class MasterProcess:
         if self._metrics is not None:
             self._metrics.close()
             self._metrics = None
-        self._stop_servers()
-
-    def _stop_servers(self) -> None:
-        while self._servers:
-            # The gateway stands before Azurite, and was started last.
-            self._servers.pop().stop()
+        if self._embedded is not None:
+            self._embedded.stop()
 
 
 def end_workers(environment: Environment) -> None:
@@ -438,13 +461,14 @@ def exposed(conductor: Conductor) -> Exposed | None:
             billable_by_account=dict(zip(run.accounts.names, run.billable_by_account, strict=True)),
         ),
         targets=targets_for(run.accounts.kind),
+        throughput=plan.profile.endpoint.throughput,
         users=conductor.environment.runner.user_count,
         workers=conductor.workers,
         cpu_percent={
             worker: sample.cpu_percent for worker, sample in run.generator.latest().items()
         },
         info={
-            "profile": plan.profile_name,
+            "profile": plan.name,
             "endpoint": str(run.accounts.kind),
             "described": run.accounts.kind.described,
             "host": run.accounts.host,

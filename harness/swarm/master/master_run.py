@@ -17,15 +17,25 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import AuditPart, PredictionPart, SearchPart
 from harness.measure.verdict.conditions import Condition
+from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
-from harness.profile.build.pace import capped_rate, counts_operations, schedule_of
+from harness.profile.build.pace import (
+    at_recorded_instants,
+    capped_rate,
+    counts_operations,
+    found_in_trace,
+    replay_s,
+    schedule_of,
+)
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.checklist import findings_of
-from harness.profile.checks.observed import Observed
+from harness.profile.checks.keys import refused_keys
+from harness.profile.checks.observed import Observed, observe
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
+from harness.trace.replay.preparation import Preparation
 from harness.trace.writer import TraceWriter
 from harness.workload.budget import Budget, Budgets
 from harness.workload.load.search import Step
@@ -35,6 +45,8 @@ _MIN_LIGHT_OPERATIONS = 20
 
 
 class Phase(enum.IntEnum):
+    """The phases of a run, in their order. A run that fails early ends without the others."""
+
     PREPARED = 0
     LOADING = 1
     RAMPING = 2
@@ -48,6 +60,7 @@ class Cause(enum.Enum):
 
     RUN_TIME = "run time"
     SEARCH = "the end of the search"
+    TRACE = "the end of the trace"
     CONDITION = "a condition that cannot hold any more"
     BUDGET = "budget of billable transactions"
     ACCOUNT_THROTTLED = "throttling of the account"
@@ -120,6 +133,7 @@ class MasterRun:
         clock: UTC seconds, steady during the run.
         aliases: Replace the PartitionKeys in every output.
         trace: Takes the operations; None for no trace.
+        preparation: The rows that a replay loads; None in other runs.
         started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
         enforced: Limits of the embedded gateway.
@@ -142,6 +156,7 @@ class MasterRun:
     clock: Clock
     aliases: Aliases | None = None
     trace: TraceWriter | None = None
+    preparation: Preparation | None = None
     phase: Phase = Phase.PREPARED
     ledger: Ledger = dataclasses.field(init=False)
     generator: GeneratorLog = dataclasses.field(default_factory=GeneratorLog)
@@ -171,13 +186,32 @@ class MasterRun:
             [self.plan.profile.limits.billable_transactions] * len(self.accounts)
         )
 
+    def recognise(self, accounts: Accounts) -> None:
+        """Take the accounts with the kind that they told before the run began."""
+        self.accounts = accounts
+        self.plan = dataclasses.replace(
+            self.plan, kind=accounts.kind, fingerprint=accounts.fingerprint
+        )
+        self.ledger = Ledger("master", accounts=accounts.names)
+
     def take_observed(self, observed: Observed, profile: str) -> None:
-        """Keep what is known before the load; ``profile`` is the name or path that was given."""
+        """Keep what is known before the load; ``profile`` is the name or path that was given.
+
+        Raises:
+            SetupError: the endpoint does not take the keys.
+        """
+        if self.accounts.kind.cosmos:
+            # Request units are counted for Cosmos DB only, which an answer may have told just now.
+            observed = observe(
+                self.plan.profile, kind=self.accounts.kind, preparation=self.preparation
+            )
         if self.aliases is not None:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
         self.prediction = observed.prediction
         seen = dataclasses.replace(observed.seen(), accounts=len(self.accounts))
+        if problem := refused_keys(seen, self.accounts.kind):
+            raise SetupError(problem)
         self.checked = opening_line(shlex.quote(profile), findings_of(seen))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
@@ -258,6 +292,13 @@ class MasterRun:
         """What ended the run, in a few words; empty before the end."""
         return "" if self.ending is None else str(self.ending)
 
+    @property
+    def finished_s(self) -> float | None:
+        """When the last operation of a replay ended, UTC seconds; None before that."""
+        ends = [state.finished_s for state in self.reports.values()]
+        known = [end for end in ends if end is not None]
+        return max(known) if ends and len(known) == len(ends) else None
+
     def has_final_report(self, worker: str) -> bool:
         return worker in self.reports and self.reports[worker].final
 
@@ -304,12 +345,22 @@ class MasterRun:
         began_s = self.origin_s
         if began_s is None or end_s <= start_s or profile.search is not None:
             return None
+        if at_recorded_instants(profile) and self.preparation is not None:
+            speed = found_in_trace(profile).speed or 1.0
+            return self.preparation.asked_per_s(start_s - began_s, end_s - began_s, speed)
         due = schedule.due_by(end_s - began_s) - schedule.due_by(start_s - began_s)
         per_s = due / (end_s - start_s)
-        if not counts_operations(profile):
+        if not counts_operations(profile) or at_recorded_instants(profile):
             return per_s
         counts = self.ledger.counts
         return per_s * counts.entities / counts.operations if counts.operations else None
+
+    def replayed_share(self, now_s: float) -> float | None:
+        """The share of a trace that is due at ``now_s``, UTC; None in other runs."""
+        profile, began_s = self.plan.profile, self.origin_s
+        if profile.replay is None or began_s is None or profile.search is not None:
+            return None
+        return min(1.0, max(0.0, (now_s - began_s) / max(replay_s(profile), 0.001)))
 
     def note_offered(self, now_s: float) -> None:
         """Record the rate that the load asks for in the UTC second of ``now_s``."""

@@ -13,18 +13,26 @@ import json
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+from harness.gateway.limits import GatewayLimits
+from harness.gateway.pages import HUNDREDTHS
 from harness.gateway.process import GatewayProcess
-from harness.model.figures import counted
 from harness.measure.record.enforced import EnforcedPart, moves_of
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
+from harness.model.figures import counted, number
 from harness.model.operation import FOLDED, WHOLE_TABLE
+from harness.model.request_units import RU
+from harness.profile.profile_loader import NamedProfile
+from harness.report.answers import attempts_words
 
 NO_ANSWER = "no whole answer"
 _SHOWN = 24
+_MOST_SPLITS = 5
 
 Counts = collections.Counter[tuple[str, str]]
 """Number of requests by partition and status."""
+Charges = collections.Counter[str]
+"""Request units by partition, in hundredths."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +41,17 @@ class _Counted:
 
     Attributes:
         counts: Requests by partition and status.
+        charged: Request units by partition, in hundredths.
         exact: Partitions whose row has all of their requests.
         moves: The latest moves.
+        splits: The latest splits of physical partitions.
     """
 
     counts: Counts = dataclasses.field(default_factory=Counts)
+    charged: Charges = dataclasses.field(default_factory=Charges)
     exact: frozenset[str] = frozenset()
     moves: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    splits: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 class Rehearsal:
@@ -73,9 +85,14 @@ class Rehearsal:
         with contextlib.suppress(SetupError):
             self._moves = json.loads(self._gateway.truth())["moves"]
 
-    def enforced(self) -> EnforcedPart:
-        """The limits that the run is held to, and the moves up to its end."""
+    def enforced(self) -> EnforcedPart | None:
+        """The limits that the run is held to, and the moves up to its end.
+
+        None before a stand-in for Cosmos DB: what is provisioned there is a setting of the profile.
+        """
         limits = self._gateway.limits
+        if limits.cosmos is not None:
+            return None
         return EnforcedPart(
             partition_per_s=limits.partition.entities_per_s,
             account_per_s=limits.account.entities_per_s,
@@ -109,10 +126,45 @@ class Rehearsal:
         lines.append(
             "  all counts are equal" if not wrong else f"  {counted(wrong, 'request')} apart"
         )
+        lines += self._charged_lines(record, kept)
+        lines += self._split_lines()
         counts = record.counts
         if counts.operations:
-            lines.append(f"  {counts.attempts / counts.operations:.3f} attempts an operation")
+            lines.append(f"  {attempts_words(record)[0]}")
         return "\n".join(lines)
+
+    def _charged_lines(self, record: RunRecord, kept: Container[str]) -> list[str]:
+        """Both sums of request units, where the service charges them."""
+        if record.request_units is None:
+            return []
+        recorded = _folded_charges(recorded_charges(record), kept)
+        there = _folded_charges(self._after.charged, kept)
+        there.subtract(_folded_charges(self._before.charged, kept))
+        apart = sum(recorded[key] != there[key] for key in recorded.keys() | there.keys())
+        return [
+            f"  {'request units':41} {there.total() / RU:12,.2f} {recorded.total() / RU:12,.2f}",
+            "  request units of each partition are equal"
+            if not apart
+            else f"  request units of {counted(apart, 'partition')} differ",
+        ]
+
+    def _split_lines(self) -> list[str]:
+        """The splits of physical partitions since the load began."""
+        cosmos = self._gateway.limits.cosmos
+        splits = [split for split in self._after.splits if split["at_s"] > self._began_s]
+        if cosmos is None or not splits:
+            return []
+        lines = [
+            f"  physical partition {split['number']} was split "
+            f"{split['at_s'] - self._began_s:.0f} s after the load began"
+            for split in splits[:_MOST_SPLITS]
+        ]
+        if len(splits) > _MOST_SPLITS:
+            lines.append(f"  and {counted(len(splits) - _MOST_SPLITS, 'split')} more")
+        count = splits[-1]["count"]
+        share = min(cosmos.provisioned_ru_per_s / count, cosmos.partition_ru_per_s)
+        lines.append(f"  {counted(count, 'physical partition')} with {number(share)} RU/s each now")
+        return lines
 
     def _read(self) -> _Counted:
         try:
@@ -120,7 +172,7 @@ class Rehearsal:
         except SetupError as error:
             self._problem = str(error)
             return _Counted()
-        counts, exact = Counts(), set()
+        counts, charged, exact = Counts(), Charges(), set()
         for row in page["counts"]:
             folded = row["table"] == "" and row["partition"] == FOLDED
             if row["table"] in self._tables or folded:
@@ -131,13 +183,46 @@ class Rehearsal:
                     key = self._name(key)
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
                 counts[key, status] += row["requests"]
+                charged[key] += row.get(HUNDREDTHS, 0)
                 if row["exact"]:
                     exact.add(key)
-        return _Counted(counts=counts, exact=frozenset(exact), moves=page["moves"])
+        return _Counted(
+            counts=counts,
+            charged=charged,
+            exact=frozenset(exact),
+            moves=page["moves"],
+            splits=page.get("splits", []),
+        )
 
     def _named(self, table: str, key: str) -> str:
         suffix = self._tables.get(table)
         return self._name(f"{suffix}/{key}" if suffix else key)
+
+
+def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:
+    """A profile that says what is provisioned at the stand-in for Cosmos DB before which it runs.
+
+    Raises:
+        SetupError: the profile says something else.
+    """
+    if limits.cosmos is None:
+        return named
+    there, endpoint = limits.cosmos.throughput, named.profile.endpoint
+    if limits.provisioned(endpoint.throughput) != limits:
+        raise SetupError(
+            f"the profile {named.name} is for {endpoint.provisioned_ru_per_s:,.0f} RU/s, and the "
+            f"stand-in was started with {there.ru_per_s:,.0f} RU/s over "
+            f"{counted(there.physical_partitions or 1, 'physical partition')}: start the harness "
+            "with this profile"
+        )
+    known = endpoint.model_copy(
+        update={
+            "provisioned_ru_per_s": there.ru_per_s,
+            "physical_partitions": there.physical_partitions,
+        }
+    )
+    profile = named.profile.model_copy(update={"endpoint": known})
+    return dataclasses.replace(named, profile=profile)
 
 
 def _folded(counts: Counts, kept: Container[str]) -> Counts:
@@ -145,6 +230,21 @@ def _folded(counts: Counts, kept: Container[str]) -> Counts:
     for (key, status), count in counts.items():
         folded[key if key in kept else FOLDED, status] += count
     return folded
+
+
+def _folded_charges(charges: Charges, kept: Container[str]) -> Charges:
+    folded = Charges()
+    for key, charged in charges.items():
+        folded[key if key in kept else FOLDED] += charged
+    return folded
+
+
+def recorded_charges(record: RunRecord) -> Charges:
+    """The request units in a record."""
+    parts = [(part.key, part.request_units) for part in record.partitions]
+    if record.partitions_folded is not None:
+        parts.append((FOLDED, record.partitions_folded.request_units))
+    return Charges({key: round(units.total * RU) for key, units in parts if units is not None})
 
 
 def recorded_counts(record: RunRecord) -> Counts:

@@ -7,15 +7,20 @@ import dataclasses
 from harness import __version__
 from harness.measure.audit.audit import lost_writes
 from harness.measure.record.findings import PointersPart
+from harness.measure.record.measured import CountsPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
-    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
     RunRecord,
 )
-from harness.measure.record.record_builder import broken_invariants, judged_fields, measured_fields
+from harness.measure.record.record_builder import (
+    broken_invariants,
+    bytes_of_entity,
+    judged_fields,
+    measured_fields,
+)
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import exit_code, judge
@@ -51,7 +56,11 @@ def record_of(
         update={"capacity": run.generator.capacity(snapshot, plan.session)}
     )
     targets = targets_for(run.accounts.kind)
-    stored, wire = entity_sizes(profile, plan.run_id)
+    # What an own class stores is known as little as what an application does.
+    stored, wire = 0, bytes_of_entity(snapshot)
+    if not plan.own_class:
+        stored, wire = entity_sizes(profile, plan.run_id)
+    mixed = not plan.own_class and profile.scenario is None and profile.replay is None
     # While the run goes on, no worker has sent its last report.
     all_reported = run.all_reported or not over
     cut_short_by = "" if run.ending is None or run.ending.cause.regular else run.ended_by
@@ -75,8 +84,9 @@ def record_of(
         light_latency_s=run.light_latency_s,
         retry=profile.retry.strategy,
         searched=profile.search is not None,
-        growing_keys=profile.scenario is None and profile.keys.made().grows,
+        growing_keys=mixed and profile.keys.made().grows,
         leaner_session=None if plan.session == "wire" else "wire",
+        throughput=profile.endpoint.throughput,
     )
     # The snapshot tells several accounts apart, a single one not.
     hosts = [endpoint.host for endpoint in run.accounts] if snapshot.accounts else ()
@@ -112,8 +122,7 @@ def record_of(
         harness_version=__version__,
         run_id=plan.run_id,
         profile={
-            "name": plan.profile_name,
-            **profile.model_dump(mode="json"),
+            **plan.recorded_settings(),
             "conditions": [condition.text for condition in run.conditions],
         },
         endpoint=EndpointPart(
@@ -138,7 +147,11 @@ def record_of(
             verdict=verdict,
             conditions=conditions,
         ),
-        entity=EntityPart(stored_bytes=stored, wire_bytes=wire),
+        entity=EntityPart(
+            stored_bytes=stored,
+            wire_bytes=wire,
+            content_bytes=profile.entity.size_bytes if profile.entity.compress else None,
+        ),
         loading=LoadingPart(
             entities=run.loaded.entities,
             seconds=round(run.loaded.seconds, 3),
@@ -160,8 +173,11 @@ def record_of(
         prediction=run.prediction,
         redacted=run.aliases is not None,
         enforced=run.enforced,
+        replay=None if profile.replay is None else profile.replay.found,
         machine=this_machine(_PACKAGES),
-        **measured_fields(snapshot, generator, targets, hosts),
+        **measured_fields(
+            snapshot, generator, targets, hosts, throughput=profile.endpoint.throughput
+        ),
         **judged_fields(evidence, verdict, conditions),
     )
     return record.billed(run.billable_by_account)

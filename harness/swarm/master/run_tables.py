@@ -6,14 +6,17 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import gevent
 import gevent.lock
 import gevent.pool
 
+from harness.endpoint.accounts import of_one_kind
+from harness.endpoint.admin.clients import MOST_REQUESTS
+from harness.endpoint.admin.containers import create_container, delete_container
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
-from harness.endpoint.admin.probe import check
+from harness.endpoint.admin.probe import check, recognised
 from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
@@ -21,13 +24,14 @@ from harness.endpoint.admin.tables import (
     follow,
     require_empty_table,
 )
+from harness.endpoint.blob_client import container_client
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.session import TableSession
-from harness.endpoint.sessions import open_sessions
+from harness.endpoint.sessions import BLOB, open_sessions
 from harness.measure.counts.redaction import Aliases
-from harness.model.figures import counted
 from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
+from harness.model.figures import counted
 from harness.model.operation import Operation
 from harness.model.outcome import Result
 from harness.profile.build.pace import loading_pacer_of
@@ -38,6 +42,7 @@ from harness.swarm.worker.departures import PacedItems
 from harness.workload.budget import Budget, BudgetSpent, equal_parts
 
 PROGRESS_EVERY_S = 0.5
+_T = TypeVar("_T")
 _SILENT_S = 120.0
 """Longer than all retries of an operation take if every attempt is refused at once."""
 _ENTITIES_A_PAGE = 1000
@@ -72,46 +77,69 @@ class RunTables:
         self.cleaning = False
         self._to_delete: list[StoredTable] = []
         self._deleted_entities = 0
-        self._source = source_of(run.plan.profile, run_id=run.plan.run_id, worker=0)
+        self._source = source_of(
+            run.plan.profile, run_id=run.plan.run_id, worker=0, preparation=run.preparation
+        )
+        # Nothing is loaded for a class that brings its own entities.
+        self._entities = self._source.loaded_entities if run.plan.loads else 0
+        self._loading = (
+            loading_transactions(run.plan.profile, self._source) if run.plan.loads else 0
+        )
+        # In each account: every table with all retries, or pages and transactions of entities.
+        self._for_deleting = MOST_REQUESTS * len(run.plan.tables)
+        if not run.plan.own_table:
+            self._for_deleting = self._loading + self._entities // _ENTITIES_A_PAGE + 1
 
     def check(self) -> None:
         """Check that the tables can be created and loaded. Nothing is changed yet.
 
-        Raises a `SetupError` if they cannot, or if the user stopped the start.
+        The accounts of the run get the kind that their answers tell.
+
+        Raises:
+            SetupError: the tables cannot be created or loaded, or the user stopped the start.
         """
         run, plan = self._run, self._run.plan
         self._check_budget()
+        known: list[Endpoint] = []
         try:
             for endpoint, budget in run.paid_accounts:
                 host = endpoint.host
+                if plan.session == BLOB:
+                    # The run has just started this server itself; only the library can be missing.
+                    container_client(endpoint, plan.table).close()
+                    known.append(endpoint)
+                    continue
                 budget.take()
                 # The probe has a bound of its own, and its error says how far the probe came.
-                self._do(f"asking {host}", partial(check, endpoint), within_s=None)
+                told = self._do(f"asking {host}", partial(check, endpoint), within_s=None)
+                known.append(recognised(endpoint, told))
                 if not plan.own_table:
                     read = partial(require_empty_table, endpoint, plan.table, budget)
                     self._do(f"looking for entities in {plan.table} at {host}", read)
         except HousekeepingEnded:
             raise SetupError("the start was stopped; nothing was changed") from None
+        run.recognise(of_one_kind(known))
 
-    def _do(
-        self, doing: str, work: Callable[[], object], within_s: float | None = _WITHIN_S
-    ) -> None:
-        self._housekeeping.do(doing, work, within_s=within_s, note=lambda: CTRL_C_ENDS)
+    def _do(self, doing: str, work: Callable[[], _T], within_s: float | None = _WITHIN_S) -> _T:
+        return self._housekeeping.do(doing, work, within_s=within_s, note=lambda: CTRL_C_ENDS)
 
     def _check_budget(self) -> None:
         run = self._run
         limit, accounts = run.plan.profile.limits.billable_transactions, len(run.accounts)
+        if limit is None:
+            return
         # The first request is the probe. One of several accounts gets at least its equal part.
-        needed = 1 + -(-loading_transactions(run.plan.profile) // accounts)
+        needed = 1 + -(-self._loading // accounts) + self._for_deleting
         if run.plan.own_table:
             needed += len(run.plan.tables)
-        if limit is not None and limit < needed:
+        if limit < needed:
             each = " in each account" if accounts > 1 else ""
             raise SetupError(
                 f"limits.billable_transactions is {limit:,}, and {needed:,} are needed{each} to "
-                "make and load the table: raise it, or load fewer entities "
+                "make, load and delete the table: raise it, or load fewer entities "
                 "(keys.rows_per_partition)"
             )
+        run.budgets.grant([limit - self._for_deleting] * accounts)
 
     def set_up(self) -> None:
         """Create and load the tables, and let the service settle.
@@ -147,7 +175,8 @@ class RunTables:
             self._to_delete.append(one)
             at = f" at {one.endpoint.host}" if len(run.accounts) > 1 else ""
             try:
-                self._do(f"creating the table {one.name}{at}", partial(create_table, *one))
+                create = create_container if plan.session == BLOB else create_table
+                self._do(f"creating the {plan.store} {one.name}{at}", partial(create, *one))
             except SetupError as error:
                 if not isinstance(error, Ambiguous):
                     self._to_delete.remove(one)
@@ -155,8 +184,10 @@ class RunTables:
 
     def _load(self) -> None:
         run, plan, profile = self._run, self._run.plan, self._run.plan.profile
-        total = self._source.loaded_entities
+        total = self._entities
         self._messages.table_is_loaded(total)
+        if not total or not plan.loads:
+            return
         rng = random.Random(f"{profile.seed}/loading")
         options = [
             dataclasses.replace(
@@ -172,31 +203,32 @@ class RunTables:
         try:
             operations, progress = self._source.loading(), self._messages.console.progress
             load = partial(load_table, run, session, operations, total, progress)
-            self._housekeeping.do("loading the table", load, within_s=None, quiet=True)
+            self._housekeeping.do(f"loading the {plan.store}", load, within_s=None, quiet=True)
         finally:
             session.close()
 
     def worker_budgets(self, count: int) -> list[tuple[int, ...] | None]:
         """Divide the budget of each account among ``count`` workers, less what deleting needs."""
-        limit = self._run.plan.profile.limits.billable_transactions
-        if limit is None:
+        run = self._run
+        if run.plan.profile.limits.billable_transactions is None:
             return [None] * count
-        left = (self._left_for_load(limit - spent) for spent in self._run.budgets.spent)
+        left = [budget.left or 0 for budget in run.budgets.each]
+        if not run.plan.own_table and (run.plan.own_class or adds_rows(run.plan.profile)):
+            # In the worst case each inserted entity is deleted by a request of its own.
+            left = [one * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1) for one in left]
         return list(zip(*(equal_parts(amount, count) for amount in left), strict=True))
 
-    def _left_for_load(self, left: int) -> int:
-        """What is left of the budget of one account when deleting needs the most that it may."""
-        run = self._run
-        if run.plan.own_table:
-            left -= len(run.plan.tables)
-        else:
-            profile = run.plan.profile
-            left -= loading_transactions(profile)
-            left -= self._source.loaded_entities // _ENTITIES_A_PAGE + 1
-            if adds_rows(profile):
-                # In the worst case each inserted entity is deleted by a request of its own.
-                left = left * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1)
-        return max(0, left)
+    def _grant_the_rest(self, kept: int) -> None:
+        """Let the master send what the workers did not, less what is ``kept`` for deleting."""
+        run, limit = self._run, self._run.plan.profile.limits.billable_transactions
+        if limit is None:
+            return
+        for budget, spent in zip(run.budgets.each, run.billable_by_account, strict=True):
+            rest = limit - spent
+            if run.plan.own_table and not run.all_reported:
+                # A lost worker may have spent all that it was given.
+                rest = self._for_deleting
+            budget.limit = budget.spent + max(0, rest - kept)
 
     def pointers(self) -> tuple[PointersPart, ...]:
         """Count index rows without their row, and rows without an index row.
@@ -211,6 +243,7 @@ class RunTables:
             for pointers in getattr(self._source, "pointers", ()):
                 found.append(follow(run.accounts, plan.table, pointers, run.budgets))
 
+        self._grant_the_rest(self._for_deleting)
         try:
             self._do("following the index tables", follow_all)
         except BudgetSpent:
@@ -234,7 +267,7 @@ class RunTables:
                 within_s=_DELETE_IN_A_HURRY_S if hurry else _WITHIN_S,
                 note=self._deleted,
             )
-        except (HousekeepingEnded, SetupError) as error:
+        except (HousekeepingEnded, SetupError, BudgetSpent) as error:
             left: dict[Endpoint, list[str]] = {}
             for one in self._to_delete:
                 left.setdefault(one.endpoint, []).append(one.name)
@@ -249,10 +282,11 @@ class RunTables:
 
     def _delete(self) -> None:
         plan = self._run.plan
+        self._grant_the_rest(0)
         for one in tuple(self._to_delete):
-            # Deleting is never refused: the shares of the workers leave what it needs.
-            one.budget.limit = None
-            if plan.own_table:
+            if plan.session == BLOB:
+                delete_container(*one)
+            elif plan.own_table:
                 delete_table(*one)
             else:
                 before = self._deleted_entities
@@ -288,6 +322,7 @@ def load_table(
         LoadingFailed: an operation failed, or the budget is used up.
     """
     clock, loaded = run.clock, run.loaded
+    doing = f"loading the {run.plan.store}"
     began = heard_s = clock()
     # Loading must not flood the account either.
     pacer = loading_pacer_of(run.plan.profile, run.accounts.kind)
@@ -307,7 +342,7 @@ def load_table(
                 result = session.execute(operation)
             except BudgetSpent:
                 failures.append(
-                    "the budget limits.billable_transactions is used up by loading the table; "
+                    f"the budget limits.billable_transactions is used up by {doing}; "
                     "raise it or load fewer entities (keys.rows_per_partition)"
                 )
                 return
@@ -316,7 +351,7 @@ def load_table(
                 heard_s = clock()
             loaded.add(result)
             if not result.outcome.succeeded:
-                failures.append(_sentence(result, run.aliases))
+                failures.append(f"{doing} failed: {_sentence(result, run.aliases)}")
 
     pool = gevent.pool.Group()
     try:
@@ -327,14 +362,14 @@ def load_table(
             silence_s = clock() - heard_s if on_the_way else 0.0
             on_progress(loaded.entities, total, loaded.seconds, silence_s)
             if silence_s >= silent_s:
-                failures.append(f"loading the table failed: no answer for {silent_s:g} s")
+                failures.append(f"{doing} failed: no answer for {silent_s:g} s")
                 break
             if loaded.throttled is not None and run.stops_on_account_throttling:
                 which = ""
                 if len(run.accounts) > 1:
                     which = f" {run.accounts.of(loaded.throttled)}"
                 failures.append(
-                    f"loading the table failed: the account{which} is throttled; lower "
+                    f"{doing} failed: the account{which} is throttled; lower "
                     "load.max_entities_per_s, or set limits.stop_on_account_throttling = false"
                 )
                 break
@@ -354,6 +389,6 @@ def _sentence(result: Result, aliases: Aliases | None) -> str:
         key, message = aliases(key), ""
     answer = f"{last.status} {last.error_code}".strip() if last.status else last.error_code
     return (
-        f"loading the table failed: partition {key!r} answered "
+        f"partition {key!r} answered "
         f"{answer} after {counted(len(result.attempts), 'attempt')} ({message or result.outcome})"
     )

@@ -6,8 +6,8 @@ import gevent
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness.model.figures import counted
 from harness.model.errors import SetupError
+from harness.model.figures import counted
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import SignedIn, SignIn, host_of, send

@@ -1,4 +1,4 @@
-"""The harness's own pages in Locust's web UI: ``/stress/`` and the tab "Partitions".
+"""The harness's own pages in Locust's web UI: ``/stress/``, and the tabs that it adds.
 
 The pages are read-only and behind Locust's login if it has one. Addresses are relative, and nothing
 is loaded from other hosts. A record of a run in progress is built at most once a second, however
@@ -18,11 +18,11 @@ from flask import Blueprint, Response, abort, redirect, request, send_file
 from locust.web import WebUI
 from werkzeug.wrappers import Response as AnyResponse
 
-from harness.model.figures import counted, duration
 from harness.measure.record.record import RunRecord
+from harness.model.figures import counted, duration
+from harness.report.web import partitions_tab, verdict_tab
 from harness.report.web.document import live_page
 from harness.report.web.live import FILES, OPENED, Shown, State
-from harness.report.web.partitions_tab import COLUMNS
 from harness.report.web.rendering import page_css, page_js, plotly_js
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
@@ -35,8 +35,12 @@ PLACE = "stress"
 """Below Locust's own page."""
 _NO_GUESS = ("X-Content-Type-Options", "nosniff")
 """A browser must not guess the content type."""
-_TAB = "partitions"
-_STATISTICS = "locust.request_stats"
+_TABS = {
+    "verdict": ("Verdict", verdict_tab.COLUMNS),
+    "partitions": ("Partitions", partitions_tab.COLUMNS),
+}
+"""Titles and columns of the tabs, by key."""
+_STATISTICS, _INDEX = "locust.request_stats", "locust.index"
 
 
 class Showing:
@@ -88,7 +92,7 @@ class Showing:
 
 def _preparing(run: MasterRun) -> str:
     loaded = f"{counted(run.loaded.entities, 'entity', 'entities')} loaded"
-    return f"{run.plan.profile_name}: creating and loading the table, {loaded}."
+    return f"{run.plan.profile_name}: creating and loading the {run.plan.store}, {loaded}."
 
 
 def _running(run: MasterRun, now_s: float) -> str:
@@ -180,26 +184,38 @@ def _answer(content: str | bytes, kind: str) -> Response:
     return answer
 
 
-def add_tab(web_ui: WebUI, showing: Showing) -> None:
-    """Add the tab "Partitions", and a link to the harness's page among the downloads.
+def add_tabs(web_ui: WebUI, showing: Showing) -> None:
+    """Add the tabs "Verdict" and "Partitions", and a link to our page among the downloads.
 
     Locust's page reads the structure of a tab once, and its rows with the statistics that it polls
     every two seconds during a run.
     """
-    columns = [{"key": key, "title": title} for key, title in COLUMNS.items()]
     link = "Charts, heat map and files of the last run"
     web_ui.template_args |= {
-        "extended_tabs": [{"title": "Partitions", "key": _TAB}],
-        "extended_tables": [{"key": _TAB, "structure": columns}],
+        "extended_tabs": [{"title": title, "key": key} for key, (title, _) in _TABS.items()],
+        "extended_tables": [
+            {
+                "key": key,
+                "structure": [{"key": name, "title": heading} for name, heading in columns.items()],
+            }
+            for key, (_, columns) in _TABS.items()
+        ],
         "extended_csv_files": [{"href": f"./{PLACE}/", "title": link}],
     }
 
     def with_rows(response: Response) -> Response:
-        if request.endpoint != _STATISTICS or response.status_code != 200:
+        if response.status_code != 200:
+            return response
+        if request.endpoint == _INDEX:
+            style = f"<style>{partitions_tab.STYLE}</style></head>"
+            response.set_data(response.get_data(as_text=True).replace("</head>", style, 1))
+            return response
+        if request.endpoint != _STATISTICS:
             return response
         # Locust caches this answer for two seconds, so a new one is returned.
         content = orjson.loads(response.get_data())
-        content["extended_stats"] = [{"key": _TAB, "data": showing.now().rows}]
+        tabs = showing.now().tabs
+        content["extended_stats"] = [{"key": key, "data": rows} for key, rows in tabs.items()]
         return Response(orjson.dumps(content), mimetype="application/json")
 
     web_ui.app.after_request(with_rows)

@@ -13,18 +13,22 @@ from locust.util.timespan import parse_timespan
 from locust.web import WebUI
 
 from harness.endpoint.accounts import Accounts
-from harness.model.figures import counted
 from harness.model.errors import SetupError, echoed
+from harness.model.figures import counted
 from harness.profile.build.pace import window_s
 from harness.profile.profile_loader import NamedProfile
 from harness.swarm.command_line import RunRequest
 from harness.swarm.master.conductor import Conductor
+from harness.swarm.web.form_choices import THROTTLING, profile_in, throttling_in
 
 _VIEW = "locust.swarm"
 _STOP_VIEW = "locust.stop"
 _MOST_DIGITS = 18
 FORM_FIELDS = frozenset(
-    ("user_count", "spawn_rate", "run_time", "profile", "host", "user_classes", "shape_class")
+    (
+        *("user_count", "spawn_rate", "run_time", "profile", THROTTLING),
+        *("host", "user_classes", "shape_class"),
+    )
 )
 """Fields that a start form may set. Everything else comes from the command line."""
 
@@ -108,17 +112,21 @@ def wrap_start(
     ``prepare`` prepares a run, and raises a `SetupError` if the run is not possible.
     """
     start = web_ui.app.view_functions[_VIEW]
+    # Locust writes into its options what the form has.
+    throttling = environment.parsed_options.throttling
+    # Browsers may still show the address that another gateway had.
+    hosts = {environment.host}
 
     def problem_of_start(host: str | None) -> str | None:
         run = conductor.run
         running = run.plan.profile_name if run is not None and conductor.busy else None
-        problem = conductor.unready or _form_problem(host)
+        problem = conductor.unready or _form_problem(host, hosts)
         if problem is not None:
             return problem
-        if running is not None and request.form.get("profile", "") not in ("", running):
+        if running is not None and profile_in(request.form.get("profile", "")) not in ("", running):
             return f"a run of {running} goes on; stop it before another one begins"
         try:
-            values = _form_values()
+            values = _form_values(throttling)
             problem = consent.problem(values, starts=running is None)
             if problem is None and running is None:
                 prepare(values)
@@ -130,6 +138,9 @@ def wrap_start(
         host = environment.host
         if (problem := problem_of_start(host)) is not None:
             return jsonify({"success": False, "message": problem, "host": host})
+        # The gateway that was chosen has an address of its own.
+        host = environment.host
+        hosts.add(host)
         response: Response = start()
         environment.host = host
         # The harness has a timer of its own, without loading and settling.
@@ -151,12 +162,12 @@ def wrap_stop(web_ui: WebUI, stop_preparing: Callable[[], None]) -> None:
     web_ui.app.view_functions[_STOP_VIEW] = web_ui.auth_required_if_enabled(stop_all)
 
 
-def _form_problem(host: str | None) -> str | None:
+def _form_problem(host: str | None, hosts: set[str | None]) -> str | None:
     unknown = sorted(set(request.form) - FORM_FIELDS)
     if unknown:
         return f"{', '.join(unknown)} cannot be set from the form; restart Locust with the option"
     posted = request.form.get("host", "")
-    if posted and posted.rstrip("/") != (host or "").rstrip("/"):
+    if posted and posted.rstrip("/") not in {(one or "").rstrip("/") for one in hosts}:
         return (
             f"the host is {host} and cannot be changed from the form; restart Locust with -H to "
             "stress another"
@@ -169,10 +180,11 @@ def _form_problem(host: str | None) -> str | None:
     return None
 
 
-def _form_values() -> RunRequest:
+def _form_values(throttling: str | None) -> RunRequest:
     form = request.form
     return RunRequest(
-        profile=form.get("profile", ""),
+        profile=profile_in(form.get("profile", "")),
+        throttling=throttling_in(form.get(THROTTLING, ""), throttling),
         run_time_s=_run_time_s(),
         users=form.get("user_count", type=int),
         spawn_rate_per_s=form.get("spawn_rate", type=float),

@@ -43,6 +43,7 @@ class Departures:
         self._give_up_after_s = profile.load.give_up_after_s
         self.by_operation = counts_operations(profile)
         self._share: Share | None = None
+        self._shares: list[Share] = []
         self._pacer: Pacer | None = None
         self._epoch_s = 0.0
         self._fresh_s = 0.0
@@ -58,6 +59,8 @@ class Departures:
     def take_share(self, share: Share) -> None:
         """Follow a new share of the load. Repeating a share changes nothing."""
         earlier, self._share = self._share, share
+        if not self._shares or self._shares[-1].from_s != share.from_s:
+            self._shares.append(share)
         pacer = self._pacer
         if pacer is None or earlier is None:
             pacer = self._pacer = self._all_workers.share(share.rank, share.count, share.from_s)
@@ -108,6 +111,53 @@ class Departures:
             self._ledger.note_due()
             self._ledger.note_dropped(now_s)
 
+    def wait_for_place(self, place: int) -> float | None:
+        """Wait for the turn of the operation at a place of a recording; see `RecordedOrder`.
+
+        Returns when the operation was due, UTC seconds; None if it was dropped because it is too
+        late. After the end of the run it raises `StopUser`.
+        """
+        self._handed_out = place
+        at_s, now_s = self._turn_at()
+        if at_s > now_s:
+            at_s, now_s = self._wait_in_turn()
+        self._operations += 1
+        if now_s - at_s <= self._give_up_after_s and not at_s < self._fresh_s <= now_s:
+            return at_s
+        self._ledger.note_due()
+        self._ledger.note_dropped(now_s)
+        return None
+
+    def due_in_s(self, place: int) -> float:
+        """Seconds until the operation at a place of a recording is due; `StopUser` at the end."""
+        self._handed_out = place
+        at_s, now_s = self._turn_at()
+        return at_s - now_s
+
+    def due_at(self, place: int) -> float | None:
+        """Second of the schedule at which a place of a recording is due; None after the end."""
+        if self._pacer is None:
+            return None
+        due_s = self._pacer.next(0.0, place)
+        return None if due_s is STOP else due_s
+
+    def sends(self, owner: int, due_s: float) -> bool:
+        """Whether this worker sends what is due then for ``owner``, by the share at that time."""
+        mine = False
+        for share in self._shares:
+            if share.from_s <= due_s:
+                mine = owner % share.count == share.rank
+        return mine
+
+    def wait_for_share(self) -> None:
+        """Wait until the share of this worker is known, or the run ends."""
+        self._shared.wait()
+
+    def wait_for_change(self, at_most_s: float) -> None:
+        """Wait for a new share or the end of the run, or so many seconds."""
+        self._changed.clear()
+        self._changed.wait(at_most_s)
+
     def walked(self, entities: int) -> None:
         """A query scanned this many entities more than were known before."""
         if not self.by_operation:
@@ -132,7 +182,7 @@ class Departures:
 
     def waiting(self) -> int:
         """Return the number of due operations that are not handed out, by their mean size."""
-        if self._pacer is None or not self._operations:
+        if self._pacer is None or not self._operations or not self._handed_out:
             return 0
         now = self._clock() if self._stopped_s is None else self._stopped_s
         behind = self._pacer.behind(now - self._epoch_s, self._handed_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import ClassVar
 
 from locust import User, task
 
@@ -139,7 +140,10 @@ class Table:
         *,
         etag: str | None = None,
     ) -> Operation:
-        """Return a single write, for `execute` or as a part of a `transaction`."""
+        """Return a single write, for `execute` or as a part of a `transaction`.
+
+        A `ValueError` says what the service would refuse: a key, a property, or the size.
+        """
         marked = None
         if properties is not None:
             marked = {**properties, RUN_PROPERTY: self._run.plan.run_id}
@@ -155,7 +159,7 @@ class Table:
         )
 
     def execute(self, operation: Operation) -> Result:
-        """Execute any operation."""
+        """Execute any operation; a `ValueError` if a key or a name of it is not text."""
         try:
             self._run.require_sendable(operation)
         except (AttributeError, TypeError, UnicodeEncodeError) as error:
@@ -174,10 +178,16 @@ class TableUser(User):
     """A user of a table, as `HttpUser` is one of a web site.
 
     Subclass it and write ``@task`` methods that call `table`. Pacing, counting, metrics and the
-    verdict need no further code.
+    verdict need no further code. The profile gives load, limits and conditions; what is sent, and
+    to which keys, is the class's own affair.
+
+    Attributes:
+        loads: Whether the profile's entities are loaded before the run. By default the table is
+            empty.
     """
 
     abstract = True
+    loads: ClassVar[bool] = False
 
     @functools.cached_property
     def run_state(self) -> WorkerRun:
@@ -193,6 +203,7 @@ class WorkloadUser(TableUser):
     """Sends the operations of the profile's workload, one after the other."""
 
     abstract = True
+    loads = True
 
     @task
     def operate(self) -> None:

@@ -85,7 +85,7 @@ class Worker:
             send(self._environment.runner, refusal)
         else:
             self._environment.process_exit_code = None
-            self._tell(f"Run {plan.run_id}: this worker sends the load of {plan.profile_name}")
+            self._tell(f"Run {plan.run_id}: this worker sends the load of {plan.name}")
             if abs(difference.known_s) >= _TOLD_DIFFERENCE_S:
                 direction = "ahead of" if difference.known_s > 0 else "behind"
                 self._tell(

@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, TypeVarTuple
@@ -28,6 +29,7 @@ from harness.model.machine import this_process_runs_on
 from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
 from harness.profile.build.pace import pacer_of
+from harness.profile.build.replay import require_same_trace
 from harness.profile.build.scenarios import fingerprint, mistake_of
 from harness.profile.build.workload import source_of
 from harness.swarm.messages import (
@@ -42,9 +44,11 @@ from harness.swarm.messages import (
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.auditor import Auditor
 from harness.swarm.worker.departures import Departures
+from harness.swarm.worker.replayed_load import ReplayedLoad
 from harness.swarm.worker.reports import Reports
 from harness.swarm.worker.request_events import RequestEvents
 from harness.trace.recorder import Recorder
+from harness.trace.replay.source import ReplaySource
 from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.operation_source import next_operation
 
@@ -74,6 +78,7 @@ class WorkerRun:
                 f"the file {profile.scenario} of this worker differs from the master's; give both "
                 "the same file"
             )
+        require_same_trace(profile)
         self.workload = source_of(profile, run_id=plan.run_id, worker=worker)
         self._accounts = len(accounts)
         self.ledger = Ledger(runner.client_id, accounts=accounts.names)
@@ -84,6 +89,9 @@ class WorkerRun:
         arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
         pacer = pacer_of(profile, accounts.kind, arrivals)
         self._departures = Departures(profile, pacer, self.clock, self.budgets, self.ledger)
+        self._replayed: ReplayedLoad | None = None
+        if isinstance(self.workload, ReplaySource):
+            self._replayed = ReplayedLoad(self.workload, self._departures, clock)
         options = [
             dataclasses.replace(one, on_attempt=self._on_attempt, pace=self._departures)
             for one in plan.session_options(worker, accounts, self.budgets, self.clock)
@@ -97,7 +105,9 @@ class WorkerRun:
         self._recorder = Recorder() if plan.traced else None
         self._client: str = runner.client_id
         self._ending: gevent.Greenlet | None = None
+        self._unsent: int | None = None
         self._active = 0
+        self._retrying: dict[int, str] = {}
         self._abandoned = 0
         self._state = WorkerState()
         self._samples: list[CpuSample] = []
@@ -123,6 +133,8 @@ class WorkerRun:
         and when the workload raised an exception or created an invalid operation, which makes the
         run invalid.
         """
+        if self._replayed is not None:
+            return self._perform_replayed(self._replayed)
         task = self._from_workload(self.workload.next_task, self.rng)
         if isinstance(task, Operation):
             return self.perform(task, keep=False, batch=True).done_s
@@ -133,6 +145,15 @@ class WorkerRun:
             ended_s = result.done_s
             operation = self._from_workload(next_operation, task, result)
         return ended_s
+
+    def _perform_replayed(self, replayed: ReplayedLoad) -> float:
+        """Perform the next operation of a trace; returns and raises as `perform_task` does."""
+        operation, due_s = self._from_workload(replayed.take)
+        try:
+            self._from_workload(self.require_sendable, operation)
+            return self._perform_at(operation, due_s, keep=False, batch=True).done_s
+        finally:
+            replayed.done(operation)
 
     def perform(self, operation: Operation, *, keep: bool = True, batch: bool = False) -> Result:
         """Execute one operation: wait for its turn, send it, count it, fire the request event.
@@ -145,6 +166,12 @@ class WorkerRun:
             StopUser: the run is over.
         """
         due_s = self._departures.wait(operation.entities_asked)
+        return self._perform_at(operation, due_s, keep=keep, batch=batch)
+
+    def _perform_at(
+        self, operation: Operation, due_s: float | None, *, keep: bool, batch: bool
+    ) -> Result:
+        """Execute an operation that may leave, and count it; see `perform`."""
         ledger = self.ledger
         ledger.note_due()
         ledger.note_sent()
@@ -173,6 +200,7 @@ class WorkerRun:
             raise
         finally:
             self._active -= 1
+            self._retrying.pop(id(operation), None)
         if result.attempts[-1].scope is _ACCOUNT:
             self._send_throttled(operation)
         if not batch:
@@ -191,6 +219,8 @@ class WorkerRun:
             if isinstance(made, Operation):
                 self.require_sendable(made)
             return made
+        except StopUser:
+            raise
         except Exception as error:
             self._state.defects += 1
             self._send(WorkloadFailure(run_id=self.plan.run_id, reason=mistake_of(error)))
@@ -216,6 +246,8 @@ class WorkerRun:
         if self._ending is not None:
             return self._ending
         self.ledger.close_window(self._departures.stop(at_s))
+        if self._replayed is not None:
+            self._replayed.stop()
         self._ending = gevent.spawn(self._end, grace_s)
         return self._ending
 
@@ -231,11 +263,17 @@ class WorkerRun:
             self.auditor.close()
         self.session.close()
         self.ledger.close()
+        if isinstance(self.workload, ReplaySource):
+            self.workload.close()
 
     def _on_attempt(self, operation: Operation, attempt: Attempt) -> None:
         """Count an attempt of an operation that goes on, since the operation may never end."""
         self._state.attempts_in_flight += 1
         self.ledger.add_attempt(operation, attempt)
+        if self._replayed is not None and not 200 <= attempt.status < 300:
+            self._replayed.let_others_pass(operation)
+        if attempt.throttled:
+            self._retrying[id(operation)] = operation.partition
         if attempt.retry_after_s > self.plan.profile.retry.maximum_s:
             self.ledger.note_wait_cut()
         if attempt.scope is _ACCOUNT:
@@ -257,9 +295,11 @@ class WorkerRun:
             gevent.sleep(1.0 - self.clock() % 1.0)
             now_s = time.process_time()
             cpu_s, before_s = now_s - before_s, now_s
+            second = int(self.clock() - 0.5)
+            self.ledger.note_retrying(second, Counter(self._retrying.values()))
             self._samples.append(
                 CpuSample(
-                    second=int(self.clock() - 0.5),
+                    second=second,
                     cpu_percent=process.cpu_percent(None),
                     machine_percent=_machine_percent(),
                     lag_s=self._departures.take_lag(),
@@ -282,11 +322,20 @@ class WorkerRun:
         # Nobody would count what is sent after the last report.
         self.session.abandon()
         gevent.killall(self._greenlets)
-        self.ledger.note_due(self._departures.waiting())
+        if self._replayed is not None:
+            self._unsent = self._replayed.unsent()
+        self.ledger.note_due(self._waiting())
         deadline = self.clock() + REPORTS_WITHIN_S
         if self._confirmed_by(deadline):
             self._report(final=True)
             self._confirmed_by(deadline)
+
+    def _waiting(self) -> int:
+        """Operations that are due and not sent."""
+        if self._unsent is not None:
+            return self._unsent
+        held = 0 if self._replayed is None else self._replayed.waiting()
+        return self._departures.waiting() + held
 
     def _confirmed_by(self, deadline_s: float) -> bool:
         """Repeat the last report until the master has it, or until ``deadline_s``, UTC."""
@@ -301,7 +350,9 @@ class WorkerRun:
         state = self._state
         state.final = final
         state.in_flight = self._active + self._abandoned
-        state.waiting = self._departures.waiting()
+        state.waiting = self._waiting()
+        if self._replayed is not None:
+            state.finished_s = self._replayed.finished_s
         state.connections_in_use = max(state.connections_in_use, self.session.connections_in_use)
         state.billable_transactions = self.budgets.spent
         state.exhausted = self.budgets.exhausted

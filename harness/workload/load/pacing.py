@@ -230,3 +230,54 @@ class OpenLoop:
 def _require_worker(rank: int, count: int) -> None:
     if not 0 <= rank < count:
         raise ValueError(f"rank {rank} of {count} workers")
+
+
+class RecordedOrder:
+    """Operations of a recording, due by one schedule in their order.
+
+    Every worker follows the whole schedule and sends its part of the operations, so that shares
+    change nothing here. ``sent`` is the place of the next operation in the recording: the units of
+    all operations before it, whoever sends them.
+
+    Args:
+        units: All units of the recording.
+    """
+
+    __slots__ = ("_changed_s", "_schedule", "_stop_at_s", "_units")
+    scheduled: ClassVar[bool] = True
+
+    def __init__(self, schedule: Schedule, units: int) -> None:
+        self._schedule = schedule
+        self._units = units
+        self._changed_s = 0.0
+        self._stop_at_s = math.inf
+
+    def next(self, elapsed_s: float, sent: int) -> float | Stop:
+        at_s = self._schedule.at(sent)
+        if at_s >= self._stop_at_s or elapsed_s >= self._stop_at_s:
+            return STOP
+        return at_s
+
+    def behind(self, elapsed_s: float, sent: int) -> float:
+        due = min(self._schedule.due_by(min(elapsed_s, self._stop_at_s)), self._units)
+        return max(due - sent, 0.0)
+
+    def share(self, rank: int, count: int, from_s: float = 0.0) -> RecordedOrder:
+        _require_worker(rank, count)
+        part = RecordedOrder(self._schedule, self._units)
+        part._stop_at_s = self._stop_at_s
+        return part
+
+    def reshare(self, count: int, from_s: float) -> None:
+        _require_worker(0, count)
+
+    def hold(self, from_s: float, per_s: float) -> None:
+        if from_s < self._changed_s:
+            raise ValueError(
+                f"a change at {from_s:g} s cannot follow a change at {self._changed_s:g} s"
+            )
+        self._changed_s = from_s
+        self._schedule = self._schedule.held(from_s, per_s)
+
+    def end(self, at_s: float) -> None:
+        self._stop_at_s = at_s

@@ -16,6 +16,8 @@ import dataclasses
 import enum
 import math
 
+from harness.model.figures import milliseconds, number, percent
+
 _REACHED_FROM = 0.95
 """A step holds its rate if it achieves this share of it."""
 _SLACK = 1.0 + 1e-9
@@ -82,7 +84,7 @@ class SearchBounds:
     def why(self, taken: TakenStep) -> str:
         """Clause that says why a step failed, with its figures."""
         outcome = taken.outcome
-        achieved = f"{outcome.achieved_per_s:,.0f} were served"
+        achieved = f"{number(outcome.achieved_per_s)} were served"
         if taken.failed is Limit.CLIENT:
             return (
                 f"the generator was the limit ({achieved}), so that the endpoint may serve more; "
@@ -90,12 +92,15 @@ class SearchBounds:
             )
         if taken.failed is Limit.THROTTLED:
             return (
-                f"{outcome.throttled_ratio:.2%} of attempts were throttled, more than "
-                f"{self.most_throttled:.2%}"
+                f"{percent(outcome.throttled_ratio)} of attempts were throttled, more than "
+                f"{percent(self.most_throttled)}"
             )
-        if taken.failed is Limit.LATENCY:
-            return f"p99 was {outcome.p99_ms:,.0f} ms, more than {self.most_p99_ms:,.0f} ms"
-        throttled = f"{outcome.throttled_ratio:.2%} of attempts were throttled"
+        if taken.failed is Limit.LATENCY and outcome.p99_ms is not None:
+            return (
+                f"p99 was {milliseconds(outcome.p99_ms)} ms, more than "
+                f"{milliseconds(self.most_p99_ms)} ms"
+            )
+        throttled = f"{percent(outcome.throttled_ratio)} of attempts were throttled"
         if taken.failed is Limit.NOT_HELD:
             return f"{achieved}, {throttled}, and latency grew with the load"
         return (
@@ -281,7 +286,7 @@ class StepSearch:
         if failure is None:
             return f"No sustainable rate was found: {ended}."
         return (
-            f"No sustainable rate was found: the first rate, {failure.step.rate_per_s:,.0f} "
+            f"No sustainable rate was found: the first rate, {number(failure.step.rate_per_s)} "
             f"entities/s, failed; {self._bounds.why(failure)}. Start at a lower rate."
         )
 
@@ -290,11 +295,11 @@ class StepSearch:
     ) -> str:
         bounds, step = self._bounds, passed.step
         held = f"held for {step.hold_s:g} s"
-        parts = [f"{rate:,.0f} of {step.rate_per_s:,.0f} wanted entities/s, {held}"]
+        parts = [f"{number(rate)} of {number(step.rate_per_s)} wanted entities/s, {held}"]
         if ended is not None:
             parts.append(ended if step.confirming else f"not confirmed, because {ended}")
         if failure is not None:
-            failed = f"{failure.step.rate_per_s:,.0f} entities/s failed"
+            failed = f"{number(failure.step.rate_per_s)} entities/s failed"
             parts.append(f"{failed}: {bounds.why(failure)}")
         elif step.rate_per_s >= bounds.max_per_s:
             parts.append("this is the highest rate of the search")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst
+from harness.workload.scenarios.log import Log, LogHashPrefix
 from harness.workload.scenarios.row_pairs import BankTransfers, FootRace
 from harness.workload.scenarios.scenario import Scenario
 from harness.workload.scenarios.shops import CustomersProductsOrders, Orders, VerticalSplit
@@ -28,6 +29,8 @@ SCENARIOS: Mapping[str, type[Scenario]] = MappingProxyType(
         "foot-race": FootRace,
         "iot-telemetry": IotTelemetry,
         "iot-telemetry-by-date": IotTelemetryByDate,
+        "log": Log,
+        "log-hash-prefix": LogHashPrefix,
         "orders": Orders,
         "saas": Saas,
         "user-profiles": UserProfiles,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import inspect
 import itertools
 import random
@@ -33,7 +34,19 @@ _READ = 10
 _LEFT = 20
 """Deletes spare this many of the newest items."""
 
+MOST_LOADED = 2_000_000
+"""Entities that a scenario may load: they are counted by making each of them."""
+
 _T = TypeVar("_T")
+
+
+@dataclasses.dataclass(slots=True)
+class _Loaded:
+    """What the loading of a scenario comes to; the partitions are in order."""
+
+    entities: int = 0
+    requests: int = 0
+    partitions: dict[str, None] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +155,33 @@ class Scenario(OperationFactory):
     @property
     def loaded_entities(self) -> int:
         """Entities that `loading` puts into all tables together."""
-        return sum(operation.entities_asked for operation in self.loading())
+        return self.__loaded.entities
+
+    @property
+    def loading_requests(self) -> int:
+        """Requests that `loading` sends."""
+        return self.__loaded.requests
 
     def loading(self) -> Iterator[Operation]:
         """The operations that fill the tables before the load, `batched` as a rule."""
         return iter(())
 
     def partitions(self) -> Iterator[str]:
-        return iter(dict.fromkeys(operation.partition for operation in self.loading()))
+        return iter(self.__loaded.partitions)
+
+    @functools.cached_property
+    def __loaded(self) -> _Loaded:
+        loaded = _Loaded()
+        for operation in self.loading():
+            loaded.requests += 1
+            loaded.entities += operation.entities_asked
+            loaded.partitions[operation.partition] = None
+            if loaded.entities > MOST_LOADED:
+                raise SetupError(
+                    f"the scenario loads more than {MOST_LOADED:,} entities; lower keys.partitions "
+                    "or keys.rows_per_partition"
+                )
+        return loaded
 
     def next_task(self, rng: random.Random) -> Task:
         """One of the actions, drawn by weight; a `SetupError` names the line of a wrong result."""

@@ -1,0 +1,117 @@
+"""The part of a record about a replayed trace: where the operations came from, and what is missing.
+
+It is also what every process of a replay has to know of its trace before the load.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pydantic
+
+from harness.measure.record.findings import RecordPart
+from harness.model.figures import agreed, counted
+from harness.model.operation import Kind
+
+_Count = Annotated[int, pydantic.Field(ge=0)]
+
+
+class ReplayedKind(RecordPart):
+    """The operations of one name that are sent; figures are those of the recording."""
+
+    label: str
+    kind: Kind
+    operations: _Count
+    entities: _Count
+    attempts: _Count
+    bytes_sent: _Count
+    bytes_received: _Count
+
+
+class LeftOut(RecordPart):
+    """Operations of the trace that are not sent; ``reason`` completes "left out, because"."""
+
+    reason: str
+    operations: _Count
+
+
+class ReplayPart(RecordPart):
+    """The trace of a replay.
+
+    Attributes:
+        trace: Name of its file.
+        fingerprint: Hash of the file. A worker with another file refuses.
+        source: What was recorded.
+        run_id: The record with the counts of the recording; empty if there is none.
+        first_ms: Instant of the first operation that is sent, milliseconds since the start of the
+            trace; ``last_ms`` that of the last.
+        operations: Operations that are sent.
+        entities: Their entity count in the recording.
+        units: Entities by which an open load at a rate is paced: the recorded count, and at least 1
+            for each operation.
+        peak_entities_per_s: The recorded entities of the busiest second.
+        counts_whole: Whether bytes are those of whole requests and answers, not of their bodies.
+        left_out: Operations that are not sent.
+        failed: Operations that failed in the recording, by throttling, timeouts or faults. They are
+            sent all the same.
+        inexact: Queries that cannot be made to find as many rows as in the recording.
+        tables: Ending of the table's name by its recorded name in lower case.
+        compared: Names of the properties that filters compare, by ending of the table's name.
+        entity_bytes: Mean bytes of a written entity as sent.
+        loaded_entities: Rows that are loaded beforehand.
+        loading_requests: Requests that load them.
+        notes: What is known to be missing in the trace, as sentences.
+        speed: Multiple of the recorded speed; None in the recorded order at a rate.
+        keys: Name of the key scheme; empty for the recorded keys. ``scheme`` is its content.
+        share: What stays on one worker: ``key`` or ``client``.
+    """
+
+    trace: str
+    fingerprint: str = ""
+    source: str = ""
+    run_id: str = ""
+    first_ms: int = 0
+    last_ms: int = 0
+    operations: _Count = 0
+    entities: _Count = 0
+    units: _Count = 0
+    peak_entities_per_s: _Count = 0
+    counts_whole: bool = False
+    left_out: tuple[LeftOut, ...] = ()
+    failed: _Count = 0
+    inexact: _Count = 0
+    tables: dict[str, str] = pydantic.Field(default_factory=dict)
+    compared: dict[str, tuple[str, ...]] = pydantic.Field(default_factory=dict)
+    kinds: tuple[ReplayedKind, ...] = ()
+    entity_bytes: _Count = 0
+    loaded_entities: _Count = 0
+    loading_requests: _Count = 0
+    notes: tuple[str, ...] = ()
+    speed: float | None = 1.0
+    keys: str = ""
+    scheme: dict[str, Any] = pydantic.Field(default_factory=dict)
+    share: str = "key"
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last operation, as recorded."""
+        return (self.last_ms - self.first_ms) / 1000
+
+    def sentences(self) -> list[str]:
+        """What a reader of the results has to know of the trace."""
+        said = [
+            f"{counted(one.operations, 'operation')} of the trace left out: {one.reason}."
+            for one in self.left_out
+        ]
+        if self.failed:
+            said.append(
+                f"{counted(self.failed, 'operation')} failed in the recording (throttling, "
+                f"timeouts, faults) and {agreed(self.failed, 'is', 'are')} sent all the same, so "
+                "that counts may differ."
+            )
+        if self.inexact:
+            said.append(
+                f"{counted(self.inexact, 'query', 'queries')} cannot be made to find as many rows "
+                "as in the recording."
+            )
+        return [*said, *self.notes]

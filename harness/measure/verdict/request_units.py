@@ -1,0 +1,353 @@
+"""Request units against what Cosmos DB gives: rates, and why requests were throttled.
+
+A 429 of Cosmos DB does not say whether one partition or the whole provisioned throughput was used
+up. The figures of a run can: which keys were throttled, and how much was used meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.measured import OperationPart, PartitionPart, RatesPart
+from harness.measure.verdict.evidence import Evidence
+from harness.model.figures import counted, number, percent, request_units
+from harness.model.operation import over_partitions
+from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
+from harness.model.target import Throughput
+
+REFUSED = 429
+"""The status with which Cosmos DB asks for fewer request units."""
+NEAR_FROM = 0.9
+"""Share of a limit from which it counts as used up. Whole seconds round off short peaks."""
+MOST_FROM = 0.5
+"""Share of the throttled attempts from which one of several keys is the hot one."""
+SPARED_FROM = 0.25
+"""Share of keys without any throttling from which only some physical partitions throttle."""
+_EXPECTED = 5.0
+"""A key is spared if so many of its attempts would have been throttled at the ratio of the run: by
+chance that happens to one key in 150."""
+_MOST_SHOWN = 3
+
+
+class Concentration(enum.Enum):
+    """Which keys were throttled."""
+
+    ONLY_KEY = enum.auto()
+    ONE_KEY = enum.auto()
+    SOME_KEYS = enum.auto()
+    ALL_KEYS = enum.auto()
+
+
+_UNEVEN = (Concentration.ONE_KEY, Concentration.SOME_KEYS)
+
+
+class ThrottlingCause(enum.Enum):
+    """Why Cosmos DB throttled."""
+
+    HOT_PARTITION = enum.auto()
+    THROUGHPUT = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    """Throttling of a run against Cosmos DB.
+
+    Attributes:
+        keys: All keys; the folded ones together are one.
+        throttled_keys: Those of them with a throttled attempt.
+        spared_keys: Those without, although they had enough attempts.
+        most: The key with most throttled attempts; None without one of its own row.
+        most_share: Its share of all throttled attempts.
+        used_per_s: Mean RU/s of the seconds with throttled attempts, all keys together; None if no
+            answer named its charge.
+        provisioned_per_s: What was provisioned, all accounts together; None if unknown.
+        folded: Whether the folded keys are among the throttled; None if no keys are folded.
+    """
+
+    keys: int
+    throttled_keys: int
+    spared_keys: int
+    most: PartitionPart | None
+    most_share: float
+    used_per_s: float | None
+    provisioned_per_s: float | None
+    folded: bool | None = None
+
+    @property
+    def used_share(self) -> float | None:
+        """``used_per_s`` as a share of what was provisioned; None if either is unknown."""
+        used, provisioned = self.used_per_s, self.provisioned_per_s
+        return None if used is None or provisioned is None else used / provisioned
+
+    @property
+    def concentration(self) -> Concentration:
+        if self.keys <= 1:
+            return Concentration.ONLY_KEY
+        if self.most_share >= MOST_FROM:
+            return Concentration.ONE_KEY
+        if self.spared_keys > SPARED_FROM * (self.spared_keys + self.throttled_keys):
+            return Concentration.SOME_KEYS
+        return Concentration.ALL_KEYS
+
+    @property
+    def cause(self) -> ThrottlingCause:
+        used = self.used_share
+        if self._at_most:
+            return ThrottlingCause.HOT_PARTITION
+        if used is None:
+            return ThrottlingCause.UNKNOWN
+        if used >= NEAR_FROM:
+            return ThrottlingCause.THROUGHPUT
+        spared = self.concentration is not Concentration.ALL_KEYS
+        return ThrottlingCause.HOT_PARTITION if spared else ThrottlingCause.UNKNOWN
+
+    @property
+    def figures(self) -> str:
+        """Which keys were throttled, and how much was used meanwhile; without a conclusion."""
+        of = self.provisioned_per_s
+        provisioned = "" if of is None else f" of the provisioned {number(of)}"
+        if self.used_per_s is None:
+            return f"{self._where}; no answer named its charge"
+        return (
+            f"{self._where}; in the seconds with 429, {number(self.used_per_s)}{provisioned} RU/s "
+            "were used"
+        )
+
+    @property
+    def described(self) -> str:
+        """A sentence that answers: hot partition, or too little provisioned?"""
+        cause = self.cause
+        if cause is ThrottlingCause.HOT_PARTITION:
+            what = "a hot physical partition" if self._some else "a hot partition"
+            return f"It is {what}, not too little throughput: {self._found}"
+        if cause is ThrottlingCause.THROUGHPUT and self.concentration in _UNEVEN:
+            return f"It is too little throughput, and another key would hardly help: {self._found}"
+        if cause is ThrottlingCause.THROUGHPUT:
+            return f"It is too little throughput, not a hot partition: {self._found}"
+        question = "Hot partition or too little throughput?"
+        if self.used_per_s is None:
+            return (
+                f"{question} {_first_upper(self._hint)}; no answer named its charge "
+                "(x-ms-request-charge), so that the metrics of the account have to tell"
+            )
+        if self.used_share is None:
+            return (
+                f"{question} {_first_upper(self._hint)}; set endpoint.provisioned_ru_per_s to tell "
+                "them apart"
+            )
+        return (
+            f"{question} The figures do not fit either: {self._found}. Something else may use the "
+            "throughput, less may be provisioned, or all keys may be in one physical partition"
+        )
+
+    @property
+    def _at_most(self) -> bool:
+        """Whether one key used what no throughput can give to a partition."""
+        return self.most is not None and _rate(self.most) >= NEAR_FROM * MAX_PARTITION_RU_PER_S
+
+    @property
+    def _some(self) -> bool:
+        return self.concentration is Concentration.SOME_KEYS
+
+    @property
+    def _where(self) -> str:
+        """Which keys were throttled."""
+        match self.concentration:
+            case Concentration.ONLY_KEY:
+                return "the run used one PartitionKey"
+            case Concentration.ONE_KEY:
+                return f"{percent(self.most_share)} of the throttled attempts were for one key"
+            case _:
+                rest = self.keys - self.throttled_keys - self.spared_keys
+                words = f"{self.throttled_keys:,} of {counted(self.keys, 'key')} were throttled"
+                if self.folded is not None:
+                    own = self.throttled_keys - self.folded
+                    words = f"{own:,} of the {self.keys - 1:,} keys counted singly were throttled"
+                return words if not rest else f"{words} ({rest:,} had few attempts)"
+
+    @property
+    def _found(self) -> str:
+        """The figures that decide."""
+        if self.most is not None and self._at_most:
+            of_partition = f"the {MAX_PARTITION_RU_PER_S:,} RU/s that a partition can have at most"
+            return f"one key used {number(_rate(self.most))} of {of_partition}"
+        return (
+            f"{self._where}, while {number(self.used_per_s or 0.0)} RU/s, "
+            f"{percent(self.used_share or 0.0)} of the provisioned "
+            f"{number(self.provisioned_per_s or 0.0)}, were used"
+        )
+
+    @property
+    def _hint(self) -> str:
+        """What the keys point at where nothing is known of the throughput."""
+        where = self._where
+        match self.concentration:
+            case Concentration.ONLY_KEY:
+                return f"{where}, so that both look the same"
+            case Concentration.ONE_KEY | Concentration.SOME_KEYS:
+                return f"{where}, which points to a hot partition"
+            case Concentration.ALL_KEYS:
+                return f"{where}, which points to too little throughput"
+
+
+def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
+    """Which keys Cosmos DB throttled, and how much was used meanwhile; None if it did not."""
+    snapshot = evidence.snapshot
+    parts = [part for part in snapshot.partitions if not over_partitions(part.key)]
+    ratio = snapshot.throttled_ratio
+    spared = [part for part in parts if not _refused(part) and ratio * _attempts(part) >= _EXPECTED]
+    most = max(parts, key=_refused, default=None)
+    folded = 0 if snapshot.folded is None else _refused(snapshot.folded)
+    throttled = sum(map(_refused, parts)) + folded
+    if not throttled:
+        return None
+    provisioned = evidence.throughput.ru_per_s
+    return Throttled(
+        # The folded keys are not counted one by one.
+        keys=len(parts) + (1 if snapshot.folded is not None else 0),
+        throttled_keys=sum(_refused(part) > 0 for part in parts) + (1 if folded else 0),
+        spared_keys=len(spared),
+        most=most,
+        most_share=_refused(most) / throttled if most is not None else 0.0,
+        used_per_s=None if snapshot.request_units is None else _used_per_s(snapshot),
+        provisioned_per_s=provisioned and provisioned * max(1, len(snapshot.accounts)),
+        folded=None if snapshot.folded is None else folded > 0,
+    )
+
+
+def _attempts(part: PartitionPart) -> int:
+    return sum(part.attempts.values())
+
+
+def _refused(part: PartitionPart) -> int:
+    return sum(count for (status, _, _), count in part.attempts.items() if status == REFUSED)
+
+
+def _rate(part: PartitionPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.per_s.mean
+
+
+def _used_per_s(snapshot: Snapshot) -> float:
+    """Mean RU/s of the seconds of the window with throttled attempts, else of all of them."""
+    seconds = [point for point in snapshot.series if point.throttled_by_status.get(REFUSED)]
+    measured = [point for point in seconds if snapshot.start <= point.second < snapshot.end]
+    used = [point.charges for point in measured or seconds]
+    return sum(used) / len(used) / 100 if used else 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """RU/s of a run against Cosmos DB and their limits; of a watched application in its best 10 s.
+
+    Attributes:
+        partition_per_s: Of the partition that used most.
+        account_per_s: Of everything, or of the account that used most.
+    """
+
+    name: str
+    partition_per_s: float
+    partition_limit: float
+    account_per_s: float
+    throughput: Throughput
+
+    @property
+    def partition_over(self) -> bool:
+        return self.partition_per_s > self.partition_limit
+
+    @property
+    def account_over(self) -> bool:
+        limit = self.throughput.ru_per_s
+        return limit is not None and self.account_per_s > limit
+
+    @property
+    def described(self) -> str:
+        """The rates and their limits, as a part of a sentence."""
+        share = percent(self.partition_per_s / self.partition_limit)
+        provisioned = self.throughput.ru_per_s
+        everything = f"everything together {number(self.account_per_s)}"
+        if provisioned is None:
+            everything += " (of an unknown throughput: endpoint.provisioned_ru_per_s is not set)"
+        else:
+            of = percent(self.account_per_s / provisioned)
+            everything += f" ({of} of the provisioned {number(provisioned)})"
+        return (
+            f"{self.name} used {number(self.partition_per_s)} RU/s ({share} of "
+            f"{share_words(self.throughput)}), {everything}"
+        )
+
+
+def usage_of(evidence: Evidence, name: str) -> Usage:
+    """The RU/s of a run; ``name`` is that of the partition that used most."""
+    snapshot, most = evidence.snapshot, evidence.costliest
+    rates = RatesPart()
+    if most is not None and most.request_units is not None:
+        rates = most.request_units.per_s
+    return Usage(
+        name=name,
+        partition_per_s=evidence.rate(rates),
+        partition_limit=evidence.throughput.partition_ru_per_s,
+        account_per_s=evidence.rate(snapshot.account_request_units),
+        throughput=evidence.throughput,
+    )
+
+
+def share_words(throughput: Throughput) -> str:
+    """What a partition can have, and why: ``6,000, an even share of 18,000 over 3``."""
+    limit, provisioned = throughput.partition_ru_per_s, throughput.ru_per_s
+    words = number(limit)
+    if provisioned is None or limit == MAX_PARTITION_RU_PER_S:
+        return f"the {words} that a partition can have"
+    count = throughput.fewest_partitions
+    if count == 1 and throughput.physical_partitions is None:
+        return f"the {words} that were provisioned"
+    at_most = "" if throughput.physical_partitions else "at most "
+    at_least = "" if throughput.physical_partitions else "at least "
+    partitions = counted(count, "physical partition")
+    return f"{at_most}{words}, an even share of {number(provisioned)} over {at_least}{partitions}"
+
+
+def by_cost(snapshot: Snapshot) -> list[tuple[OperationPart, float]]:
+    """The operations and their shares of all request units, the largest first."""
+    whole = snapshot.request_units
+    if whole is None or not whole.total:
+        return []
+    shares = [
+        (part, part.request_units.total / whole.total)
+        for part in snapshot.operations
+        if part.request_units is not None
+    ]
+    return sorted(shares, key=lambda item: -item[1])
+
+
+def unit_sentences(evidence: Evidence, name: str) -> Iterator[str]:
+    """What was charged, as parts of sentences; ``name`` is that of the costliest partition."""
+    snapshot = evidence.snapshot
+    whole = snapshot.request_units
+    if whole is None:
+        return
+    used = f"{number(whole.total)} RU were charged"
+    if evidence.length_s > 0:
+        rates = whole.per_s
+        used += (
+            f": {number(rates.mean)} RU/s on average, {number(rates.best_1s)} in the best second"
+        )
+    yield used
+    if evidence.length_s > 0:
+        yield usage_of(evidence, name).described
+    costs = [
+        f"{part.kind} {request_units(part.request_units_each)} RU each, {percent(share)} of all"
+        for part, share in by_cost(snapshot)[:_MOST_SHOWN]
+        if part.request_units_each is not None
+    ]
+    if costs:
+        yield "operations by their cost: " + "; ".join(costs)
+    if (throttled := throttled_of_cosmos(evidence)) is not None:
+        yield throttled.figures
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

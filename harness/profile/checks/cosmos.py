@@ -1,0 +1,217 @@
+"""Practices of Cosmos DB: request units, the partitions that share them, and the size of keys."""
+
+from __future__ import annotations
+
+from harness.model.figures import data_size, number, percent
+from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES
+from harness.profile.checks.practice import (
+    COSMOS,
+    COSMOS_FAQ,
+    Look,
+    consider,
+    disagrees,
+    fine,
+    offends,
+    practice,
+    remedy,
+    says,
+    untold,
+)
+from harness.profile.checks.seen import ChargesSeen, Seen
+
+_PHYSICAL = "Physical partitions"
+_CHOOSE = "Choose a partition key"
+_READ_HEAVY = "Partition keys for read-heavy containers"
+_DIFFERENT = "Where is API for Table not identical with Azure Table storage behavior?"
+_PROVISIONED = "endpoint.provisioned_ru_per_s"
+_NEAR = 0.8
+"""A prediction is no closer than this."""
+_UNEVEN = 1.25
+"""Times its even share, from which a physical partition counts as hot. No document has a figure."""
+_FEW_PHYSICAL = 3
+"""Physical partitions from 30,000 RU/s on (10,000 each): more need care ("read-heavy")."""
+_SMALL_KEY_BYTES = 101
+"""A longer PartitionKey needs a container with large partition keys ("Choose a partition key")."""
+_UNCHARGED = "No answer named its charge in request units."
+_MAX_TRANSACTION_BYTES = 2 * 1024 * 1024
+_DAY_S = 24 * 60 * 60
+_SOON_DAYS = 365
+"""Until a PartitionKey is full. No document has a figure."""
+
+
+@practice(
+    "request-units", "the load fits into the provisioned request units", _PROVISIONED, cosmos=True
+)
+@says(COSMOS, _PHYSICAL, "throughput is provisioned for a container")
+@remedy("Provision more, or request less.")
+def request_units(seen: Seen) -> Look | None:
+    charges = seen.charges
+    if charges is not None and not charges.known:
+        return untold(_UNCHARGED)
+    if charges is None or charges.per_s is None:
+        return None
+    provisioned = charges.throughput.ru_per_s
+    need = f"{number(charges.per_s)} RU/s"
+    said = f"The best second took {need}" if seen.recorded else f"This profile takes about {need}"
+    if provisioned is None:
+        change = "Set it, so that rates are compared with it."
+        return consider(f"{said}; what is provisioned is not set.", change=change)
+    share = charges.per_s / provisioned
+    judge = fine if share < _NEAR else offends if share > 1.0 else consider
+    return judge(f"{said}, {percent(share)} of the {number(provisioned)} that are provisioned.")
+
+
+@practice(
+    "hot-partition-key",
+    "no PartitionKey takes more than its share of the request units",
+    "keys.distribution",
+    cosmos=True,
+)
+@says(COSMOS, _PHYSICAL, "a PartitionKey has at most 10,000 RU/s, those of its physical partition")
+@says(COSMOS, _CHOOSE, "a wide range of values that spreads the request units evenly")
+@disagrees(COSMOS, _CHOOSE, "with one physical partition the value may not matter")
+@remedy(
+    "Make PartitionKeys finer: a key with more values, two properties in one key, or a suffix that "
+    "spreads one key over several."
+)
+def hot_partition_key(seen: Seen) -> Look | None:
+    charges = seen.charges
+    if charges is None or not charges.shares.hottest:
+        return None
+    if not charges.known:
+        return untold(_UNCHARGED)
+    share, about = charges.shares.hottest_share, "" if seen.recorded else "about "
+    limit = charges.throughput.partition_ru_per_s
+    why = f"PartitionKey {charges.shares.hottest!r} takes {about}{percent(share)} of the RU"
+    return _held(seen, charges, f"{why}, and can have {number(limit)} RU/s at most", share)
+
+
+@practice(
+    "physical-partitions",
+    "request units spread evenly over the physical partitions",
+    "keys.partitions",
+    cosmos=True,
+)
+@says(COSMOS, _PHYSICAL, "each has an equal part of the throughput; a hot one wastes the others'")
+@says(COSMOS, _CHOOSE, "even use of PartitionKeys makes physical partitions even")
+@remedy("Use many more PartitionKeys than physical partitions, each with a small share.")
+def physical_partitions(seen: Seen) -> Look | None:
+    charges = seen.charges
+    if charges is None or charges.throughput.fewest_partitions == 1:
+        return None
+    if not charges.known:
+        return untold(_UNCHARGED)
+    count, share = charges.throughput.fewest_partitions, charges.hottest_share
+    limit = charges.throughput.partition_ru_per_s
+    why = (
+        f"The hottest of {count} physical partitions takes about {percent(share)} of the RU (even: "
+        f"{percent(1 / count)}), and has {number(limit)} RU/s"
+    )
+    if share * count < _UNEVEN:
+        return fine(f"{why}.")
+    return _held(seen, charges, why, share)
+
+
+def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Look:
+    """Whether ``share`` of the request units is too much for one physical partition."""
+    reached = charges.throughput.partition_ru_per_s / (share or 1.0)
+    provisioned, wanted = charges.throughput.ru_per_s, charges.per_s
+    most = provisioned if provisioned is not None else wanted
+    if most is not None and reached >= _NEAR * most:
+        return fine(f"{why}.")
+    why += f": it has no more at {number(reached)} RU/s in total"
+    if provisioned is not None:
+        why += f", and {number(provisioned)} are provisioned"
+    if wanted is None or wanted >= reached:
+        return offends(f"{why}.")
+    said = "The best second took" if seen.recorded else "This profile takes"
+    return consider(f"{why}. {said} {number(wanted)}.")
+
+
+@practice(
+    "partition-size", "the data of a PartitionKey stays below 20 GB", "keys.partitions", cosmos=True
+)
+@says(COSMOS, "Logical partitions", "the data of one PartitionKey has 20 GB at most")
+@remedy("Make PartitionKeys finer, for example with a date, so that each stops growing.")
+def partition_size(seen: Seen) -> Look | None:
+    charges = seen.charges
+    if charges is None or charges.entity_bytes is None or not seen.largest:
+        return None
+    size = seen.largest * charges.entity_bytes
+    if size > MAX_LOGICAL_PARTITION_BYTES:
+        return offends(f"A PartitionKey is loaded with {size / 1e9:,.1f} GB; 20 GB are allowed.")
+    left, per_s = MAX_LOGICAL_PARTITION_BYTES - size, _growth(seen, charges)
+    if not per_s:
+        return fine(f"The largest PartitionKey has {data_size(size)} of 20 GB.")
+    days = left / per_s / _DAY_S
+    judge = consider if days < _SOON_DAYS else fine
+    return judge(
+        f"PartitionKey {charges.shares.hottest!r} grows by about {per_s / 1000:,.1f} KB/s, and has "
+        f"20 GB after {days:,.1f} days of this load."
+    )
+
+
+def _growth(seen: Seen, charges: ChargesSeen) -> float:
+    """Bytes/s by which the hottest PartitionKey grows; 0 where ever later keys are written."""
+    if seen.tables is None or charges.per_s is None or not seen.operations:
+        return 0.0
+    created = sum(table.created for table in seen.tables if not table.growth)
+    per_operation = created * (charges.entity_bytes or 0) / seen.operations
+    return per_operation * charges.per_s / charges.each * charges.shares.hottest_share
+
+
+@practice("key-bytes", "keys are no longer than Cosmos DB allows", "keys.prefix", cosmos=True)
+@says(COSMOS, _CHOOSE, "PartitionKeys of 2,048 bytes, or 101 without large partition keys")
+@says(COSMOS_FAQ, _DIFFERENT, "RowKeys of 255 bytes")
+@remedy("Shorten the keys.")
+def key_bytes(seen: Seen) -> Look | None:
+    charges = seen.charges
+    if charges is None:
+        return None
+    partition, row = charges.longest_partition_key, charges.longest_row_key
+    if partition is None:
+        return untold("Keys are redacted in the record.")
+    for name, length, limit in charges.keys_over():
+        return offends(f"A {name} has {length:,} bytes; {limit:,} are allowed.")
+    if partition > _SMALL_KEY_BYTES:
+        return consider(
+            f"A PartitionKey has {partition:,} bytes. Without large partition keys only the first "
+            f"{_SMALL_KEY_BYTES} are hashed, so keys that differ later share a partition."
+        )
+    rows = "" if row is None else f", the longest RowKey {row}"
+    return fine(f"The longest PartitionKey has {partition} bytes{rows}.")
+
+
+@practice("cross-partition", "queries name the PartitionKey", "mix", cosmos=True)
+@says(COSMOS, _READ_HEAVY, "a filter by the key goes to one physical partition only")
+@disagrees(COSMOS, _READ_HEAVY, "no concern below 30,000 RU/s and 100 GB")
+@remedy("Name the PartitionKey in the filter, or store the data a second time by the other key.")
+def cross_partition(seen: Seen) -> Look | None:
+    charges = seen.charges
+    over = [query for query in seen.queries if query.over_partitions]
+    if charges is None or not over:
+        return None
+    labels = {query.label for query in over}
+    share = sum(kind.share for kind in charges.kinds if kind.label in labels)
+    taken = (
+        f"take {percent(share)} of the RU" if charges.known else "take an unknown part of the RU"
+    )
+    count = charges.throughput.fewest_partitions
+    why = (
+        f"Queries over several PartitionKeys {taken}; each page asks {count} physical "
+        f"partition{'s' if count > 1 else ''}."
+    )
+    return fine(why) if count <= _FEW_PHYSICAL else consider(why)
+
+
+@practice(
+    "transaction-bytes", "a transaction has at most 2 MB", "transaction.operations", cosmos=True
+)
+@says(COSMOS_FAQ, _DIFFERENT, "batches of 2 MB; Storage allows 4 MiB")
+@remedy("Put fewer entities into a transaction.")
+def transaction_bytes(seen: Seen) -> Look | None:
+    charges = seen.charges
+    if charges is None or not charges.largest_transaction:
+        return None
+    judge = offends if charges.largest_transaction > _MAX_TRANSACTION_BYTES else fine
+    return judge(f"The largest transaction has about {charges.largest_transaction:,} bytes.")
