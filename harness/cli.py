@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from harness import __version__
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, did_you_mean, echoed
 from harness.startup import BAD_SETUP, interrupts_held
 
 POSIX = os.name == "posix"
@@ -54,6 +55,7 @@ COMMANDS = {
         "servers.Gateway",
         "run a gateway that applies the published limits to any endpoint",
     ),
+    "completion": ("completion.Completion", "print the completion of these commands for a shell"),
     "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
 }
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
@@ -84,28 +86,40 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
         SetupError: the subcommand needs POSIX, and this is Windows.
         SystemExit: the help was printed, or the arguments are invalid.
     """
+    if not given:
+        _overview().print_help(sys.stderr)
+        raise SystemExit(BAD_SETUP)
     name = next((name for name in COMMANDS if list(given[: len(name.split())]) == name.split()), "")
     if not name:
+        known = {word for command in COMMANDS for word in command.split()[:1]}
+        if given and given[0] not in known and (near := did_you_mean(given[0], known)):
+            raise SetupError(f"there is no command {echoed(given[0])}{near}")
         _overview().parse_args(given)
         raise SetupError("name a command first")
     if name in _POSIX_ONLY and not POSIX:
         raise SetupError("runs, Azurite and the gateway need Linux or macOS; on Windows use WSL 2")
-    module, _, made = COMMANDS[name][0].partition(".")
-    with interrupts_held():
-        imported = importlib.import_module(f"harness.commands.{module}")
-    command: Command = getattr(imported, made)()
+    chosen = command(name)
     rest = list(given[len(name.split()) :])
     if name == "run" and not {"-h", "--help"}.intersection(rest):
         # Locust parses the options of a run.
-        return argparse.Namespace(run=command.run, given=rest)
-    parser = argparse.ArgumentParser(prog=f"harness {name}", description=command.__doc__)
-    command.options(parser)
-    parser.set_defaults(run=command.run)
+        return argparse.Namespace(run=chosen.run, given=rest)
+    parser = argparse.ArgumentParser(prog=f"harness {name}", description=chosen.__doc__)
+    chosen.options(parser)
+    parser.set_defaults(run=chosen.run, whole=partial(_overview, with_options=True))
     return parser.parse_args(rest)
 
 
-def _overview() -> argparse.ArgumentParser:
-    """The parser that shows all commands, and accepts none."""
+def command(name: str) -> Command:
+    """The subcommand of that name; its module is imported only now."""
+    module, _, class_name = COMMANDS[name][0].partition(".")
+    with interrupts_held():
+        imported = importlib.import_module(f"harness.commands.{module}")
+    made: Command = getattr(imported, class_name)()
+    return made
+
+
+def _overview(*, with_options: bool = False) -> argparse.ArgumentParser:
+    """The parser that shows all commands; ``with_options`` it imports all of them."""
     top = argparse.ArgumentParser(
         prog="harness",
         description="Stress-tests Azure Table endpoints and compares the rates with the published "
@@ -120,7 +134,9 @@ def _overview() -> argparse.ArgumentParser:
         if group not in levels:
             made = levels[""].add_parser(group, help=_GROUPS[group], description=_GROUPS[group])
             levels[group] = made.add_subparsers(required=True, metavar="COMMAND")
-        levels[group].add_parser(last, help=text)
+        parser = levels[group].add_parser(last, help=text)
+        if with_options:
+            command(name).options(parser)
     return top
 
 

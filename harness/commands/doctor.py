@@ -103,7 +103,9 @@ class Doctor:
             except SetupError as error:
                 report.take(CheckResult(name="capacity", status=Status.FAILED, text=str(error)))
             else:
-                for check in capacity_checks(made):
+                kinds = [one.endpoint.kind for one in examinations if one.endpoint is not None]
+                cosmos = bool(kinds) and all(kind.cosmos for kind in kinds)
+                for check in capacity_checks(made, cosmos=cosmos):
                     report.take(check)
                 report.note(
                     "measured against a server that only answers, in CPU time of the workers: "

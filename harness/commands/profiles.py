@@ -9,14 +9,24 @@ import sys
 from pathlib import Path
 
 from harness.commands.records import read_record, record_files
-from harness.model.errors import SetupError, did_you_mean, echoed
+from harness.commands.trace import Progress
+from harness.endpoint.address import address_of, kind_and_account
+from harness.model.errors import SetupError, echoed
 from harness.model.target import EndpointKind
 from harness.profile.build.plan import plan_of
+from harness.profile.build.replay import read_trace
 from harness.profile.checks.checklist import findings_of, of_severity
 from harness.profile.checks.observed import observe
 from harness.profile.checks.practice import Severity
 from harness.profile.checks.recorded import seen_in
-from harness.profile.profile_loader import NamedProfile, resolve, shipped_directory, shipped_names
+from harness.profile.profile_loader import (
+    NamedProfile,
+    resolve,
+    shipped_directory,
+    shipped_names,
+    shipped_questions,
+    unknown_profile,
+)
 from harness.profile.settings.schema import Profile
 from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
@@ -25,7 +35,8 @@ from harness.report.terminal.plan import plan_text
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_WIDTH = 110
 _VIOLATED = 1
-_KINDS = [str(EndpointKind.STORAGE), str(EndpointKind.AZURITE)]
+_NOT_NAMED = (EndpointKind.GATEWAY, EndpointKind.AZURITE_BLOBS)
+_KINDS = [str(kind) for kind in EndpointKind if kind not in _NOT_NAMED]
 _TIME = re.compile(r"(?:(\d{1,12})h)?(?:(\d{1,12})m)?(?:(\d{1,12})s?)?")
 
 
@@ -57,17 +68,12 @@ class Profiles:
             print(json.dumps({"$schema": _DIALECT, **schema}, indent=1))
         elif args.name is None:
             width = max(len(name) for name in names)
-            for name in names:
-                question = resolve(name).profile.question
+            for name, question in shipped_questions().items():
                 print(f"{name:{width}}  {question}")
         elif args.name in names:
             print((shipped_directory() / f"{args.name}.toml").read_text(encoding="utf-8"), end="")
         else:
-            near = did_you_mean(args.name, names) or "."
-            raise SetupError(
-                f"there is no profile {echoed(args.name)}{near} The profiles are: "
-                f"{', '.join(names)}"
-            )
+            raise unknown_profile(args.name)
         return 0
 
 
@@ -77,13 +83,15 @@ class Check:
     Nothing is sent. Each finding names the document and the section; where documents disagree, it
     names both. A profile is compared by what it would send: the prediction gives the share of the
     load of the hottest partition and of the hottest range of keys, and the total rate at which the
-    hottest partition reaches its target. With --record, what a run did send is compared: a run of
-    the harness, or of an application under `harness watch`, whose records say the most. Exit codes:
-    1 with --strict if a practice is violated, 2 for bad input, else 0.
+    hottest partition reaches its target. For Cosmos DB it is in request units, and includes the
+    hottest physical partition. With --record, what a run did send is compared: a run of the
+    harness, or of an application under `harness watch`, whose records say the most. Exit codes: 1
+    with --strict if a practice is violated, 2 for bad input, else 0.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         _profile_options(parser, optional=True)
+        _kind_option(parser)
         parser.add_argument(
             "--record",
             metavar="RUN",
@@ -112,14 +120,18 @@ class Check:
 def _checked_profile(args: argparse.Namespace) -> Checked:
     if args.profile is None:
         raise SetupError("name a profile, or a run with --record")
-    named = _profile_of(args)
-    seen = observe(named.profile).seen()
+    named, preparation = read_trace(_profile_of(args), Progress("reading the trace"))
+    kind = _kind_of(args, named.profile)
+    seen = observe(named.profile, kind=kind, preparation=preparation).seen()
     return Checked(name=named.name, question=named.profile.question, seen=seen)
 
 
 def _checked_run(args: argparse.Namespace) -> Checked:
-    if args.profile is not None or args.overrides:
-        raise SetupError("--record compares what a run sent: leave PROFILE and --set out")
+    if args.profile is not None or args.overrides or args.host_kind is not None:
+        raise SetupError(
+            "--record compares what a run sent, to the endpoint that it had: leave PROFILE, --set "
+            "and --host-kind out"
+        )
     files = record_files(args.record)
     if len(files) > 1:
         raise SetupError(f"{args.record} holds {len(files)} runs: name one of them")
@@ -148,18 +160,15 @@ class PlanRun:
             metavar="T",
             help="run time: 90, 90s, 5m, 1h30m; for a search, its time limit",
         )
-        parser.add_argument(
-            "--host-kind",
-            choices=_KINDS,
-            default=_KINDS[0],
-            help="endpoint: an account, or the embedded emulator (default: %(default)s)",
-        )
+        _kind_option(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         if args.users is not None:
             args.overrides.append(f"load.users={args.users}")
         named = _profile_of(args, None if args.run_time is None else _seconds(args.run_time))
-        plan = plan_of(named.profile, EndpointKind(args.host_kind))
+        named, preparation = read_trace(named, Progress("reading the trace"))
+        kind = _kind_of(args, named.profile)
+        plan = plan_of(named.profile, kind, preparation=preparation)
         page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
         print(plan_text(named.name, named.profile.question, plan, page))
         return 0
@@ -180,6 +189,30 @@ def _profile_options(parser: argparse.ArgumentParser, *, optional: bool = False)
         dest="overrides",
         help="override one value, such as keys.partitions=20; can be repeated",
     )
+
+
+def _kind_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host-kind",
+        choices=_KINDS,
+        help="the endpoint: an account of Azure Storage or of Cosmos DB, or an emulator of one "
+        "(default: that of the profile's hosts; cosmos where the profile has [endpoint]; else "
+        "storage)",
+    )
+
+
+def _kind_of(args: argparse.Namespace, profile: Profile) -> EndpointKind:
+    """The kind that was given, or the one that the profile implies."""
+    if args.host_kind is not None:
+        return EndpointKind(args.host_kind)
+    if profile.hosts:
+        kind, _ = kind_and_account(address_of(profile.hosts[0], "hosts"), "hosts")
+        if kind is not EndpointKind.AZURITE:
+            return kind
+    if profile.session.kind == "blob":
+        return EndpointKind.AZURITE_BLOBS
+    of_cosmos = profile.endpoint.provisioned_ru_per_s is not None
+    return EndpointKind.COSMOS if of_cosmos else EndpointKind.STORAGE
 
 
 def _profile_of(args: argparse.Namespace, run_time_s: int | None = None) -> NamedProfile:

@@ -7,36 +7,47 @@ import os
 import string
 import sys
 from pathlib import Path
-from typing import Any
 
+from harness.commands.recordings import recorded_traffic
 from harness.measure.record.record import RecordError, RunRecord
 from harness.model.errors import SetupError, cut
+from harness.model.figures import counted, listed
 from harness.report.compare.comparison import Regression, Subject, compare, parse_regression
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
+from harness.report.compare.repeats import repeats_text
+from harness.report.compare.settings import differences_of
+from harness.report.compare.trend import trend_text, trends_of
 from harness.report.export.data_files import write_whole
 from harness.report.terminal.page import Page
+from harness.report.web.compare_page import compare_page
 from harness.report.web.document import document
+from harness.report.web.trend_page import trend_page
+from harness.trace.sources import holds_operations
 
 _RECORD = "run.json"
 _REPORT = "report.html"
 _MOST_WIDTH = 140
 """Columns; a comparison needs more room than other output."""
-_MAY_DIFFER = frozenset(("seed",))
-"""Settings in which repeats may differ."""
 
 
 class Compare:
     """Compares rates, share of the targets, throttling, latencies, load balance, cost and verdicts.
 
     A RUN is a run.json, the folder of a run, or a folder of several runs, which count as repeats of
-    one run. The first RUN is the baseline. A difference within the spread of repeats does not
+    one run. It can also be a trace or a log of Azure Storage, as `harness trace` reads it: of a
+    replay, `harness compare TRACE out/REPLAY` says whether it has the same entities in every
+    partition. The first RUN is the baseline. A difference within the spread of repeats does not
     count. Exit codes: 1 if a regression was found, 2 for bad input, 3 if a regression cannot be
-    decided, else 0.
+    decided, else 0. With --trend, RUNs of any number and order are shown by profile and time.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "runs", nargs="+", metavar="RUN", help="two or more; the first is the baseline"
+            "runs",
+            nargs="+",
+            metavar="RUN",
+            help="two or more, of which the first is the baseline; or one folder of repeats, which "
+            "are shown side by side",
         )
         parser.add_argument(
             "--fail-if",
@@ -54,21 +65,52 @@ class Compare:
             help="output format (default: %(default)s)",
         )
 
+        parser.add_argument(
+            "--html",
+            type=Path,
+            metavar="FILE",
+            help="also write a page to FILE, with the courses of the runs over each other",
+        )
+        parser.add_argument(
+            "--trend",
+            action="store_true",
+            help="show the runs of each profile in order of time, and what changed over them; "
+            "any number of RUNs",
+        )
+
     def run(self, args: argparse.Namespace) -> int:
+        if args.trend:
+            return _show_trends(args)
         regressions = _regressions(args.fail_if)
-        if not 2 <= len(args.runs) <= len(string.ascii_uppercase):
+        if len(args.runs) > len(string.ascii_uppercase):
             raise SetupError(f"2 to 26 runs can be compared, not {len(args.runs)}")
         subjects = [
-            Subject(letter=letter, source=source, records=_repeats(Path(source)))
+            _subject(letter, source)
             for letter, source in zip(string.ascii_uppercase, args.runs, strict=False)
         ]
+        if len(subjects) == 1:
+            [alone] = subjects
+            if len(alone.records) == 1:
+                raise SetupError("2 to 26 runs can be compared, not 1")
+            if regressions:
+                raise SetupError("--fail-if compares the last RUN with the first: name a second")
+            if args.format == "text":
+                page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+                print(repeats_text(alone.records, page).lstrip("\n"))
+                if args.html is not None:
+                    _write_page(args.html, compare_page(compare(subjects, [])))
+                    _say_page(args.html)
+                return 0
         comparison = compare(subjects, regressions)
+        if args.html is not None:
+            _write_page(args.html, compare_page(comparison))
         if args.format == "json":
             print(comparison_json(comparison), end="")
         elif args.format == "markdown":
             print(comparison_markdown(comparison), end="")
         else:
             print(side_by_side(comparison, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+            _say_page(args.html)
         return comparison.exit_code
 
 
@@ -100,16 +142,52 @@ class Report:
         records = [(file, read_record(file)) for file in files]
         for file, record in records:
             path = args.out or file.with_name(_REPORT)
-            try:
-                write_whole(path, document(record))
-            except OSError as error:
-                raise SetupError(f"{path} cannot be written ({error.strerror or error})") from error
+            _write_page(path, document(record))
             print(f"Report: {path}")
         return 0
 
 
+def _show_trends(args: argparse.Namespace) -> int:
+    if args.fail_if or args.format != "text":
+        raise SetupError("--trend takes neither --fail-if nor --format")
+    paths = [Path(run) for run in args.runs]
+    # The shell's out/* names other files and folders too.
+    held = [path for path in paths if path.name == _RECORD or _holds_records(path)]
+    records = {file.resolve(): file for path in held for file in record_files(path)}
+    trends, single = trends_of([read_record(file) for file in records.values()])
+    if not trends:
+        raise SetupError(
+            f"a trend needs two runs of one profile; {counted(len(records), 'run')} found"
+            + (f": {listed(sorted(single))}" if single else "")
+        )
+    if args.html is not None:
+        _write_page(args.html, trend_page(trends, single))
+    print(trend_text(trends, single, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+    _say_page(args.html)
+    return 0
+
+
+def _holds_records(path: Path) -> bool:
+    return (path / _RECORD).is_file() or any(path.glob(f"*/{_RECORD}"))
+
+
+def _write_page(path: Path, page: str) -> None:
+    try:
+        write_whole(path, page)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be written ({error.strerror or error})") from error
+
+
+def _say_page(path: Path | None) -> None:
+    if path is not None:
+        print(f"\nPage: {path}")
+
+
 def record_files(path: Path) -> list[Path]:
-    """The records at ``path``: a record, the folder of a run, or a folder of several runs."""
+    """The records at ``path``: a record, the folder of a run, or a folder of several runs.
+
+    A `SetupError` says that a folder has none; a file is not looked into.
+    """
     if not os.path.isdir(path):
         return [path]
     if os.path.isfile(path / _RECORD):
@@ -121,6 +199,7 @@ def record_files(path: Path) -> list[Path]:
 
 
 def read_record(path: Path) -> RunRecord:
+    """The record in a file; a `SetupError` if it cannot be read, or is not one."""
     try:
         return RunRecord.from_json(path.read_bytes())
     except OSError as error:
@@ -142,6 +221,15 @@ def _regressions(texts: list[str]) -> list[Regression]:
     return parsed
 
 
+def _subject(letter: str, source: str) -> Subject:
+    path = Path(source)
+    is_folder_of_runs = os.path.isdir(path) and _holds_records(path)
+    if not is_folder_of_runs and holds_operations(path):
+        record, recording = recorded_traffic(path)
+        return Subject(letter=letter, source=source, records=(record,), recording=recording)
+    return Subject(letter=letter, source=source, records=_repeats(path))
+
+
 def _repeats(path: Path) -> tuple[RunRecord, ...]:
     """The run at ``path``, or the repeats in it, oldest first."""
     records = sorted(
@@ -149,31 +237,9 @@ def _repeats(path: Path) -> tuple[RunRecord, ...]:
         key=lambda record: (record.started_at, record.run_id),
     )
     for record in records[1:]:
-        if (difference := _difference(records[0], record)) is not None:
+        if (difference := next(differences_of(records[0], record), None)) is not None:
             raise SetupError(
                 f"the runs in {path} are not repeats of one run: {records[0].run_id} and "
                 f"{record.run_id} differ in {difference}. Name the runs themselves"
             )
     return tuple(records)
-
-
-def _difference(one: RunRecord, other: RunRecord) -> str | None:
-    """The first setting in which two runs differ; None if they are repeats."""
-    if one.endpoint.kind != other.endpoint.kind:
-        return f"the endpoint: {one.endpoint.kind} and {other.endpoint.kind}"
-    mine, theirs = _settings(one.profile), _settings(other.profile)
-    for name in sorted({*mine, *theirs} - _MAY_DIFFER):
-        if mine.get(name) != theirs.get(name):
-            return f"{name}: {mine.get(name)} and {theirs.get(name)}"
-    return None
-
-
-def _settings(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Every setting of a profile by its full name."""
-    flat: dict[str, Any] = {}
-    for name, value in content.items():
-        if isinstance(value, dict):
-            flat |= _settings(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat

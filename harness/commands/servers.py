@@ -13,6 +13,7 @@ from types import FrameType
 
 from harness.endpoint import azurite
 from harness.endpoint.address import address_of, kind_and_account
+from harness.endpoint.endpoint import as_kind, emulator_endpoint
 from harness.gateway import limits
 from harness.gateway.addresses import address_of as listen_address
 from harness.gateway.addresses import check_upstream, on_this_machine
@@ -22,6 +23,7 @@ from harness.gateway.server import serve
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _AZURITE_PORT = 10002
 """Azurite's own default port for tables."""
 _GATEWAY_PORT = 10102
@@ -84,7 +86,8 @@ class Gateway:
     With the published limits the gateway answers 503 above 2,000 entities/s of a partition or
     20,000 of the account, and while a hot partition is moved to another server. To start a gateway
     for a single run, use `harness run PROFILE --throttling published`. docs/gateway.md describes
-    the limits.
+    the limits. With the limits cosmos the gateway stands in for Azure Cosmos DB: it charges request
+    units, and answers 429 (docs/cosmos.md).
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -104,7 +107,8 @@ class Gateway:
             "--limits",
             default="published",
             metavar="NAME|FILE",
-            help="limits: published, demo, ramping, none, or a TOML file (default: %(default)s)",
+            help="limits: published, demo, ramping, none, cosmos, cosmos-demo, or a TOML file "
+            "(default: %(default)s)",
         )
         parser.add_argument(
             "--remote-ok",
@@ -140,23 +144,31 @@ class Gateway:
 
             def ready(url: str) -> None:
                 print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
+                if held.cosmos is not None:
+                    stand_in = as_kind(emulator_endpoint(url), EndpointKind.COSMOS_EMULATOR)
+                    print(f"endpoint: {stand_in.url} (SDKs take localhost for Cosmos DB)")
                 print(f"statistics: {url}{TRUTH_PATH} (Ctrl-C ends it)")
                 if authority is not None:
                     print(f"authority to trust: {authority}, until the gateway ends")
                 sys.stdout.flush()
 
             async def listen() -> None:
-                stop = asyncio.Event()
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    asyncio.get_running_loop().add_signal_handler(number, stop.set)
-                await serve(
-                    upstream=args.upstream,
-                    listen=args.listen,
-                    limits=held,
-                    ready=ready,
-                    stop=stop,
-                    tls=tls,
-                )
+                stop, loop = asyncio.Event(), asyncio.get_running_loop()
+                for number in _ENDING:
+                    loop.add_signal_handler(number, stop.set)
+                try:
+                    await serve(
+                        upstream=args.upstream,
+                        listen=args.listen,
+                        limits=held,
+                        ready=ready,
+                        stop=stop,
+                        tls=tls,
+                    )
+                finally:
+                    # A closed loop would go on swallowing them.
+                    for number in _ENDING:
+                        loop.remove_signal_handler(number)
 
             run(listen())
         return 0

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch, hll_sketch
 
-from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.per_second import PerSecond
-from harness.measure.counts.snapshot import Snapshot
+from harness.model.errors import SetupError
 from harness.model.figures import counted, data_size, duration
-from harness.model.errors import SetupError, cut
-from harness.model.operation import FOLDED, Kind, over_partitions
+from harness.model.operation import FOLDED, Kind, over_partitions, table_and_key
 from harness.options import aliases_from
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
@@ -27,8 +26,9 @@ from harness.report.terminal.traffic import (
     traffic_json,
     traffic_text,
 )
+from harness.trace.counting import TraceCounts
 from harness.trace.members import KEPT
-from harness.trace.operations import Batch, TracedOperation, TracedParts
+from harness.trace.operations import UNKNOWN, TracedOperation, TracedParts
 from harness.trace.reader import Trace
 from harness.trace.sources import convert, opened, ordered_aliases
 
@@ -36,7 +36,6 @@ _MOST_WIDTH = 110
 _WIDTHS_S = (1, 10, 60)
 _SKETCH_LOG2 = 12
 _MOST_CLIENTS = 100
-_MERGED_AFTER = 10_000
 _TOLD_EVERY_S = 0.5
 _SEPARATOR = "\0"
 
@@ -84,6 +83,9 @@ class TraceCommand:
                 print(traffic_json(traffic))
             else:
                 print(traffic_text(traffic, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+                named = shlex.quote(str(args.file))
+                print(f"\nSend it again: harness run replay --set replay.trace={named}")
+                print(f"Try other keys: harness whatif {named} --keys scheme.toml")
             return 0
         return self._convert(args)
 
@@ -134,14 +136,9 @@ class Progress:
 
 
 class _Study:
-    """Counts the operations of a trace, in memory that does not grow with its length."""
+    """What the ledger does not count: clients, rows, and what the source did not say."""
 
-    def __init__(self, start_s: float) -> None:
-        self._start_s = start_s
-        # As in a run: a ledger that counts, and one that merges and gives rows to heavy partitions.
-        self.ledger, self._source = Ledger(), Ledger("trace")
-        self._source.open_window(0.0, float("inf"))
-        self._added = 0
+    def __init__(self) -> None:
         self.partitions = hll_sketch(_SKETCH_LOG2)
         self.rows = frequent_strings_sketch(_SKETCH_LOG2)
         self.clients: dict[str, int] = {}
@@ -151,33 +148,8 @@ class _Study:
             "parts of a transaction": 0,
             "entities counted": 0,
         }
-        self.first_ms: int | None = None
-        self.last_ms = 0
 
-    def add(self, batch: Batch) -> None:
-        ledger = self._source
-        for row in batch.rows():
-            ledger.note_due()
-            ledger.note_sent()
-            ledger.add(row.result(self._start_s))
-            self._count(row)
-        if self.first_ms is None:
-            self.first_ms = batch.at_ms[0]
-        self.last_ms = max(self.last_ms, max(batch.done_ms))
-        self._added += len(batch)
-        if self._added >= _MERGED_AFTER:
-            self.merge()
-
-    def merge(self) -> None:
-        """Bring all counts into ``ledger``."""
-        self.ledger.merge(self._source.drain())
-        self._added = 0
-
-    def close(self) -> None:
-        self._source.close()
-        self.ledger.close()
-
-    def _count(self, row: TracedOperation) -> None:
+    def add(self, row: TracedOperation) -> None:
         shape, unknown, partition = row.shape, self.unknown, row.partition
         client = shape.client
         if client not in self.clients and len(self.clients) >= _MOST_CLIENTS:
@@ -204,35 +176,27 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
     """What is in a trace.
 
     Raises:
-        SetupError: it has no operation, or spans more than two weeks.
+        SetupError: see `TraceCounts.rows`.
     """
-    start_s = trace.head.started_ms / 1000
-    counts, done = _Study(start_s), 0
-    try:
-        for batch in trace.batches():
-            counts.add(batch)
-            done += len(batch)
-            tell(done, trace.operations)
-    except ValueError as error:
-        raise SetupError(f"{cut(name)} spans more than two weeks: {error}") from error
-    tell(1, 1)
-    counts.merge()
-    if counts.first_ms is None:
-        raise SetupError(f"{cut(name)} has no readable operation")
-    start = int(start_s + counts.first_ms / 1000)
-    end = int(start_s + counts.last_ms / 1000) + 1
-    widths = [min(width, end - start) for width in _WIDTHS_S]
-    snapshot = counts.ledger.snapshot(start=start, end=end)
+    counts, studied = TraceCounts(trace, name, tell), _Study()
+    for row in counts.rows():
+        studied.add(row)
+    snapshot = counts.snapshot()
+    widths = [min(width, snapshot.length_s) for width in _WIDTHS_S]
     seconds = PerSecond()
     for point in snapshot.series:
         seconds.add(point.second, point.entities)
     traffic = Traffic(
         name=name,
-        head=_head(trace, snapshot),
+        head=_head(trace, counts),
         snapshot=snapshot,
-        partitions=len([part for part in snapshot.partitions if not over_partitions(part.key)])
+        seconds=counts.seconds,
+        partitions=sum(
+            not over_partitions(part.key) and table_and_key(part.key)[1] != UNKNOWN
+            for part in snapshot.partitions
+        )
         if snapshot.folded is None
-        else round(counts.partitions.get_estimate()),
+        else round(studied.partitions.get_estimate()),
         exact=snapshot.folded is None,
         peaks=tuple(
             Peak(width_s=width, second=at, entities_per_s=rate)
@@ -253,22 +217,21 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
             )
             for part in sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
         ),
-        hottest_rows=_hottest_rows(counts.rows),
-        unknown=counts.unknown,
-        clients=dict(sorted(counts.clients.items(), key=lambda item: -item[1])),
+        hottest_rows=_hottest_rows(studied.rows),
+        unknown=studied.unknown,
+        clients=dict(sorted(studied.clients.items(), key=lambda item: -item[1])),
         notes=(*trace.notes, *trace.damage.sentences()),
     )
     counts.close()
     return traffic
 
 
-def _head(trace: Trace, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+def _head(trace: Trace, counts: TraceCounts) -> tuple[tuple[str, str], ...]:
     head = trace.head
-    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(snapshot.start))
-    recorded = f"{head.source} {head.name}".strip()
+    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(counts.started_s))
     rows = (
-        ("source", recorded),
-        ("operations", f"{started}, {duration(snapshot.length_s)}"),
+        ("source", head.recorded),
+        ("operations", f"{started}, {duration(counts.seconds)}"),
         ("endpoint", head.endpoint),
         ("account", head.account),
         ("record", head.run_id),

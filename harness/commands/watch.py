@@ -18,7 +18,7 @@ from harness.gateway import limits
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.target import UNKNOWN_THROUGHPUT, EndpointKind, Throughput
 from harness.options import aliases_from
 from harness.profile.build.workload import conditions_of
 from harness.profile.profile_loader import resolve
@@ -85,8 +85,8 @@ class Watch:
             "--limits",
             metavar="NAME|FILE",
             default=_NO_LIMITS,
-            help="throttle by these limits: published, demo, ramping, or a TOML file "
-            "(default: %(default)s)",
+            help="throttle by these limits: published, demo, ramping, cosmos, cosmos-demo, or a "
+            "TOML file (default: %(default)s)",
         )
         group.add_argument(
             "--listen",
@@ -136,7 +136,9 @@ class Watch:
             "be repeated",
         )
         group.add_argument(
-            "--profile", metavar="NAME|FILE", help="take the pass conditions of this profile"
+            "--profile",
+            metavar="NAME|FILE",
+            help="take the pass conditions of this profile, and what it says to be provisioned",
         )
         group = parser.add_argument_group("output")
         group.add_argument(
@@ -210,7 +212,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         SetupError: one of them is invalid.
     """
     path = limits.limits_path(args.limits)
-    limits.load_limits(path)
+    cosmos = limits.load_limits(path).cosmos
     throttles = args.limits != _NO_LIMITS
     if throttles and args.processes > 1:
         raise SetupError(
@@ -223,7 +225,9 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         )
     if _NAME.fullmatch(args.name) is None:
         raise SetupError("--name has 1 to 80 letters, digits, dots, - or _")
-    kind, described, host, account, remote = _endpoint(args, throttles=throttles)
+    kind, described, host, account, remote = _endpoint(
+        args, throttles=throttles, cosmos=cosmos is not None
+    )
     check_folder(args.out)
     now = dt.datetime.now(dt.UTC)
     plan = WatchPlan(
@@ -237,6 +241,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         warm_up_s=args.warm_up,
         budget=args.billable_transactions,
         conditions=_conditions(args),
+        throughput=_provisioned(args) if cosmos is None else cosmos.throughput,
         settings={
             "limits": args.limits,
             "processes": args.processes,
@@ -266,7 +271,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
 
 
 def _endpoint(
-    args: argparse.Namespace, *, throttles: bool
+    args: argparse.Namespace, *, throttles: bool, cosmos: bool
 ) -> tuple[EndpointKind, str, str, str, bool]:
     """Kind, name, host and account of the endpoint, and whether it is not on this machine."""
     kind, account, remote, host = EndpointKind.AZURITE, "", False, "embedded Azurite"
@@ -280,10 +285,25 @@ def _endpoint(
             kind, account = require_consent(args.upstream, args.remote_ok)
     if not throttles:
         return kind, kind.described, host, account, remote
+    if cosmos:
+        if remote:
+            raise SetupError(
+                "--limits cosmos stands in for Azure Cosmos DB before an Azurite: leave out "
+                "--upstream, or name an endpoint on this machine"
+            )
+        kind = EndpointKind.COSMOS_EMULATOR
+        return kind, kind.described, host, account, remote
     described = EndpointKind.GATEWAY.described
     if remote:
         described = f"{kind.described} behind a model of the published limits"
     return EndpointKind.GATEWAY, described, host, account, remote
+
+
+def _provisioned(args: argparse.Namespace) -> Throughput:
+    """What the profile says to be provisioned at Cosmos DB."""
+    if not args.profile:
+        return UNKNOWN_THROUGHPUT
+    return resolve(args.profile).profile.endpoint.throughput
 
 
 def _conditions(args: argparse.Namespace) -> tuple[Condition, ...]:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from harness import __version__
 from harness.commands.trace import Progress
-from harness.gateway.limits import limits_path, load_limits
+from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
+from harness.model.garbage import search_rarely
+from harness.model.target import Throughput
 from harness.report.export.data_files import write_whole
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif.outputs import whatif_json, whatif_text
 from harness.trace.sources import opened
-from harness.trace.whatif.scheme import FUNCTIONS, read_scheme
+from harness.trace.whatif.scheme import read_scheme
 from harness.trace.whatif.whatif import what_if
 
 _MOST_WIDTH = 140
 _MOST_SCHEMES = 12
-_FUNCTIONS = "\n".join(f"  {name:<24}{text}" for name, text in FUNCTIONS.items())
 
 
 class WhatIf:
@@ -47,6 +50,9 @@ class WhatIf:
     what is taken of the value: year, month, day or hour of a date, hashN (N hexadecimal digits of a
     hash), bucketN (one of N buckets), firstN or lastN characters, lower. Without [match] both keys
     are taken whole. `table = "name"` applies the scheme to one table only.
+
+    --limits cosmos asks the same of Azure Cosmos DB for Table: request units of the hottest
+    PartitionKey and of the hottest physical partition, estimated from the recorded bytes.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -65,13 +71,26 @@ class WhatIf:
             "--limits",
             default="published",
             metavar="NAME",
-            help="shipped limits, or a file of limits (default: %(default)s)",
+            help="shipped limits, or a file of limits (default: %(default)s); cosmos is in request "
+            "units",
         )
         parser.add_argument(
             "--rate",
             type=_rate,
             metavar="FACTOR",
             help="multiply the traffic, and find the factor at which each scheme meets a limit",
+        )
+        parser.add_argument(
+            "--provisioned-ru-per-s",
+            type=_within(1, 10_000_000),
+            metavar="RU",
+            help="with --limits cosmos: what is provisioned (default: as in the limits)",
+        )
+        parser.add_argument(
+            "--physical-partitions",
+            type=_within(1, 1000),
+            metavar="N",
+            help="over how many physical partitions (default: as few as can have it)",
         )
         parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
         parser.add_argument("--json", action="store_true", help="print JSON")
@@ -86,6 +105,8 @@ class WhatIf:
                 raise SetupError(f"--html would overwrite {cut(str(path))}: name another file")
         schemes = [read_scheme(path) for path in args.keys]
         limits = load_limits(limits_path(args.limits))
+        limits = _provisioned(limits, args)
+        search_rarely()
         with opened(args.file, Progress("reading the log")) as trace:
             progress = _Steps(trace.operations)
             found = what_if(
@@ -115,13 +136,42 @@ class WhatIf:
         return 0
 
 
+def _provisioned(limits: GatewayLimits, args: argparse.Namespace) -> GatewayLimits:
+    """The limits with what the options say to be provisioned."""
+    per_s, count = args.provisioned_ru_per_s, args.physical_partitions
+    if per_s is None and count is None:
+        return limits
+    if limits.cosmos is None:
+        option = "--physical-partitions" if per_s is None else "--provisioned-ru-per-s"
+        raise SetupError(f"{option} needs limits in request units: add --limits cosmos")
+    given = Throughput(
+        ru_per_s=per_s or limits.cosmos.provisioned_ru_per_s, physical_partitions=count
+    )
+    return limits.provisioned(
+        dataclasses.replace(given, physical_partitions=given.fewest_partitions)
+    )
+
+
+def _within(least: int, most: int) -> Callable[[str], int]:
+    """Reads a whole number of an option."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number from {least} to {most}, not {cut(text)!r}"
+            )
+        return int(text)
+
+    return read
+
+
 def _rate(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0.001 <= value <= 10_000:
-        raise argparse.ArgumentTypeError(f"{cut(text)!r} is no factor from 0.001 to 10000")
+        raise argparse.ArgumentTypeError(f"must be a number from 0.001 to 10000, not {cut(text)!r}")
     return value
 
 

@@ -33,6 +33,10 @@ class CheckResult:
     figures: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+def failed(name: str, why: str, advice: str = "") -> CheckResult:
+    return CheckResult(name=name, status=Status.FAILED, text=why, advice=advice)
+
+
 def not_tried(name: str, why: str, advice: str = "") -> CheckResult:
     """A check that ``why`` did not allow; several with one reason are one line of the page."""
     return CheckResult(name=name, status=Status.NOT_TRIED, text=why, advice=advice)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import http.client
-import ipaddress
 import math
 import os
 import random
@@ -16,36 +15,36 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from urllib.parse import urlsplit
 
-from harness.doctor.checks import CheckResult, Status, not_tried
+from harness.doctor.checks import CheckResult, Status, failed, not_tried
+from harness.doctor.connection import NOT_REACHED, connection_checks
+from harness.doctor.key_length import key_length
+from harness.doctor.request_units import request_units
 from harness.endpoint.accounts import Accounts, consent_problem
 from harness.endpoint.address import address_of, kind_and_account
 from harness.endpoint.admin.housekeeping import Housekeeping
-from harness.endpoint.admin.permissions import Tried, try_create, try_delete, try_operations
-from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check
-from harness.endpoint.admin.reachability import (
-    Connected,
-    Unreachable,
-    addresses_of,
-    connect,
-    shake_hands,
+from harness.endpoint.admin.permissions import (
+    Tried,
+    try_create,
+    try_delete,
+    try_keys,
+    try_operations,
 )
+from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told
 from harness.endpoint.admin.round_trips import REQUESTS, RoundTrips, round_trips
 from harness.endpoint.admin.tables import leftovers, new_table_name
 from harness.endpoint.credential import Sas
-from harness.endpoint.endpoint import Endpoint, endpoint_from
-from harness.endpoint.http.tls import trust_context
+from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
 from harness.gateway.pages import TRUTH_PATH
-from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.errors import SetupError
+from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.hosts import is_loopback
+from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.target import PUBLISHED, EndpointKind
 from harness.workload.budget import Budget
 
-EXPECTED_TRANSACTIONS = REQUESTS + 11
-"""The credential, the round trips, 9 permissions, and a page of the list of tables."""
+EXPECTED_TRANSACTIONS = REQUESTS + 13
+"""The credential, the round trips, 9 permissions, 2 lengths of keys, and a page of the tables."""
 MOST_TRANSACTIONS = 100
-_MOST_ADDRESSES = 4
-_EXPIRES_WITHIN_DAYS = 14
 _FAR_S = 0.025
 """A median from which the machine is probably not in the account's region."""
 _WORKERS_CLOCK_S = 5.0
@@ -53,8 +52,6 @@ _WORKERS_CLOCK_S = 5.0
 _LEFT_AFTER_S = 3600.0
 _WITHIN_S = 60.0
 _HEAD_BYTES = 4096
-_NOT_REACHED = "the endpoint is not reached"
-_PROXIES = ("HTTPS_PROXY", "https_proxy")
 
 
 class Examination:
@@ -94,8 +91,7 @@ class Examination:
         self._housekeeping = Housekeeping(say)
         self._no_credential = ""
         self._address = address_of(host)
-        self._kind, account = kind_and_account(self._address)
-        self._hostname = self._address.hostname or ""
+        _, account = kind_and_account(self._address)
         if embedded is None:
             try:
                 self.endpoint = endpoint_from(host, environ, alone=alone)
@@ -108,11 +104,10 @@ class Examination:
         if problem is not None and remote_ok:
             raise SetupError(problem)
         self.consent_missing = problem is not None
-        self._proxied = any(environ.get(name) for name in _PROXIES)
 
     @property
     def remote(self) -> bool:
-        return not is_loopback(self._hostname)
+        return not is_loopback(self._address.hostname or "")
 
     @property
     def host(self) -> str:
@@ -120,134 +115,34 @@ class Examination:
 
     def checks(self) -> Iterator[CheckResult]:
         """Each check as soon as it is done."""
-        connected: Connected | None = None
-        port = self._address.port or (443 if self._address.scheme == "https" else 80)
-        try:
-            addresses = [self._hostname]
-            if not _is_address(self._hostname):
-                addresses = addresses_of(self._hostname, port)
-        except Unreachable as error:
-            yield _failed("name", error)
-            yield not_tried("connection", _NOT_REACHED)
-        else:
-            yield self._name(addresses)
-            for one in self._connection(addresses, port):
-                connected = one if isinstance(one, Connected) else connected
-                if isinstance(one, CheckResult):
-                    yield one
-        reached = connected is not None
-        if self._address.scheme == "https":
-            handshake = self._tls(connected, port)
-            yield handshake
-            reached = reached and handshake.status is not Status.FAILED
+        found: set[Status] = set()
+        for one in connection_checks(self._address, self._environ):
+            found.add(one.status)
+            yield one
+        reached = found <= {Status.OK, Status.WARNING}
         yield from self._requests(reached)
-
-    def _name(self, addresses: list[str]) -> CheckResult:
-        if addresses == [self._hostname]:
-            return CheckResult(name="name", text=f"{self._hostname} is an address")
-        shown = listed(addresses[:_MOST_ADDRESSES])
-        more = len(addresses) - _MOST_ADDRESSES
-        text = f"{self._hostname} is {shown}{f' and {more} more' if more > 0 else ''}"
-        private = self.remote and all(is_loopback(address) for address in addresses)
-        return CheckResult(
-            name="name",
-            status=Status.WARNING if private else Status.OK,
-            text=text,
-            advice="the name leads to this machine: check the hosts file" if private else "",
-            figures={"addresses": addresses},
-        )
-
-    def _connection(self, addresses: list[str], port: int) -> Iterator[CheckResult | Connected]:
-        failures: list[Unreachable] = []
-        for address in addresses[:_MOST_ADDRESSES]:
-            try:
-                connected = connect(address, port)
-            except Unreachable as error:
-                failures.append(error)
-                continue
-            yield connected
-            took = f"{_ms(connected.seconds)} ms to {address} port {port}"
-            figures = {"address": address, "ms": round(connected.seconds * 1000, 3)}
-            if not failures:
-                yield CheckResult(name="connection", text=took, figures=figures)
-                return
-            yield CheckResult(
-                name="connection",
-                status=Status.WARNING,
-                text=f"{took}, but {'; '.join(map(str, failures))}",
-                advice="every new connection of a run tries that address first and waits: "
-                f"{failures[0].advice}",
-                figures=figures,
-            )
-            return
-        if failures:
-            advice = failures[0].advice
-            if self._proxied:
-                advice += ". A proxy is named in the environment, which the harness does not use"
-            yield CheckResult(
-                name="connection",
-                status=Status.FAILED,
-                text="; ".join(map(str, failures)),
-                advice=advice,
-            )
-
-    def _tls(self, connected: Connected | None, port: int) -> CheckResult:
-        if connected is None:
-            return not_tried("TLS", _NOT_REACHED)
-        try:
-            context = trust_context(self._environ)
-            made = shake_hands(connected.address, port, self._hostname, context)
-        except Unreachable as error:
-            return _failed("TLS", error)
-        except SetupError as error:
-            return CheckResult(name="TLS", status=Status.FAILED, text=str(error))
-        days = (made.expires - dt.datetime.now(dt.UTC)).total_seconds() / 86400
-        resumed = "sessions are not resumed"
-        if made.resumed_s is not None:
-            resumed = f"{_ms(made.resumed_s)} ms with a resumed session"
-        soon = days < _EXPIRES_WITHIN_DAYS
-        return CheckResult(
-            name="TLS",
-            status=Status.WARNING if soon else Status.OK,
-            text=f"{made.version}, {made.cipher}; certificate of {made.subject}, issued by "
-            f"{made.issuer}, valid for {days:,.0f} days; {_ms(made.seconds)} ms, {resumed}",
-            advice="renew the certificate soon" if soon else "",
-            figures={
-                "version": made.version,
-                "cipher": made.cipher,
-                "subject": made.subject,
-                "issuer": made.issuer,
-                "expires": made.expires.isoformat(),
-                "ms": round(made.seconds * 1000, 3),
-                "resumed_ms": None if made.resumed_s is None else round(made.resumed_s * 1000, 3),
-            },
-        )
 
     def _requests(self, reached: bool) -> Iterator[CheckResult]:
         """The checks that send requests."""
         endpoint = self.endpoint
-        names = ("round trip", "users", "clock", "kind", "permissions", "leftovers")
+        names = ("round trip", "users", "clock", "kind", "permissions", "key length", "leftovers")
         if endpoint is None:
-            yield CheckResult(
-                name="credential",
-                status=Status.FAILED,
-                text=self._no_credential,
-                advice="see `harness --help` for the variables",
-            )
+            advice = "see `harness --help` for the variables"
+            yield failed("credential", self._no_credential, advice)
             yield from (not_tried(name, "there is no credential") for name in names)
             return
         if not reached or self.consent_missing:
-            why = _NOT_REACHED if not reached else "requests are billed"
+            why = NOT_REACHED if not reached else "requests are billed"
             advice = "" if not reached else f"add --remote-ok {endpoint.account}"
             yield not_tried("credential", why, advice)
             yield from (not_tried(name, why) for name in names)
             return
-        accepted = self._credential(endpoint)
+        accepted, endpoint = self._credential(endpoint)
         yield accepted
         try:
             made = round_trips(endpoint, self.budget)
         except SetupError as error:
-            yield CheckResult(name="round trip", status=Status.FAILED, text=str(error))
+            yield failed("round trip", str(error))
             yield from (not_tried(name, "requests get no response") for name in names[1:4])
         else:
             yield from self._round_trips(made, endpoint)
@@ -257,23 +152,29 @@ class Examination:
             table = endpoint.credential.table
             why = f"the SAS is for the table {table} alone, and was found sufficient"
             yield CheckResult(name="permissions", text=f"{why}; use --table {table} in a run")
+            yield key_length(())
             yield not_tried("leftovers", "a SAS for one table cannot list tables")
         else:
-            yield self._permissions(endpoint)
+            tried: list[Tried] = []
+            keys: list[Tried] = []
+            yield self._permissions(endpoint, tried, keys)
+            yield request_units(tried) if endpoint.kind.cosmos else key_length(keys)
             yield self._leftovers(endpoint)
 
-    def _credential(self, endpoint: Endpoint) -> CheckResult:
+    def _credential(self, endpoint: Endpoint) -> tuple[CheckResult, Endpoint]:
+        """The check, and the endpoint as what answered: its address alone may not tell."""
         self.budget.take()
         try:
-            check(endpoint, environ=self._environ)
+            kind = check(endpoint, environ=self._environ)
         except SetupError as error:
-            return CheckResult(name="credential", status=Status.FAILED, text=str(error))
+            return failed("credential", str(error)), endpoint
+        if kind is EndpointKind.COSMOS_EMULATOR:
+            self.endpoint = endpoint = as_kind(endpoint, kind)
         signer = f"the {endpoint.credential.noun}"
         if endpoint.login is not None:
             signer += f" ({endpoint.login.identity.described})"
-        return CheckResult(
-            name="credential", text=f"{signer} for the account {endpoint.account} is accepted"
-        )
+        text = f"{signer} for the account {endpoint.account} is accepted"
+        return CheckResult(name="credential", text=text), endpoint
 
     def _round_trips(self, made: RoundTrips, endpoint: Endpoint) -> Iterator[CheckResult]:
         p50, p99, count = made.percentile_s(0.5), made.percentile_s(0.99), len(made.latencies_s)
@@ -298,7 +199,8 @@ class Examination:
                 "throttled": made.throttled,
             },
         )
-        users = {rate: max(1, math.ceil(rate * made.mean_s)) for rate in _RATES}
+        rates = _RATES_OF_COSMOS if endpoint.kind.cosmos else _RATES
+        users = {rate: max(1, math.ceil(rate * made.mean_s)) for rate in rates}
         each = listed([f"{of:,} for {number(rate)}/s" for rate, of in users.items()])
         yield CheckResult(
             name="users",
@@ -309,10 +211,10 @@ class Examination:
         yield self._kind_of(made, endpoint)
 
     def _kind_of(self, made: RoundTrips, endpoint: Endpoint) -> CheckResult:
-        expected, seen = endpoint.kind, made.kind
+        expected, seen = endpoint.kind, kind_told(made.headers, endpoint)
         sort = made.headers.get("x-ms-account-kind") or "not told by the service"
         figures = {"expected": str(expected), "seen": None if seen is None else str(seen)}
-        if not self.remote and self._gateway():
+        if not self.remote and seen is not EndpointKind.COSMOS_EMULATOR and self._gateway():
             return CheckResult(
                 name="kind",
                 text="a gateway of the harness, which can throttle, in front of "
@@ -350,16 +252,23 @@ class Examination:
             return False
         return b"behind a model of the published limits" in head
 
-    def _permissions(self, endpoint: Endpoint) -> CheckResult:
-        """Create a table, send an operation of each kind, and delete the table in any case."""
+    def _permissions(
+        self, endpoint: Endpoint, tried: list[Tried], keys: list[Tried]
+    ) -> CheckResult:
+        """Create a table, send an operation of each kind, and delete the table in any case.
+
+        What was ``tried`` is appended to the list, and to ``keys`` the lengths of keys.
+        """
         table = new_table_name(dt.datetime.now(dt.UTC), random.SystemRandom())
         before = self.budget.spent
-        tried: list[Tried] = []
         do = partial(self._housekeeping.do, within_s=_WITHIN_S)
 
         def try_all() -> None:
             for one in try_operations(endpoint, table, self._session, self.budget):
                 tried.append(one)
+            # At Cosmos DB the documents agree: see `harness.model.physical_partitions`.
+            if not endpoint.kind.cosmos and not any(one.refused for one in tried):
+                keys.extend(try_keys(endpoint, table, self._session, self.budget))
 
         try:
             try:
@@ -382,7 +291,7 @@ class Examination:
                     )
         except SetupError as error:
             tried.append(Tried("all", f"{error}; `harness sweep` lists {table} after an hour"))
-        spent = self.budget.spent - before
+        spent = self.budget.spent - before - len(keys)
         refused = [one for one in tried if one.refused]
         figures = {
             "granted": [one.name for one in tried if not one.refused],
@@ -415,7 +324,7 @@ class Examination:
                 within_s=_WITHIN_S,
             )
         except SetupError as error:
-            return CheckResult(name="leftovers", status=Status.FAILED, text=str(error))
+            return failed("leftovers", str(error))
         if not found:
             return CheckResult(
                 name="leftovers", text="no table of an earlier run is older than an hour"
@@ -432,6 +341,8 @@ class Examination:
 
 
 _RATES = (PUBLISHED.partition, PUBLISHED.account)
+_RATES_OF_COSMOS = (float(MAX_PARTITION_RU_PER_S),)
+"""Reads of 1 KB by their keys, each 1 RU, that one partition serves."""
 
 
 def _clock(bounds: tuple[float, float] | None) -> CheckResult:
@@ -454,18 +365,6 @@ def _clock(bounds: tuple[float, float] | None) -> CheckResult:
         advice="synchronize the clock of this machine (NTP)",
         figures=figures,
     )
-
-
-def _failed(name: str, error: Unreachable) -> CheckResult:
-    return CheckResult(name=name, status=Status.FAILED, text=str(error), advice=error.advice)
-
-
-def _is_address(hostname: str) -> bool:
-    try:
-        ipaddress.ip_address(hostname)
-    except ValueError:
-        return False
-    return True
 
 
 def _ms(seconds: float) -> str:

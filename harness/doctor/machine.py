@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from harness.doctor.checks import CheckResult, Status
-from harness.model.figures import counted, data_size
 from harness.measure.record.capacity import MachineLoadPart
+from harness.model.figures import counted, data_size
 from harness.model.machine import this_process_runs_on
 
 try:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.doctor.checks import CheckResult, Status
 from harness.doctor.generator import Generated
-from harness.model.figures import counted, number
 from harness.measure.record.capacity import CapacityPart
+from harness.model.figures import counted, number
+from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
+from harness.model.request_units import RU, WRITE_CHARGES
 from harness.model.target import PUBLISHED
 
 _TARGETS = {
@@ -16,14 +18,21 @@ _TARGETS = {
 }
 
 
-def capacity_checks(made: Sequence[Generated]) -> Iterator[CheckResult]:
-    """A line for each session, and a line for each target. Accounts need TLS."""
+_TARGETS_OF_COSMOS = {"one partition": MAX_PARTITION_RU_PER_S * RU / WRITE_CHARGES[0][1]}
+"""Writes of 1 KB, the cheapest, that a partition serves."""
+
+
+def capacity_checks(made: Sequence[Generated], *, cosmos: bool = False) -> Iterator[CheckResult]:
+    """A line for each session, and a line for each target. Accounts need TLS.
+
+    ``cosmos``: the endpoints are Cosmos DB, or its stand-in.
+    """
     by_session: dict[str, list[Generated]] = {}
     for one in made:
         by_session.setdefault(one.alone.session, []).append(one)
     for session, pair in by_session.items():
         yield _session(session, pair)
-    for name, rate in _TARGETS.items():
+    for name, rate in (_TARGETS_OF_COSMOS if cosmos else _TARGETS).items():
         yield _target(name, rate, [one.together for one in made if one.tls])
 
 

@@ -31,6 +31,8 @@ RowShape = tuple[str, str, str, str, str, bool, tuple[tuple[int, str, str], ...]
 """The fields of a `TracedShape` in its order, with plain text for enumerations."""
 
 _KINDS = {kind.value: kind for kind in Kind}
+_BOUNDS = 4
+"""Fields of a query before those that are no bounds of its key range."""
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
@@ -195,6 +197,8 @@ def _detail(detail: list[Any]) -> Detail:
     form, *fields = detail
     if form == "query":
         query = TracedQuery(*fields)
+        if len(fields) <= _BOUNDS:
+            return query
         at = query.continued_at
         return query._replace(
             compared=tuple(query.compared),
@@ -227,8 +231,7 @@ def renamed(content: dict[str, Any], alias: Callable[[str], str]) -> dict[str, A
             kinds, row_keys, sizes = fields
             fields = [kinds, [of(key) for key in row_keys], sizes]
         else:
-            bounds = len(TracedQuery._fields[:4])
-            fields = [*map(of, fields[:bounds]), *fields[bounds:]]
+            fields = [*map(of, fields[:_BOUNDS]), *fields[_BOUNDS:]]
             if len(fields) == len(TracedQuery._fields):
                 fields[-1] = [*map(of, fields[-1])]
         details.append([place, [form, *fields]])

@@ -34,6 +34,11 @@ KEPT = {
 }
 """What ``TraceHead.keys`` means."""
 
+RUN = "run"
+"""``TraceHead.source`` of a run of the harness."""
+WHOLE, BODIES = "whole", "bodies"
+"""``TraceHead.bytes_of``: of requests and answers with their heads, or without them."""
+
 _LEVEL = 1
 """Of compression: a higher level takes twice the time and saves a tenth."""
 _FIXED = struct.Struct("<4sIBBH")
@@ -161,6 +166,7 @@ class TraceHead:
         endpoint: What answered, as in records; empty if unknown.
         account: The storage account; empty if unknown, and with aliases for keys.
         keys: What the aliases of keys keep: see `KEPT`; empty for plain keys.
+        bytes_of: What was counted as bytes: `WHOLE`, or `BODIES`; empty in earlier traces.
     """
 
     started_ms: int
@@ -171,6 +177,17 @@ class TraceHead:
     endpoint: str = ""
     account: str = ""
     keys: str = ""
+    bytes_of: str = ""
+
+    @property
+    def recorded(self) -> str:
+        """What was recorded, in words: ``watch (node)``, ``run (key-spread)``."""
+        return f"{self.source} ({self.name})" if self.name else self.source
+
+    @property
+    def counts_whole(self) -> bool:
+        """Whether bytes are those of whole requests and answers, not only of their bodies."""
+        return self.bytes_of == WHOLE or (not self.bytes_of and self.source == RUN)
 
     def encode(self) -> bytes:
         """The head as a member of the file."""

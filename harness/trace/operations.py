@@ -21,7 +21,7 @@ from harness.model.operation import (
     new_key_range,
     new_operation,
 )
-from harness.model.outcome import Attempt, Outcome, Result, Scope, is_throttling, new_attempt
+from harness.model.outcome import Attempt, Outcome, Result, Scope, new_attempt
 
 UNKNOWN = "(unknown)"
 """In place of a PartitionKey that the source of the trace did not say."""
@@ -43,10 +43,6 @@ class Answer(NamedTuple):
     error_code: str = ""
     scope: str = ""
 
-    @property
-    def throttled(self) -> bool:
-        return is_throttling(self.status, self.error_code)
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class TracedShape:
@@ -67,16 +63,6 @@ class TracedShape:
     outcome: Outcome
     estimated: bool
     attempts: tuple[Answer, ...]
-
-    @property
-    def status(self) -> int:
-        """Status of the last attempt."""
-        return self.attempts[-1].status
-
-    @property
-    def throttled(self) -> int:
-        """Number of throttled attempts."""
-        return sum(answer.throttled for answer in self.attempts)
 
 
 class TracedQuery(NamedTuple):
@@ -106,7 +92,7 @@ class TracedQuery(NamedTuple):
 
 
 class TracedParts(NamedTuple):
-    """The operations of a transaction, in columns; ``sizes`` are bytes of their bodies."""
+    """The operations of a transaction, in columns; ``sizes`` are bytes of each."""
 
     kinds: tuple[Kind, ...]
     row_keys: tuple[str | None, ...]
@@ -127,7 +113,8 @@ class TracedOperation(NamedTuple):
         row_key: Empty for a query and a transaction; None if unknown.
         entities: Its entity count; see `harness.model.target`.
         returned: Entities that a query returned.
-        bytes_sent: Bytes of the bodies of all attempts.
+        bytes_sent: Bytes of all attempts, with ``bytes_received``: of whole requests and answers,
+            or of their bodies. The head of the trace says which.
         detail: Of a query or a transaction; None if unknown, and for other kinds.
     """
 
@@ -141,10 +128,6 @@ class TracedOperation(NamedTuple):
     bytes_sent: int
     bytes_received: int
     detail: Detail
-
-    @property
-    def kind(self) -> Kind:
-        return self.shape.kind
 
     @property
     def partition(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_e
 from harness.trace.logs.entries import LogEntry
 from harness.trace.logs.joining import Joiner
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
-from harness.trace.members import TraceError, TraceHead, next_member
+from harness.trace.members import BODIES, TraceError, TraceHead, next_member
 from harness.trace.operations import TracedParts, TracedQuery, address_of
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
@@ -28,6 +29,7 @@ from harness.trace.writer import TraceWriter
 
 _LOOKED_AT_BYTES = 64 * 1024
 _TOLD_BYTES = 4 * 1024 * 1024
+_OF_RECORD = b'"schema_version"'
 
 Tell = Callable[[int, int], None]
 """Takes how many bytes are read, and how many there are."""
@@ -76,6 +78,20 @@ def format_of(path: Path) -> SourceFormat:
         f"{cut(str(path))} is neither a trace of the harness nor a log of Azure Storage: Azure "
         "Monitor's StorageTableLogs as JSON lines or CSV, or Storage Analytics 1.0 or 2.0"
     )
+
+
+def holds_operations(path: Path) -> bool:
+    """Whether a file is a trace or a log, or a folder has such a file; a record is neither."""
+    if os.path.isdir(path):
+        return any(holds_operations(file) for file in path.rglob("*") if file.is_file())
+    try:
+        if format_of(path) is not SourceFormat.AZURE_JSON:
+            return True
+        with path.open("rb") as file:
+            start = file.read(_LOOKED_AT_BYTES).lower()
+    except (OSError, SetupError):
+        return False
+    return OPERATION.encode() in start and _OF_RECORD not in start
 
 
 @contextlib.contextmanager
@@ -143,6 +159,7 @@ def convert(
         name=path.name,
         account="" if alias else joiner.account,
         keys=keys,
+        bytes_of=BODIES,
     )
     with TraceWriter(into, head, alias) as writer:
         recorder.add(*first)

@@ -17,7 +17,6 @@ import pickle
 import resource
 import struct
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import IO, Annotated
@@ -26,7 +25,7 @@ import msgpack
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from harness.gateway.limits import load_limits
-from harness.gateway.loop import run
+from harness.gateway.loop import run, stopped_by_parent
 from harness.gateway.server import serve
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
@@ -138,8 +137,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     observer = Observer(settings.name, settings.budget, marks, recorder)
     observer.books.ledger.open_window(settings.window_s, float("inf"))
     clock = SteadyClock(settings.epoch_s)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    stop = stopped_by_parent()
     listening: list[str] = []
 
     def report(*, final: bool) -> None:
@@ -159,11 +157,6 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
             trace=[] if recorder is None else recorder.drain(until_s, final=final),
         ).write(out)
 
-    def wait_for_end() -> None:
-        while os.read(sys.stdin.fileno(), 1024):
-            pass
-        loop.call_soon_threadsafe(stop.set)
-
     async def report_forever() -> None:
         due_s = time.monotonic()
         while True:
@@ -181,7 +174,6 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         # Without reports nothing is counted: the watch has to end.
         reporting[0].add_done_callback(lambda task: stop.set())
 
-    threading.Thread(target=wait_for_end, daemon=True).start()
     tls = None
     if certificate := settings.certificate:
         # Only a gateway with TLS needs the library.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.endpoint.protocol.errors import read_error, retry_after_s
+from harness.endpoint.protocol.request_charge import charge_of
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.messages import Request
 from harness.gateway.operations import continuation_of, operation_of
@@ -157,6 +158,7 @@ class Observer:
                 status=int(fate.sent),
                 sent_s=received.arrived_s,
                 latency_s=now_s - received.arrived_s,
+                request_charge=_charge_of(answer),
             )
         else:
             attempt = _failed(received, fate, answer, now_s)
@@ -234,6 +236,7 @@ def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s:
             error_code=fault.value,
             fault=fault,
             client_request_id=client_request_id,
+            request_charge=_charge_of(answer),
         )
     status = int(fate.sent)
     body = answer.body
@@ -254,4 +257,12 @@ def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s:
         request_id=answer.headers.get("x-ms-request-id", ""),
         client_request_id=client_request_id,
         retry_after_s=retry_after_s(answer.headers),
+        request_charge=_charge_of(answer),
     )
+
+
+def _charge_of(answer: GatewayAnswer | None) -> int:
+    """What the endpoint charged for its answer, in hundredths of a request unit."""
+    if answer is None:
+        return 0
+    return charge_of(answer.status, answer.headers.get, answer.body)

@@ -13,7 +13,7 @@ from harness.measure.record.enforced import EnforcedPart, moves_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind, targets_for
+from harness.model.target import EndpointKind, partition_target, targets_for
 from harness.report.terminal.live import watch_line
 from harness.report.web.live import Shown, State
 from harness.watch.watched_run import SESSION, WatchedRun
@@ -42,11 +42,12 @@ class LiveLine:
             in_flight, clients = run.in_flight, len(run.tally.clients)
         latest = overall.since(self._latency).view()
         self._latency = overall
-        targets = targets_for(run.plan.kind)
+        charged = snapshot.request_units is not None
         return watch_line(
             snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
             elapsed_s=now_s - run.started_s,
-            target_per_s=None if targets is None else targets.partition,
+            target_per_s=partition_target(run.plan.kind, run.plan.throughput, charged=charged),
+            limit_per_s=None if run.enforced is None else run.enforced.partition_limit,
             p99_ms=None if latest is None else latest.p99,
             in_flight=in_flight,
             clients=clients,
@@ -105,6 +106,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
             billable_limit=plan.budget,
         ),
         targets=targets_for(plan.kind),
+        throughput=plan.throughput,
         users=0,
         workers=plan.processes,
         cpu_percent=cpu,

@@ -86,7 +86,8 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     Args:
         gateway: URL of the gateway.
         upstream: URL of the endpoint behind it.
-        account: The account that the upstream's host names; empty if it names none.
+        account: The account that the upstream's host names, or that of an emulator; empty for an
+            emulator's usual one.
         environ: The environment, with the credential of the application.
 
     Raises:
@@ -94,8 +95,8 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     """
     address = address_of(upstream, "--upstream")
     if is_loopback(address.hostname or ""):
-        emulated: Credential = _EMULATOR
-        account = EMULATOR_ACCOUNT
+        account = account or EMULATOR_ACCOUNT
+        emulated: Credential = SharedKey(account, EMULATOR_KEY)
         if environ.get(CONNECTION_STRING, "").strip():
             # One for another endpoint stays out.
             with contextlib.suppress(SetupError):
@@ -109,9 +110,6 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     return Addresses(
         endpoint=gateway, connection_string=_connection_string(gateway, credential, account)
     )
-
-
-_EMULATOR = SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY)
 
 
 def _connection_string(url: str, credential: Credential, account: str) -> str:

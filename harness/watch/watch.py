@@ -23,14 +23,15 @@ import psutil
 
 from harness import startup
 from harness.endpoint import azurite
-from harness.endpoint.credential import EMULATOR_KEY
+from harness.endpoint.credential import EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
+from harness.model.target import EndpointKind
 from harness.report.export.run_folder import write_run
-from harness.trace.members import TraceHead
+from harness.trace.members import BODIES, TraceHead
 from harness.trace.writer import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.clock import SteadyClock
@@ -154,7 +155,7 @@ class Watch:
             self._line = LiveLine(self._run)
             self._open_pages(stack)
             found, elsewhere = (
-                addresses(url, upstream, self._options.account, self._environ)
+                addresses(url, upstream, self._account, self._environ)
                 for url in (self._gateway_url, self._url_elsewhere)
             )
             self._announce(found, elsewhere)
@@ -186,6 +187,17 @@ class Watch:
             return self._options.upstream
         self._azurite = stack.enter_context(azurite.start_azurite())
         return self._azurite.endpoint.url.rsplit("/", 1)[0]
+
+    @property
+    def _account(self) -> str:
+        """The account that the application is given; empty for the usual one."""
+        if self._azurite is not None and self._cosmos:
+            return STAND_IN_ACCOUNT
+        return self._options.account
+
+    @property
+    def _cosmos(self) -> bool:
+        return self._options.plan.kind is EndpointKind.COSMOS_EMULATOR
 
     def _start_gateways(self, stack: contextlib.ExitStack, upstream: str, folder: Path) -> None:
         options, plan = self._options, self._options.plan
@@ -222,7 +234,9 @@ class Watch:
             # The other processes share the port that the first one was given.
             port = int(report.url.rpartition(":")[2])
             scheme = "https" if options.tls else "http"
-            self._gateway_url = url_of(scheme, host_here(host), port)
+            # SDKs take this name for Cosmos DB.
+            name = "localhost" if self._cosmos else host_here(host)
+            self._gateway_url = url_of(scheme, name, port)
             self._url_elsewhere = url_of(scheme, host_elsewhere(host), port)
             self._processes.append(process)
             self._run.take_report(settings.name, report)
@@ -242,6 +256,7 @@ class Watch:
             endpoint=plan.described,
             account=options.account if aliases is None else "",
             keys="" if aliases is None else aliases.kept,
+            bytes_of=BODIES,
         )
         alias = None if aliases is None else aliases.key
         return stack.enter_context(TraceWriter(options.trace, head, alias))

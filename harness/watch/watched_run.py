@@ -18,9 +18,9 @@ from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
+from harness.measure.record.measured import CountsPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
-    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
@@ -28,6 +28,7 @@ from harness.measure.record.record import (
 )
 from harness.measure.record.record_builder import (
     broken_invariants,
+    bytes_of_entity,
     judged_fields,
     measured_fields,
 )
@@ -35,8 +36,7 @@ from harness.measure.record.watched import ClientPart, WatchedPart
 from harness.measure.verdict.conditions import Condition
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import exit_code, judge
-from harness.model.operation import Kind
-from harness.model.target import EndpointKind, targets_for
+from harness.model.target import UNKNOWN_THROUGHPUT, EndpointKind, Throughput, targets_for
 from harness.report.export.run_folder import iso_instant, this_machine
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
@@ -83,6 +83,7 @@ class WatchPlan:
         processes: Number of metering processes.
         warm_up_s: Time before the measured window.
         budget: Most billable transactions; None is unlimited.
+        throughput: What is known to be provisioned at Cosmos DB.
     """
 
     run_id: str
@@ -96,6 +97,7 @@ class WatchPlan:
     budget: int | None = None
     conditions: tuple[Condition, ...] = ()
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    throughput: Throughput = UNKNOWN_THROUGHPUT
 
 
 class WatchedRun:
@@ -241,6 +243,7 @@ class WatchedRun:
             cut_short_by="" if regular else ended_by,
             retry=SESSION,
             watched=watched,
+            throughput=plan.throughput,
         )
         verdict = judge(evidence)
         conditions = tuple(condition.evaluate(snapshot) for condition in plan.conditions)
@@ -276,7 +279,7 @@ class WatchedRun:
             complete=all_reported and regular,
             invariants=invariants,
             exit_code=self._exit_code(evidence, verdict, conditions, invariants),
-            entity=EntityPart(stored_bytes=0, wire_bytes=_bytes_of_entity(snapshot)),
+            entity=EntityPart(stored_bytes=0, wire_bytes=bytes_of_entity(snapshot)),
             loading=LoadingPart(entities=0, seconds=0.0, attempts=0),
             counts=CountsPart(
                 **dataclasses.asdict(snapshot.counts),
@@ -291,7 +294,7 @@ class WatchedRun:
             machine=this_machine(_PACKAGES),
             behaviour=self.behaviour.part(),
             watched=watched,
-            **measured_fields(snapshot, application, targets),
+            **measured_fields(snapshot, application, targets, throughput=plan.throughput),
             **judged_fields(evidence, verdict, conditions),
         )
 
@@ -331,13 +334,6 @@ def _tables(snapshot: Snapshot) -> list[str]:
     """The tables of the counted partitions, in order."""
     names = {part.key.partition("/")[0] for part in snapshot.partitions if "/" in part.key}
     return sorted(names)
-
-
-def _bytes_of_entity(snapshot: Snapshot) -> int:
-    """Mean bytes on the wire of a written entity, about: the bodies of all requests over them."""
-    writes = [part for part in snapshot.operations if not Kind(part.type).reads]
-    entities = sum(part.entities for part in writes)
-    return round(snapshot.counts.bytes_sent / entities) if entities else 0
 
 
 def gateway_sample(process: psutil.Process, second: int) -> CpuSample | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections.abc import Iterable, Mapping, Set
 
 from datasketches import hll_sketch
 
+from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
@@ -17,20 +19,28 @@ from harness.measure.record.whatif import (
     SchemePart,
     SimulatedPart,
 )
-from harness.model.operation import over_partitions
 from harness.trace.operations import Batch
 from harness.trace.whatif.peaks import PeakRate, Peaks
-from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.rekeying import Rekeying, name_of
 from harness.trace.whatif.scheme import Scheme, sample_lines
-from harness.trace.whatif.simulation import STEPS_A_SECOND, Simulation, Throttling
+from harness.trace.whatif.simulation import (
+    FIRST,
+    MOST_WAIT_S,
+    Request,
+    Simulation,
+    Throttling,
+)
+from harness.trace.whatif.units import ENTITIES, LoadUnit
 from harness.workload.retry import ExponentialBackoff
 
-BACKOFF = ExponentialBackoff(retries=3, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
+BACKOFF = ExponentialBackoff(retries=3, backoff_s=0.5, minimum_s=0.1, maximum_s=MOST_WAIT_S)
 """The back-off of the shipped profiles."""
 _SEED = 1
 _EXACT_PARTITIONS = 50_000
 _SKETCH_LOG2 = 14
 _HOTTEST = 5
+_COUNTED_TOGETHER = 20_000
+"""Partitions whose entities of some seconds are added up before they are counted."""
 
 
 class _Partitions:
@@ -50,16 +60,16 @@ class _Partitions:
             return int(self._sketch.get_estimate() + 0.5)
         return len(self._exact)
 
-    def add(self, name: str) -> None:
-        if self._sketch is not None:
-            self._sketch.update(name)
-            return
-        self._exact.add(name)
-        if len(self._exact) > _EXACT_PARTITIONS:
+    def add(self, names: Iterable[str]) -> None:
+        if self._sketch is None:
+            self._exact.update(names)
+            if len(self._exact) <= _EXACT_PARTITIONS:
+                return
             self._sketch = hll_sketch(_SKETCH_LOG2)
-            for known in self._exact:
-                self._sketch.update(known)
-            self._exact.clear()
+            names, self._exact = self._exact, set()
+        update = self._sketch.update
+        for name in names:
+            update(name)
 
 
 class Projection:
@@ -68,6 +78,7 @@ class Projection:
     Args:
         rate: Multiple of the recorded traffic: the instants are divided by it.
         started_s: UTC second at which the trace starts.
+        unit: What the limits count.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """
 
@@ -78,17 +89,26 @@ class Projection:
         *,
         rate: float,
         started_s: int,
+        unit: LoadUnit = ENTITIES,
         until_throttled: bool = False,
     ) -> None:
-        self._rekeying = Rekeying(scheme)
+        self._rekeying = Rekeying(scheme, unit)
+        self._scale = unit.scale
         self._rate = rate
         self._started_s = started_s
         self._brief = until_throttled
         self._peaks = Peaks()
+        # Of physical partitions, where there are such.
+        self._physical = None if limits.cosmos is None else Peaks()
+        # In recorded seconds, whatever the rate is, so that the map of a short trace has columns.
         self._heat = HeatMap()
+        self._drawn: dict[str, int] = {}
+        self._drawn_second = 0
         self._weights = Weights()
         self._partitions = _Partitions()
+        self._counted: dict[str, int] = {}
         self._entities = 0
+        self._largest = 0
         self._once = Simulation(limits, None, _SEED)
         self._retried: Simulation | None = None
         self._second = 0
@@ -114,10 +134,15 @@ class Projection:
             if end > start:
                 part = instants[start:end], names[start:end], counts[start:end]
                 self._waiting.append(part)
+                self._largest = max(self._largest, max(part[2]))
                 sums = self._sums
-                get = sums.get
                 for name, count in zip(part[1], part[2], strict=True):
-                    sums[name] = get(name, 0) + count
+                    if name in sums:
+                        sums[name] += count
+                    else:
+                        sums[name] = count
+                if self._rate != 1 and not self._brief:
+                    self._draw(*part)
             if end < length:
                 self._close()
                 self._second = max(self._second + 1, int(instants[end] / (1000 * self._rate)))
@@ -128,9 +153,10 @@ class Projection:
     def finish(self) -> SchemePart:
         """The last second and all retries; everything summed up."""
         self._close()
-        self._second += 1
+        self._settle()
+        self._paint(self._started_s + self._drawn_second, self._drawn)
         for simulation in self._simulations():
-            simulation.finish(self._second)
+            simulation.finish()
         scheme, price = self._rekeying.scheme, self._rekeying.price
         collisions = self._rekeying.collisions
         hottest = self._weights.heaviest(_HOTTEST)
@@ -139,23 +165,45 @@ class Projection:
             name=scheme.name,
             question=scheme.question,
             sample=tuple(sample_lines(scheme, self._rekeying.samples)),
-            entities=self._entities,
+            total=self._entities // self._scale,
             partitions=self._partitions.count,
             partitions_estimated=self._partitions.estimated,
-            partition_peaks=_peaks(self._peaks.partition),
-            account_peaks=_peaks(self._peaks.account),
+            partition_peaks=_peaks(self._peaks.partition, self._scale),
+            physical_peaks=()
+            if self._physical is None
+            else _peaks(self._physical.partition, self._scale),
+            account_peaks=_peaks(self._peaks.account, self._scale),
             hot=tuple(
                 HotPart(partition=name, at_least=least / whole, at_most=most / whole)
                 for name, (least, most) in hottest.items()
             ),
-            once=_throttling(self._once),
-            retried=_throttling(self._retried or self._once),
+            once=self._simulated(self._once, hottest),
+            retried=self._simulated(self._retried or self._once, hottest),
+            refused=self._rekeying.refused,
             price=PricePart(
                 **dataclasses.asdict(price),
                 collisions=collisions.count,
                 collisions_estimated=collisions.estimated,
             ),
             heat=self._heat.view(),
+        )
+
+    def _simulated(
+        self, simulation: Simulation, hottest: Mapping[str, tuple[int, int]]
+    ) -> SimulatedPart:
+        found, places = simulation.throttling, self._rekeying.places
+        served = [
+            least - simulation.lost.get(places[name], 0) for name, (least, _) in hottest.items()
+        ]
+        return SimulatedPart(
+            attempts=found.attempts,
+            by_rule=found.by_rule,
+            failed=found.failed,
+            moves=simulation.moves,
+            first_s=found.first_s,
+            first_partition=found.first_partition,
+            hottest_share=max(served, default=0)
+            / max(1, self._entities - simulation.lost_entities),
         )
 
     def _simulations(self) -> list[Simulation]:
@@ -166,71 +214,95 @@ class Projection:
         sums, second = self._sums, self._second
         if not sums:
             return
-        operations = sum(len(names) for _, names, _ in self._waiting)
-        steps: dict[int, dict[str, list[int]]] | None = None
-        if self._retried is None and not self._once.passes(second, sums, operations):
+        number = sum(len(names) for _, names, _ in self._waiting)
+        places = self._rekeying.places
+        demand = Demand(
+            {places[name]: count for name, count in sums.items()},
+            self._largest,
+            walks=self._rekeying.price.queries > 0,
+        )
+        doubtful = self._once.serve(second, demand, number)
+        if self._retried is not None:
+            doubtful = doubtful | self._retried.serve(second, demand, number)
+        elif doubtful and not self._brief:
             # Until now nothing was refused, so that retries made no difference.
-            if not self._brief:
-                self._retried = self._once.forked(BACKOFF)
-            steps = self._steps()
+            self._retried = self._once.forked(BACKOFF)
+        if doubtful:
+            operations = self._operations(doubtful)
             for simulation in self._simulations():
-                simulation.step_through(second, steps)
-        elif self._retried is not None:
-            for simulation in (self._once, self._retried):
-                if not simulation.passes(second, sums, operations):
-                    steps = self._steps() if steps is None else steps
-                    simulation.step_through(second, steps)
+                simulation.simulate(second, operations)
         if not self._brief:
             self._count(second, sums)
+            if self._physical is not None:
+                self._physical.add(second, self._once.physical(demand))
         self._sums, self._waiting = {}, []
 
-    def _count(self, second: int, sums: dict[str, int]) -> None:
-        self._peaks.add(second, sums)
-        moment = self._started_s + second
-        for name, count in sums.items():
-            self._entities += count
+    def _draw(self, instants: list[int], names: list[str], counts: list[int]) -> None:
+        """Bring operations into the heat map, whose seconds are not those of the simulation."""
+        drawn = self._drawn
+        for at_ms, name, count in zip(instants, names, counts, strict=True):
+            if at_ms >= (self._drawn_second + 1) * 1000:
+                self._paint(self._started_s + self._drawn_second, drawn)
+                drawn = self._drawn = {}
+                self._drawn_second = at_ms // 1000
             if count:
-                self._heat.add(name, moment, count)
-            if not over_partitions(name):
-                self._weights.access(name, count)
-                self._partitions.add(name)
-        for name, number in self._once.throttled.items():
-            self._heat.add_throttled(name, moment, number)
+                drawn[name] = drawn.get(name, 0) + count
 
-    def _steps(self) -> dict[int, dict[str, list[int]]]:
-        """The operations of the second by step and partition."""
-        steps: dict[int, dict[str, list[int]]] = {}
-        width_ms = 1000 / STEPS_A_SECOND * self._rate
-        for instants, names, counts in self._waiting:
-            for at_ms, name, count in zip(instants, names, counts, strict=True):
-                step = steps.setdefault(int(at_ms / width_ms), {})
-                known = step.get(name)
-                if known is None:
-                    step[name] = [count]
-                else:
-                    known.append(count)
-        return steps
+    def _paint(self, moment: int, sums: Mapping[str, int]) -> None:
+        """Bring a second into the heat map."""
+        if self._scale > 1:
+            sums = {name: max(1, count // self._scale) for name, count in sums.items()}
+        self._heat.add_second(moment, sums)
+
+    def _count(self, second: int, sums: dict[str, int]) -> None:
+        if 0 in sums.values():
+            sums = {name: count for name, count in sums.items() if count}
+        moment = self._started_s + int(second * self._rate)
+        if self._rate == 1:
+            self._paint(moment, sums)
+        for place, number in self._once.throttled.items():
+            self._heat.add_throttled(name_of(place), moment, number)
+        over = [name for name in self._rekeying.scanned if name in sums]
+        by_partition = sums
+        if over:
+            by_partition = {name: sums[name] for name in sums if name not in over}
+        scanned = sum(sums[name] for name in over)
+        self._entities += sum(sums.values())
+        self._peaks.add(second, by_partition, scanned)
+        known = self._counted
+        for name, count in by_partition.items():
+            if name in known:
+                known[name] += count
+            else:
+                known[name] = count
+        if len(known) > _COUNTED_TOGETHER:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Bring the counts of the latest seconds to those of the whole trace."""
+        self._weights.access_all(self._counted)
+        self._partitions.add(self._counted)
+        self._counted = {}
+
+    def _operations(self, doubtful: Set[Place]) -> list[Request]:
+        """The operations of the second to some partitions."""
+        known, scale = self._rekeying.places, 1 / (1000 * self._rate)
+        places = {name: place for name in self._sums if (place := known[name]) in doubtful}
+        return [
+            (at_ms * scale, FIRST, places[name], 1, count)
+            for instants, names, counts in self._waiting
+            for at_ms, name, count in zip(instants, names, counts, strict=True)
+            if name in places
+        ]
 
 
-def _peaks(peaks: dict[int, PeakRate]) -> tuple[PeakPart, ...]:
+def _peaks(peaks: dict[int, PeakRate], scale: int) -> tuple[PeakPart, ...]:
     return tuple(
         PeakPart(
             width_s=width_s,
-            entities_per_s=peak.entities_per_s,
+            per_s=peak.per_s / scale,
             at_s=peak.at_s,
             partition=peak.partition,
         )
         for width_s, peak in peaks.items()
-    )
-
-
-def _throttling(simulation: Simulation) -> SimulatedPart:
-    found = simulation.throttling
-    return SimulatedPart(
-        attempts=found.attempts,
-        by_rule=found.by_rule,
-        failed=found.failed,
-        moves=simulation.moves,
-        first_s=found.first_s,
-        first_partition=found.first_partition,
     )

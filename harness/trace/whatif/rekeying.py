@@ -1,7 +1,7 @@
 """The operations of a trace under another key scheme, and what the scheme costs.
 
-An operation becomes loads: entities of one partition at one instant. A transaction that would span
-partitions, and a query that would need several, become a load for each.
+An operation becomes loads: entities, or request units, of one partition at one instant. A
+transaction that would span partitions, and a query that would need several, become a load for each.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ import itertools
 import zlib
 from typing import NamedTuple
 
-from harness.model.operation import WHOLE_TABLE, Kind
+from harness.gateway.demand import Place
+from harness.model.errors import echoed
+from harness.model.operation import WHOLE_TABLE, Kind, over_partitions, table_and_key
 from harness.model.outcome import Outcome
-from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
-from harness.trace.whatif.scheme import Field, KeySource, Scheme
+from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, TracedShape
+from harness.trace.whatif.collisions import Collisions, digest_of
+from harness.trace.whatif.scheme import ROW_KEY, Field, KeySource, Scheme
+from harness.trace.whatif.units import ENTITIES, LoadUnit
 
-_KEPT = 100_000
+_KEPT = 50_000
 """Keys and queries whose treatment is remembered."""
 _MOST_PARTITIONS = 1000
 """A query that would need more partitions reads the whole table instead."""
-_MOST_TRACKED = 50_000
 _MOST_SAMPLES = 5
 _NOT_SERVED = frozenset(
     {Outcome.THROTTLED, Outcome.TIMEOUT, Outcome.CONNECTION, Outcome.SERVER_ERROR}
@@ -47,6 +50,8 @@ class Price:
         most_needed: Partitions that one of them would need.
         scans: Queries of fewer partitions before that would have to read the whole table.
         unbounded: Queries of a range of RowKeys that would have to read the whole partition.
+        refused: Operations with a new key that the service refuses, because it is too long or has
+            a character that no key may have. Their load counts nevertheless.
     """
 
     operations: int = 0
@@ -60,112 +65,193 @@ class Price:
     most_needed: int = 0
     scans: int = 0
     unbounded: int = 0
+    refused: int = 0
+
+
+class Walked(int):
+    """The entities that an operation takes, although it asks for one: the gateway cannot know more.
+
+    They are those that a query scans, and none if an operation found nothing to write.
+    """
+
+    __slots__ = ()
+
+
+_NOTHING = Walked(0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Treated:
+class TreatedQuery:
     """What becomes of a query: its partitions, and which sums it adds to."""
 
     names: tuple[str, ...]
     unknown: bool = False
+    unmatched: bool = False
     spread: bool = False
     scan: bool = False
     unbounded: bool = False
 
 
-class Collisions:
-    """Entities that would share both keys with another one.
+class Places(dict[str, Place]):
+    """Table and PartitionKey, by the names of partitions in counts. Forgotten names are parsed."""
 
-    Exact for up to 50,000 entities. Of more, a part chosen by hash is tracked, and its number is
-    scaled up.
-    """
-
-    def __init__(self) -> None:
-        self._bits = 0
-        self._mask = 0
-        self._tracked: dict[tuple[str, str], set[tuple[str, str]]] = {}
-
-    @property
-    def estimated(self) -> bool:
-        return self._bits > 0
-
-    @property
-    def count(self) -> int:
-        found = sum(len(recorded) - 1 for recorded in self._tracked.values())
-        return found << self._bits
-
-    def add(self, digest: int, new: tuple[str, str], recorded: tuple[str, str]) -> None:
-        """Note an entity; ``digest`` is that of its new keys."""
-        if digest & self._mask:
-            return
-        self._tracked.setdefault(new, set()).add(recorded)
-        while len(self._tracked) > _MOST_TRACKED:
-            self._bits += 1
-            self._mask = mask = (1 << self._bits) - 1
-            self._tracked = {
-                new: found
-                for new, found in self._tracked.items()
-                if not digest_of(new[1], digest_of(new[0])) & mask
-            }
+    def __missing__(self, name: str) -> Place:
+        over = over_partitions(name)
+        table, key = table_and_key(name[:-1] if over else name)
+        place = self[name] = table, None if over else key
+        return place
 
 
-def digest_of(text: str, start: int = 0) -> int:
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"), start)
+def name_of(place: Place) -> str:
+    """The name of a place in counts."""
+    table, key = place
+    return _named(table, WHOLE_TABLE if key is None else key)
+
+
+_Loads = tuple[list[int], list[str], list[int]]
+"""Instants in milliseconds, partitions as named in counts, and amounts."""
 
 
 class _Placed(NamedTuple):
-    """Where an entity belongs: its partition as named in counts, and the digest of that name."""
+    """Where an entity belongs: its partition as named in counts, and the digest of that name.
+
+    Attributes:
+        unmatched: It keeps its keys, because no pattern matches them.
+        problem: Why the service would refuse one of the keys; empty if it would not.
+        notable: Whether one of these two is the case.
+    """
 
     name: str
     digest: int
     unmatched: bool = False
+    problem: str = ""
+    notable: bool = False
+
+
+class _Known(NamedTuple):
+    """What is known of a recorded PartitionKey.
+
+    Attributes:
+        placed: Where all of its entities belong; None if that depends on their RowKeys.
+        values: The values of the groups; those of the RowKey are filled in for each entity. None
+            if the entities keep their keys.
+        by_row: Where entities belong, by the parts of the new PartitionKey that depend on RowKeys.
+    """
+
+    placed: _Placed | None
+    values: dict[str, str] | None
+    by_row: dict[str | tuple[str, ...], _Placed]
+
+
+class _Names(dict[str, str]):
+    """Names in counts by PartitionKey, of one table."""
+
+    def __init__(self, rekeying: Rekeying, table: str) -> None:
+        super().__init__()
+        self._rekeying, self._table = rekeying, table
+
+    def __missing__(self, partition_key: str) -> str:
+        if len(self) >= _KEPT:
+            self.clear()
+        name = self[partition_key] = self._rekeying.name(self._table, partition_key)
+        return name
 
 
 class Rekeying:
     """Applies one scheme to the operations of a trace.
 
+    Args:
+        scheme: The scheme.
+        unit: What is counted of the operations.
+
     Attributes:
         price: What the scheme costs, so far.
         samples: A few recorded keys: PartitionKey and RowKey.
+        refused: An example of a new key that the service refuses, and why; empty without one.
+        places: Table and PartitionKey of the names in `loads`.
+        scanned: The names that stand for several partitions.
     """
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES) -> None:
         self.scheme = scheme
+        self._unit, self._valid_key = unit, unit.valid_key
         self.price = Price()
         self.collisions = Collisions()
         self.samples: list[tuple[str, str]] = []
+        self.refused = ""
+        self.places = Places()
+        self.scanned: set[str] = set()
         # By table and recorded PartitionKey.
-        self._placed: dict[str, dict[str, _Placed]] = {}
-        self._queries: dict[tuple[str, str | None, Detail], _Treated] = {}
+        self._known: dict[str, dict[str, _Known]] = {}
+        self._names: dict[str, _Names] = {}
+        self._kept = 0
+        self._queries: dict[tuple[str, str | None, Detail], TreatedQuery] = {}
 
-    def loads(self, batch: Batch) -> tuple[list[int], list[str], list[int]]:
-        """Instants in milliseconds, partitions as named in counts, and entities, of equal length.
+    def loads(self, batch: Batch) -> _Loads:
+        """Instants in milliseconds, partitions as named in counts, and amounts, of equal length.
 
-        Operations for which nothing was counted are left out, unless the service was at fault.
+        Operations that the service failed to serve count as if it had served them.
         """
+        self.price.operations += len(batch)
+        if not self.samples:
+            self._sample(batch)
+        return self._recorded(batch) if self.scheme.identity else self._replaced(batch)
+
+    def _recorded(self, batch: Batch) -> _Loads:
+        """The loads where every key stays as it is: one for each operation."""
+        instants, shapes, counts = batch.at_ms, batch.shapes, self._unit.amounts(batch)
+        numbers = collections.Counter(shapes)
+        self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
+        if any(shape.outcome in _NOT_SERVED for shape in numbers):
+            counts = list(map(_wanted, shapes, counts, batch.details))
+        keys = [key for key in batch.partition_keys if key is not None]
+        if len(keys) < len(batch):
+            self.price.unknown += len(batch) - len(keys)
+            known = [key is not None for key in batch.partition_keys]
+            instants = list(itertools.compress(instants, known))
+            shapes = list(itertools.compress(shapes, known))
+            counts = list(itertools.compress(counts, known))
+        for table in {shape.table for shape in numbers} - self._names.keys():
+            self._names[table] = _Names(self, table)
+        named = {shape: self._names[shape.table] for shape in numbers}
+        names = [named[shape][key] for shape, key in zip(shapes, keys, strict=True)]
+        each = self._unit.each_asked
+        asked = {
+            shape: (each(shape, all_partitions=False), each(shape, all_partitions=True))
+            for shape in numbers
+            if shape.kind is _QUERY
+        }
+        self.price.queries += sum(numbers[shape] for shape in asked)
+        if asked:
+            counts = [
+                Walked(count + asked[shape][name in self.scanned]) if shape in asked else count
+                for shape, count, name in zip(shapes, counts, names, strict=True)
+            ]
+        if 0 in counts:
+            counts = [count or _NOTHING for count in counts]
+        return instants, names, counts
+
+    def _replaced(self, batch: Batch) -> _Loads:
         instants: list[int] = []
         names: list[str] = []
         counts: list[int] = []
-        price, entity = self.price, self._entity
-        price.operations += len(batch)
-        if not self.samples:
-            self._sample(batch)
-        identity, known_of = self.scheme.identity, self._placed
+        price, entity, unit = self.price, self._entity, self._unit
         for at_ms, shape, partition_key, row_key, entities, detail in zip(
             batch.at_ms,
             batch.shapes,
             batch.partition_keys,
             batch.row_keys,
-            batch.entities,
+            unit.amounts(batch),
             batch.details,
             strict=True,
         ):
-            if not entities and shape.outcome in _NOT_SERVED:
-                entities = len(detail.kinds) if isinstance(detail, TracedParts) else 1
+            entities = entities or _wanted(shape, entities, detail)
             kind, table = shape.kind, shape.table
             if kind is _QUERY:
-                self._query(table, partition_key, detail, at_ms, entities, instants, names)
-                _share(entities, len(instants) - len(counts), counts)
+                self._query(table, partition_key, detail, at_ms, instants, names)
+                if partitions := len(instants) - len(counts):
+                    each = unit.each_asked(shape, all_partitions=names[-1] in self.scanned)
+                    _share(entities, partitions, each, counts)
                 continue
             if kind is _TRANSACTION:
                 price.transactions += 1
@@ -174,63 +260,91 @@ class Rekeying:
                     names.append(part[0])
                     counts.append(part[1])
                 continue
-            placed = None
-            if identity:
-                known = known_of.get(table)
-                if known is not None and partition_key is not None:
-                    placed = known.get(partition_key)
-            if placed is None:
-                placed = entity(table, partition_key, row_key)
+            placed = entity(table, partition_key, row_key)
             if placed is None:
                 price.unknown += 1
-            elif entities:
+            else:
                 instants.append(at_ms)
                 names.append(placed.name)
-                counts.append(entities)
+                counts.append(entities or _NOTHING)
         return instants, names, counts
 
     def _entity(self, table: str, partition_key: str | None, row_key: str | None) -> _Placed | None:
         """Where an entity belongs, which is noted for collisions; None if that cannot be told."""
         if partition_key is None:
             return None
-        scheme = self.scheme
-        placed = None
-        if scheme.by_partition_key:
-            placed = self._by_partition_key(table, partition_key)
-            if row_key is None or scheme.identity:
-                self.price.unmatched += placed.unmatched
-                return placed
-            new_row_key = row_key
-            if not scheme.keeps_row_key and not placed.unmatched:
-                keys = scheme.keys(partition_key, row_key)
-                new_row_key = row_key if keys is None else keys[1]
-        elif row_key is None:
-            return None
-        elif not scheme.applies_to(table) or (keys := scheme.keys(partition_key, row_key)) is None:
-            unmatched = scheme.applies_to(table)
-            placed, new_row_key = _placed(table, partition_key, unmatched), row_key
-        else:
-            placed, new_row_key = _placed(table, keys[0]), keys[1]
-        self.price.unmatched += placed.unmatched
+        of_table = self._known.get(table)
+        known = None if of_table is None else of_table.get(partition_key)
+        if known is None:
+            known = self._learned(table, partition_key)
+        scheme, (placed, values, by_row) = self.scheme, known
+        if row_key is None:
+            # Of an insert in a log, the PartitionKey may be enough.
+            if placed is not None and placed.notable:
+                self._note(placed)
+            return placed
+        new_row_key = row_key
+        if values is not None:
+            values[ROW_KEY] = row_key
+            if scheme.matches_row_key and not scheme.takes_row(row_key, values):
+                placed = self._placed(table, partition_key, unmatched=True)
+            elif not scheme.keeps_row_key:
+                new_row_key = scheme.row_template.fill(values)
+        if placed is None:
+            assert values is not None
+            part = scheme.row_part(values)
+            if part in by_row:
+                placed = by_row[part]
+            else:
+                new = scheme.partition_template.fill(values)
+                placed = by_row[part] = self._placed(table, new)
+                self._kept += 1
+        if new_row_key is not row_key and self._valid_key.fullmatch(new_row_key) is None:
+            problem = self._unit.key_problem(new_row_key, row=True)
+            if problem and not placed.problem:
+                problem = f"RowKey {echoed(new_row_key)} {problem}"
+                placed = placed._replace(problem=problem, notable=True)
+        if placed.notable:
+            self._note(placed)
         digest = zlib.crc32(new_row_key.encode("utf-8", "surrogatepass"), placed.digest)
-        self.collisions.add(digest, (placed.name, new_row_key), (partition_key, row_key))
+        if not digest & self.collisions.mask:
+            self.collisions.add(digest, (placed.name, new_row_key), (partition_key, row_key))
         return placed
 
-    def _by_partition_key(self, table: str, partition_key: str) -> _Placed:
-        known = self._placed.setdefault(table, {})
-        placed = known.get(partition_key)
-        if placed is None:
-            scheme = self.scheme
-            if scheme.identity or not scheme.applies_to(table):
-                placed = _placed(table, partition_key)
-            elif (new := scheme.partition(partition_key)) is None:
-                placed = _placed(table, partition_key, unmatched=True)
-            else:
-                placed = _placed(table, new)
-            if len(known) >= _KEPT:
-                known.clear()
-            known[partition_key] = placed
-        return placed
+    def _note(self, placed: _Placed) -> None:
+        if placed.unmatched:
+            self.price.unmatched += 1
+        if placed.problem:
+            self.price.refused += 1
+            self.refused = self.refused or placed.problem
+
+    def _learned(self, table: str, partition_key: str) -> _Known:
+        scheme = self.scheme
+        if self._kept >= _KEPT:
+            self._known.clear()
+            self._kept = 0
+        values = None
+        if not scheme.applies_to(table):
+            placed: _Placed | None = self._placed(table, partition_key)
+        elif (values := scheme.values(partition_key, None)) is None:
+            placed = self._placed(table, partition_key, unmatched=True)
+        elif scheme.by_partition_key:
+            placed = self._placed(table, scheme.partition_template.fill(values))
+        else:
+            placed = None
+        known = _Known(placed, values, {})
+        self._known.setdefault(table, {})[partition_key] = known
+        self._kept += 1
+        return known
+
+    def _placed(self, table: str, partition_key: str, unmatched: bool = False) -> _Placed:
+        name = self.name(table, partition_key)
+        problem = ""
+        if self._valid_key.fullmatch(partition_key) is None:
+            problem = self._unit.key_problem(partition_key, row=False) or ""
+            if problem:
+                problem = f"PartitionKey {echoed(partition_key)} {problem}"
+        return _Placed(name, digest_of(name), unmatched, problem, unmatched or bool(problem))
 
     def _sample(self, batch: Batch) -> None:
         """Keep a few recorded keys, of different partitions."""
@@ -249,22 +363,27 @@ class Rekeying:
     ) -> list[tuple[str, int]]:
         """Entities of a transaction by new partition; it counts whole or not at all."""
         row_keys: tuple[str | None, ...] = (None,)
-        if isinstance(detail, TracedParts) and not self.scheme.identity:
+        if isinstance(detail, TracedParts):
             row_keys = detail.row_keys
         found: collections.Counter[str] = collections.Counter()
-        unmatched = self.price.unmatched
+        price = self.price
+        unmatched, refused = price.unmatched, price.refused
         for row_key in row_keys:
             placed = self._entity(table, partition_key, row_key)
-            # However many of its parts are not matched, it is one operation.
-            self.price.unmatched = min(self.price.unmatched, unmatched + 1)
+            # However many of its parts are not matched or refused, it is one operation.
+            price.unmatched = min(price.unmatched, unmatched + 1)
+            price.refused = min(price.refused, refused + 1)
             if placed is None:
-                self.price.unknown += 1
+                price.unknown += 1
                 return []
             found[placed.name] += 1
         if len(found) > 1:
-            self.price.split += 1
-            return list(found.items()) if entities else []
-        return [(name, entities) for name in found] if entities else []
+            price.split += 1
+            return [
+                (name, entities * parts // len(row_keys) or _NOTHING)
+                for name, parts in found.items()
+            ]
+        return [(name, entities or _NOTHING) for name in found]
 
     def _query(
         self,
@@ -272,7 +391,6 @@ class Rekeying:
         partition_key: str | None,
         detail: Detail,
         at_ms: int,
-        entities: int,
         instants: list[int],
         names: list[str],
     ) -> None:
@@ -283,32 +401,33 @@ class Rekeying:
         if treated is None:
             if len(self._queries) >= _KEPT:
                 self._queries.clear()
-            treated = self._queries[query] = self._treated(*query)
+            treated = self._queries[query] = self.treated(*query)
         price.unknown += treated.unknown
+        price.unmatched += treated.unmatched
         price.scans += treated.scan
         price.unbounded += treated.unbounded
         if treated.spread:
             price.spread += 1
             price.needed += len(treated.names)
             price.most_needed = max(price.most_needed, len(treated.names))
-        if entities:
-            names += treated.names
-            instants += itertools.repeat(at_ms, len(treated.names))
+        names += treated.names
+        instants += itertools.repeat(at_ms, len(treated.names))
 
-    def _treated(self, table: str, partition_key: str | None, detail: Detail) -> _Treated:
+    def treated(self, table: str, partition_key: str | None, detail: Detail) -> TreatedQuery:
+        """What becomes of a query under the scheme."""
         scheme = self.scheme
-        whole = _named(table, WHOLE_TABLE)
+        whole = self.name(table, WHOLE_TABLE)
         if partition_key is None:
-            return _Treated((), unknown=True)
+            return TreatedQuery((), unknown=True)
         if scheme.identity or not scheme.applies_to(table):
-            return _Treated((_named(table, partition_key),))
+            return TreatedQuery((self.name(table, partition_key),))
         query = detail if isinstance(detail, TracedQuery) else TracedQuery()
         if partition_key == WHOLE_TABLE:
             bounded = query.partition_from is not None or query.partition_before is not None
-            return _Treated((whole,), scan=bounded)
+            return TreatedQuery((whole,), scan=bounded)
         values = scheme.values(partition_key, None)
         if values is None:
-            return _Treated((_named(table, partition_key),))
+            return TreatedQuery((self.name(table, partition_key),), unmatched=True)
         choices = [
             (part,) if isinstance(part, str) else self._choices(part, values, query)
             for part in scheme.partition_template.parts
@@ -317,17 +436,30 @@ class Rekeying:
         for one in choices:
             number *= len(one or ())
         if not 0 < number <= _MOST_PARTITIONS:
-            return _Treated((whole,), scan=True)
+            return TreatedQuery((whole,), scan=True)
         names = tuple(
-            _named(table, "".join(texts))
+            self.name(table, "".join(texts))
             for texts in itertools.product(*(one for one in choices if one is not None))
         )
         bounded = query.row_from is not None or query.row_before is not None
-        return _Treated(
+        return TreatedQuery(
             names,
             spread=len(names) > 1,
             unbounded=bounded and not scheme.row_template.keeps_row_order,
         )
+
+    def name(self, table: str, partition_key: str) -> str:
+        """The name of a partition in counts."""
+        name = f"{table}/{partition_key}" if table else partition_key
+        places = self.places
+        if len(places) >= _KEPT:
+            places.clear()
+        if partition_key == WHOLE_TABLE:
+            self.scanned.add(name)
+            places[name] = table, None
+        else:
+            places[name] = table, partition_key
+        return name
 
     def _choices(
         self, part: Field, values: dict[str, str], query: TracedQuery
@@ -346,17 +478,19 @@ class Rekeying:
         return part.choices or None
 
 
-def _placed(table: str, partition_key: str, unmatched: bool = False) -> _Placed:
-    name = _named(table, partition_key)
-    return _Placed(name, digest_of(name), unmatched)
+def _wanted(shape: TracedShape, amount: int, detail: Detail) -> int:
+    """What an operation asks for, or would have asked for if it had been served."""
+    if amount or shape.outcome not in _NOT_SERVED:
+        return amount
+    return len(detail.kinds) if isinstance(detail, TracedParts) else 1
 
 
 def _named(table: str, partition_key: str) -> str:
     return f"{table}/{partition_key}" if table else partition_key
 
 
-def _share(entities: int, partitions: int, counts: list[int]) -> None:
-    """Append the entities of one query, divided evenly."""
-    if partitions:
-        each, rest = divmod(entities, partitions)
-        counts += [each + 1] * rest + [each] * (partitions - rest)
+def _share(entities: int, partitions: int, more: int, counts: list[int]) -> None:
+    """Append the entities of one query, divided evenly, and ``more`` for each partition."""
+    each, rest = divmod(entities, partitions)
+    each += more
+    counts += [Walked(each + 1)] * rest + [Walked(each)] * (partitions - rest)

@@ -18,14 +18,14 @@ import functools
 import re
 import string
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 from harness.model.entity import key_problem
-from harness.model.errors import echoed
+from harness.model.errors import SetupError, cut, echoed
 from harness.model.files import mistake, mistakes_error, read_toml_file
 
 FUNCTIONS = {
@@ -39,10 +39,11 @@ FUNCTIONS = {
 
 _LONGEST_PATTERN = 1000
 _MOST_BUCKETS = 10_000
+_MOST_LISTED = 10
 _DATE = re.compile(r"(\d{4})-?(\d\d)?-?(\d\d)?(?:[T _-]?(\d\d))?")
 _DATE_PARTS = ("year", "month", "day", "hour")
 _SIZED = re.compile(r"(hash|bucket|first|last)([1-9][0-9]{0,4})")
-_PARTITION_KEY, _ROW_KEY = "partition_key", "row_key"
+_PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 
 
 class KeySource(enum.Enum):
@@ -73,7 +74,7 @@ class Field:
 
     @property
     def plain(self) -> bool:
-        return self.names == (_ROW_KEY,) and not self.function
+        return self.names == (ROW_KEY,) and not self.function
 
     def of(self, values: Mapping[str, str]) -> str:
         """The part for the values of all groups."""
@@ -140,7 +141,11 @@ class Scheme:
         self.partition_template, self.row_template = partition_key, row_key
         self._match_partition_key, self._match_row_key = match_partition_key, match_row_key
         self.by_partition_key = not partition_key.needs_row_key and match_row_key is None
-        self.keeps_row_key = row_key.text == f"{{{_ROW_KEY}}}"
+        self.matches_row_key = match_row_key is not None
+        by_row = [field for field in partition_key.fields if KeySource.ROW_KEY in field.sources]
+        self.row_part: Callable[[Mapping[str, str]], str | tuple[str, ...]] = _part_of(by_row)
+        """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
+        self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
         self.identity = (
             self.keeps_row_key
             and partition_key.text == f"{{{_PARTITION_KEY}}}"
@@ -173,11 +178,22 @@ class Scheme:
         values = {_PARTITION_KEY: partition_key}
         if not _match(self._match_partition_key, partition_key, values):
             return None
-        if row_key is not None:
-            values[_ROW_KEY] = row_key
-            if not _match(self._match_row_key, row_key, values):
-                return None
+        if row_key is not None and not self.takes_row(row_key, values):
+            return None
         return values
+
+    def takes_row(self, row_key: str, values: dict[str, str]) -> bool:
+        """Set the values of the RowKey; False if its regular expression does not match."""
+        values[ROW_KEY] = row_key
+        return _match(self._match_row_key, row_key, values)
+
+
+def _part_of(fields: Sequence[Field]) -> Callable[[Mapping[str, str]], str | tuple[str, ...]]:
+    """Makes the values of fields."""
+    if len(fields) == 1 and len(fields[0].names) == 1:
+        [name], take = fields[0].names, fields[0].take
+        return lambda values: take(values[name])
+    return lambda values: tuple([field.of(values) for field in fields])
 
 
 def _match(pattern: re.Pattern[str] | None, key: str, values: dict[str, str]) -> bool:
@@ -195,7 +211,7 @@ class _Keys(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
 
     partition_key: str = f"{{{_PARTITION_KEY}}}"
-    row_key: str = f"{{{_ROW_KEY}}}"
+    row_key: str = f"{{{ROW_KEY}}}"
 
 
 class _Match(pydantic.BaseModel):
@@ -270,7 +286,7 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
         question=settings.question,
         table=settings.table,
         match_partition_key=patterns.get(_PARTITION_KEY),
-        match_row_key=patterns.get(_ROW_KEY),
+        match_row_key=patterns.get(ROW_KEY),
         **templates,
     )
 
@@ -289,7 +305,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _sources(patterns: Mapping[str, re.Pattern[str]]) -> dict[str, KeySource]:
     """What each name that a field may have depends on."""
-    known = {_PARTITION_KEY: KeySource.PARTITION_KEY, _ROW_KEY: KeySource.ROW_KEY}
+    known = {_PARTITION_KEY: KeySource.PARTITION_KEY, ROW_KEY: KeySource.ROW_KEY}
     for key, pattern in patterns.items():
         known |= dict.fromkeys(pattern.groupindex, known[key])
     return known
@@ -297,7 +313,7 @@ def _sources(patterns: Mapping[str, re.Pattern[str]]) -> dict[str, KeySource]:
 
 def _twice(patterns: Mapping[str, re.Pattern[str]]) -> set[str]:
     groups = [set(pattern.groupindex) for pattern in patterns.values()]
-    reserved = {_PARTITION_KEY, _ROW_KEY}
+    reserved = {_PARTITION_KEY, ROW_KEY}
     return (set.intersection(*groups) if len(groups) > 1 else set()) | (
         reserved & set[str]().union(*groups)
     )
@@ -356,7 +372,8 @@ def _function(name: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
     if not 2 <= size <= _MOST_BUCKETS:
         raise ValueError(f"{name}: there are 2 to {_MOST_BUCKETS} buckets")
     width = len(str(size - 1))
-    return functools.partial(_bucket, size, width), tuple(f"{n:0{width}}" for n in range(size))
+    buckets = tuple(f"{number:0{width}}" for number in range(size))
+    return functools.partial(_bucket, buckets), buckets
 
 
 def _whole(value: str) -> str:
@@ -375,8 +392,8 @@ def _hash(digits: int, value: str) -> str:
     return f"{zlib.crc32(value.encode('utf-8', 'surrogatepass')):08x}"[-digits:]
 
 
-def _bucket(buckets: int, width: int, value: str) -> str:
-    return f"{zlib.crc32(value.encode('utf-8', 'surrogatepass')) % buckets:0{width}}"
+def _bucket(buckets: Sequence[str], value: str) -> str:
+    return buckets[zlib.crc32(value.encode("utf-8", "surrogatepass")) % len(buckets)]
 
 
 def _date(parts: int, value: str) -> str:
@@ -387,6 +404,21 @@ def _date(parts: int, value: str) -> str:
     year, month, day, hour = match.groups()
     date = "-".join((year, month or "", day or "")[: min(parts, 3)])
     return f"{date}T{hour}" if parts == 4 else date
+
+
+def require_table(scheme: Scheme, tables: Collection[str]) -> None:
+    """Raise `SetupError` if none of the tables of a trace is that of ``scheme``."""
+    if any(map(scheme.applies_to, tables)):
+        return
+    if {*tables} == {""}:
+        raise SetupError(
+            f"key scheme {scheme.name}: the trace has one table and does not name it: leave out "
+            "`table`"
+        )
+    listed = ", ".join(map(repr, sorted(tables)[:_MOST_LISTED]))
+    raise SetupError(
+        f"key scheme {scheme.name}: the trace has no table {scheme.table!r}; it has {cut(listed)}"
+    )
 
 
 def sample_lines(scheme: Scheme, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,8 +1,7 @@
 """The loads of a trace before the limits of the gateway's model, in simulated time.
 
-A second whose entities no limit could refuse, in whatever order they arrive, passes as a whole.
-Other seconds are simulated in steps of 20 ms, in which the requests of one partition are decided
-about together, and separately where they do not all pass.
+Partitions whose requests of a second no limit could refuse, in whatever order they arrive, pass as
+a whole. Each request of the others is decided about at its instant.
 """
 
 from __future__ import annotations
@@ -11,22 +10,29 @@ import copy
 import dataclasses
 import heapq
 import math
+import operator
 import random
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence, Set
 
+from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
-from harness.gateway.model import GatewayAction, Model
-from harness.gateway.reading import Answered
-from harness.gateway.requests import Asked, RowWrite
-from harness.model.operation import Kind, over_partitions, table_and_key
+from harness.gateway.model import Model
+from harness.trace.whatif.rekeying import Walked, name_of
 from harness.workload.retry import RetryPolicy
 
-STEPS_A_SECOND = 50
-_GROUPS = 8
-"""Operations of a partition that are refused in one step have at most about so many delays."""
-_PASS = GatewayAction.PASS
-_UPSERT = Kind.UPSERT_REPLACE
-_DONE = Answered(status=204)
+_MOST_LOST = 50_000
+_DRAWN = 1009
+MOST_WAIT_S = 8.0
+"""Upper limit of the wait that a refusal states, as in the shipped profiles."""
+
+Request = tuple[float, int, Place, int, int]
+"""An attempt: instant, number, partition, how many attempts with it, and entities.
+
+The number is that of a retry. At one instant, the order is that of the numbers.
+"""
+FIRST = sys.maxsize
+"""Number of all first attempts."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -36,7 +42,7 @@ class Throttling:
     Attributes:
         attempts: All attempts.
         by_rule: Throttled attempts by the rule of the model that refused them: partition, server,
-            moving or account.
+            moving or account; of Cosmos DB throughput.
         failed: Operations whose last attempt was throttled.
         first_s: When the first attempt was throttled; None if none was.
         first_partition: Its partition.
@@ -58,131 +64,189 @@ class Throttling:
 class Simulation:
     """Operations that arrive as the trace says, and retry as ``policy`` says, if there is one.
 
+    What are called entities here are hundredths of an RU at the limits of Cosmos DB.
+
     Attributes:
         throttled: Throttled attempts of the second that was simulated last, by partition.
+        lost: Entities of operations that failed, by partition, of 50,000 partitions at most.
+        lost_entities: The same of all partitions.
     """
 
     def __init__(self, limits: GatewayLimits, policy: RetryPolicy | None, seed: int) -> None:
         self._model = Model(limits, 0.0, stored=False)
-        self._policy = policy
-        self._rng = random.Random(seed)
-        self._most_together = max(1, int(limits.partition.entities_per_s / STEPS_A_SECOND))
+        self._seed = seed
+        self._waits = _waits(policy, seed)
         self.throttling = Throttling()
-        self.throttled: dict[str, int] = {}
-        # Entities of waiting operations by step, then by partition and number of the next attempt.
-        self._waiting: dict[int, dict[tuple[str, int], list[int]]] = {}
-        self._steps: list[int] = []
-        self._rule = ""
-        """Of the last refusal."""
+        self.throttled: dict[Place, int] = {}
+        # Retries by the second in which they are due, and those of this second.
+        self._later: dict[int, list[Request]] = {}
+        self._due: list[Request] = []
+        self._number = 0
+        self._doubtful: Set[Place] = frozenset()
+        self.lost: dict[Place, int] = {}
+        self.lost_entities = 0
 
     @property
     def moves(self) -> int:
         """How often a range of partitions moved to another server."""
         return self._model.move_count
 
+    def physical(self, demand: Demand) -> dict[str, int]:
+        """The demand of each physical partition, by its number."""
+        assert self._model.cosmos is not None
+        loads = self._model.cosmos.loads(demand.entities)
+        return {str(number): charged for number, charged in loads.items()}
+
     def forked(self, policy: RetryPolicy) -> Simulation:
         """A simulation that goes on from here with another policy."""
         other = copy.deepcopy(self)
-        other._policy = policy
+        other._waits = _waits(policy, self._seed)
         return other
 
-    def passes(self, second: int, entities: Mapping[str, int], operations: int) -> bool:
-        """Pass all operations of a second as a whole; False, and nothing done, if any might fail.
+    def serve(self, second: int, demand: Demand, operations: int) -> Set[Place]:
+        """Pass the operations of a second that no limit could refuse, as a whole.
 
         Args:
-            entities: Entities by partition.
+            demand: Entities by partition.
             operations: Their operations.
+
+        Returns:
+            The partitions whose operations have to be simulated one by one; all others are done.
         """
-        if self._steps and self._steps[0] < (second + 1) * STEPS_A_SECOND:
-            return False
-        keys = {_place(name): count for name, count in entities.items()}
-        if not self._model.serve(keys, second, second + 1):
-            return False
+        self._retry(second)
+        self._due = self._later.pop(second, [])
+        retries: dict[Place, int] = {}
+        for _, _, place, _, entities in self._due:
+            retries[place] = retries.get(place, 0) + entities
         self.throttled = {}
+        self._doubtful = self._model.serve(demand, second, second + 1, retries)
         self.throttling.attempts += operations
-        return True
+        return self._doubtful
 
-    def step_through(self, second: int, steps: Mapping[int, Mapping[str, Sequence[int]]]) -> None:
-        """Simulate a second: for each step the entities of the operations of each partition."""
-        self.throttled = {}
-        for step in steps:
-            if step not in self._waiting:
-                self._waiting[step] = {}
-                heapq.heappush(self._steps, step)
-        end = (second + 1) * STEPS_A_SECOND
-        while self._steps and self._steps[0] < end:
-            step = heapq.heappop(self._steps)
-            retries = self._waiting.pop(step)
-            for name, operations in steps.get(step, {}).items():
-                self._send(name, 1, operations, step)
-            for (name, attempt), operations in retries.items():
-                self._send(name, attempt, operations, step)
+    def simulate(self, second: int, operations: Sequence[Request]) -> None:
+        """Simulate the operations of a second, in order, and the retries that are due in it.
 
-    def finish(self, second: int) -> None:
-        """Simulate what still waits at the end of the trace, ``second`` being its next second."""
-        while self._steps:
-            second = max(second, self._steps[0] // STEPS_A_SECOND)
-            self.step_through(second, {})
+        Of them, only those of the partitions that `serve` returned are simulated.
+        """
+        of_place: dict[Place, list[Request]] = {place: [] for place in self._model.alone}
+        others: list[Request] = []
+        for request in _in_order([*self._due, *operations]):
+            place = request[2]
+            if place in of_place:
+                of_place[place].append(request)
+            elif place in self._doubtful:
+                others.append(request)
+        for place, requests in of_place.items():
+            self._simulate_alone(place, requests, second)
+        self._simulate(others, second)
 
-    def _send(self, name: str, attempt: int, operations: Sequence[int], step: int) -> None:
-        now_s = step / STEPS_A_SECOND
-        known = self.throttling
-        known.attempts += len(operations)
-        refused = self._refused(name, operations, now_s)
-        if not refused:
-            return
-        self.throttled[name] = self.throttled.get(name, 0) + len(refused)
-        if known.first_s is None:
-            known.first_s, known.first_partition, known.first_rule = now_s, name, self._rule
-        if self._policy is None:
-            known.failed += len(refused)
-            return
-        # Many that are refused together wait in a few groups: a delay for each takes too long.
-        size = max(1, len(refused) // _GROUPS)
-        for start in range(0, len(refused), size):
-            group = refused[start : start + size]
-            delay_s = self._policy.delay_s(attempt, self._rng)
-            if delay_s is None:
-                known.failed += len(group)
+    def _simulate_alone(self, place: Place, requests: Sequence[Request], second: int) -> None:
+        """Simulate requests of a second to a partition that only its own limit can refuse."""
+        table, key = place
+        assert key is not None
+        admit, again = self._model.bucket(table, key, second).admit, self._again
+        taken, refused, first_s, last_s = 0, 0, 0.0, 0.0
+        soon: list[Request] = []
+        for request in _with_retries(requests, soon):
+            now_s, _, _, _, entities = request
+            if admit(1 if type(entities) is Walked else entities, entities, now_s):
+                taken += entities
                 continue
-            due = step + max(1, math.ceil(delay_s * STEPS_A_SECOND))
-            waiting = self._waiting.get(due)
-            if waiting is None:
-                waiting = self._waiting[due] = {}
-                heapq.heappush(self._steps, due)
-            waiting.setdefault((name, attempt + 1), []).extend(group)
+            refused, first_s, last_s = refused + 1, first_s or now_s, now_s
+            again(request, soon, second)
+        if refused:
+            self._refused(place, "partition", refused, first_s)
+        moments = (first_s, last_s) if refused else ()
+        self._model.decided(table, key, taken, moments, second, second + 1)
 
-    def _refused(self, name: str, operations: Sequence[int], now_s: float) -> Sequence[int]:
-        """The entities of the operations that the limits refuse; the others are served."""
-        entities = sum(operations)
-        if len(operations) == 1 or entities <= self._most_together:
-            table, key = _place(name)
-            asked = Asked(_UPSERT, table, table, key, entities)
-            decision = self._model.decide(asked, now_s)
-            if decision.action is _PASS:
-                rows = () if key is None else (RowWrite(key, ""),)
-                self._model.answered(asked._replace(rows=rows), _DONE, now_s)
-                return ()
-            if len(operations) == 1:
-                self._note(decision.rule, 1)
-                return operations
-        middle = len(operations) // 2
-        first, second = operations[:middle], operations[middle:]
-        refused = self._refused(name, first, now_s)
-        if len(refused) == len(first) and min(second) >= min(first):
-            # What refused the smallest of these refuses all that follow in this step.
-            self._note(self._rule, len(second))
-            return operations
-        return [*refused, *self._refused(name, second, now_s)]
+    def _simulate(self, requests: Sequence[Request], second: int) -> None:
+        """Simulate requests of a second."""
+        admit, cosmos = self._model.admit, self._model.cosmos
+        soon: list[Request] = []
+        for request in _with_retries(requests, soon):
+            now_s, _, place, _, entities = request
+            # Of a query, and where nothing was found, one entity is asked for.
+            asked = 1 if type(entities) is Walked else entities
+            rule = admit(*place, asked, now_s, entities - asked)
+            if rule:
+                self._refused(place, rule, 1, now_s)
+                least_s = 0.0
+                if cosmos is not None:
+                    least_s = min(MOST_WAIT_S, cosmos.retry_after_s(place[1], now_s))
+                self._again(request, soon, second, least_s)
 
-    def _note(self, rule: str, attempts: int) -> None:
-        self._rule = rule
-        found = self.throttling.by_rule
-        found[rule] = found.get(rule, 0) + attempts
+    def _again(
+        self, request: Request, soon: list[Request], second: int, least_s: float = 0.0
+    ) -> None:
+        """Note the retry of a request that was refused in a second, or its failure.
+
+        Args:
+            request: The request.
+            soon: Heap of the retries that are due in this second.
+            second: Its number.
+            least_s: The wait that the refusal states.
+        """
+        now_s, _, place, attempt, entities = request
+        known = self.throttling
+        waits = self._waits
+        if attempt >= len(waits):
+            known.failed += 1
+            self.lost_entities += entities
+            if place in self.lost or len(self.lost) < _MOST_LOST:
+                self.lost[place] = self.lost.get(place, 0) + entities
+            return
+        self._number = number = self._number + 1
+        due_s = now_s + max(least_s, waits[attempt][number % _DRAWN])
+        known.attempts += 1
+        retry = due_s, number, place, attempt + 1, entities
+        due_in = int(due_s)
+        if due_in <= second:
+            heapq.heappush(soon, retry)
+        elif due_in in self._later:
+            self._later[due_in].append(retry)
+        else:
+            self._later[due_in] = [retry]
+
+    def _refused(self, place: Place, rule: str, attempts: int, now_s: float) -> None:
+        """Count attempts that were refused, the first of them at an instant."""
+        known = self.throttling
+        known.by_rule[rule] = known.by_rule.get(rule, 0) + attempts
+        self.throttled[place] = self.throttled.get(place, 0) + attempts
+        if known.first_s is None or now_s < known.first_s:
+            known.first_s, known.first_rule = now_s, rule
+            known.first_partition = name_of(place)
+
+    def finish(self) -> None:
+        """Simulate what still waits at the end of the trace."""
+        self._retry(math.inf)
+
+    def _retry(self, until_s: float) -> None:
+        """Simulate the retries of the seconds before one."""
+        while self._later and (second := min(self._later)) < until_s:
+            self._simulate(_in_order(self._later.pop(second)), second)
 
 
-def _place(name: str) -> tuple[str, str | None]:
-    """Table and PartitionKey, which is None for several partitions."""
-    if over_partitions(name):
-        return name.rstrip("/"), None
-    return table_and_key(name)
+def _in_order(requests: list[Request]) -> list[Request]:
+    """Requests by their instants; of those at one instant, the first remains the first."""
+    return sorted(requests, key=operator.itemgetter(0))
+
+
+def _with_retries(requests: Sequence[Request], soon: list[Request]) -> Iterator[Request]:
+    """Requests in order of their instants, and between them retries that are added to a heap."""
+    for request in requests:
+        while soon and soon[0] < request:
+            yield heapq.heappop(soon)
+        yield request
+    while soon:
+        yield heapq.heappop(soon)
+
+
+def _waits(policy: RetryPolicy | None, seed: int) -> list[list[float]]:
+    """Waits after an attempt, by its number from 1. They repeat after 1,009."""
+    waits: list[list[float]] = [[]]
+    if policy is not None:
+        rng = random.Random(seed)
+        for attempt in range(1, policy.retries + 1):
+            drawn = [policy.delay_s(attempt, rng) for _ in range(_DRAWN)]
+            waits.append([wait_s for wait_s in drawn if wait_s is not None])
+    return waits

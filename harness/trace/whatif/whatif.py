@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from harness.gateway.limits import GatewayLimits
-from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
 from harness.model.errors import SetupError, cut
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import BACKOFF, Projection
-from harness.trace.whatif.scheme import Scheme, as_recorded
+from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
 from harness.trace.whatif.simulation import Throttling
+from harness.trace.whatif.units import ASSUMED_PROPERTIES, unit_of
 
 _MOST_FACTOR = 10_000.0
 _LEAST_FACTOR = 0.001
-_MOST_LISTED = 10
 _ACCURACY = 1.05
 """The factor at which a limit is met is found to within 5 %."""
 
 Progress = Callable[[str, int], None]
 """Is told the name of a step, and how many operations were read since it was told last."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Capacity:
+    """What the limits allow in a second, in the unit of outputs."""
+
+    unit: str = "entities"
+    partition: float
+    account: float
+    physical: PhysicalPart | None = None
+
+
+def _capacity(limits: GatewayLimits) -> _Capacity:
+    if (cosmos := limits.cosmos) is None:
+        return _Capacity(
+            partition=limits.partition.entities_per_s, account=limits.account.entities_per_s
+        )
+    return _Capacity(
+        unit="RU",
+        partition=cosmos.partition_ru_per_s,
+        account=cosmos.provisioned_ru_per_s,
+        physical=PhysicalPart(
+            count=cosmos.physical_partitions,
+            per_s=min(cosmos.throughput.partition_ru_per_s, cosmos.partition_ru_per_s),
+            properties=ASSUMED_PROPERTIES,
+        ),
+    )
 
 
 def what_if(
@@ -46,33 +74,42 @@ def what_if(
         SetupError: the trace has no operation, or none on the table of a scheme.
     """
     started_s = trace.head.started_ms // 1000
+    capacity = _capacity(limits)
     parts: list[SchemePart] = []
-    seconds = 0
+    first_ms = last_ms = 0
     tables: set[str] = set()
     for scheme in (as_recorded(), *schemes):
-        projection = Projection(scheme, limits, rate=rate, started_s=started_s)
+        unit = unit_of(limits, trace.head)
+        projection = Projection(scheme, limits, rate=rate, started_s=started_s, unit=unit)
         for batch in trace.batches():
             projection.add(batch)
             progress(scheme.name, len(batch))
             if not parts:
+                if not tables:
+                    first_ms = batch.at_ms[0]
                 tables.update(shape.table for shape in batch.shapes)
-            seconds = max(seconds, batch.at_ms[-1] // 1000 + 1)
+            last_ms = batch.at_ms[-1]
         if not parts:
-            _require_tables(trace, schemes, tables)
+            if not tables:
+                raise SetupError(f"{cut(trace.path.name)} has no readable operation")
+            for tried in schemes:
+                require_table(tried, tables)
         part = projection.finish()
         if factors:
-            first = _first_limit(trace, scheme, limits, part, rate, progress)
+            first = _first_limit(trace, scheme, limits, part, capacity, rate, progress)
             part = part.model_copy(update={"first_limit": first})
         parts.append(part)
     return WhatIfRecord(
         harness_version=version,
         trace=name,
         started_at=started_s,
-        seconds=seconds,
+        seconds=(last_ms - first_ms) / 1000,
         rate=rate,
         limits=limits_name,
-        partition_per_s=limits.partition.entities_per_s,
-        account_per_s=limits.account.entities_per_s,
+        unit=capacity.unit,
+        partition_per_s=capacity.partition,
+        account_per_s=capacity.account,
+        physical=capacity.physical,
         retry=f"{BACKOFF.retries} retries, {BACKOFF.backoff_s:g} s doubling, "
         f"at most {BACKOFF.maximum_s:g} s",
         factors=factors,
@@ -81,42 +118,31 @@ def what_if(
     )
 
 
-def _require_tables(trace: Trace, schemes: Sequence[Scheme], tables: set[str]) -> None:
-    if not tables:
-        raise SetupError(f"{cut(trace.path.name)} has no readable operation")
-    for scheme in schemes:
-        if not any(scheme.applies_to(table) for table in tables):
-            if tables == {""}:
-                raise SetupError(
-                    f"key scheme {scheme.name}: the trace has one table and does not name it: "
-                    "leave out `table`"
-                )
-            listed = ", ".join(repr(table) for table in sorted(tables)[:_MOST_LISTED])
-            raise SetupError(
-                f"key scheme {scheme.name}: the trace has no table {scheme.table!r}; it has "
-                f"{cut(listed)}"
-            )
-
-
 def _first_limit(
     trace: Trace,
     scheme: Scheme,
     limits: GatewayLimits,
     part: SchemePart,
+    capacity: _Capacity,
     rate: float,
     progress: Progress,
 ) -> FirstLimitPart | None:
     """The least multiple of the traffic that is throttled, by bisection; None if there is none."""
     # A limit that the best second meets is met sooner or later; a burst may still pass.
     shares = [
-        part.partition_peaks[0].entities_per_s / limits.partition.entities_per_s,
-        part.account_peaks[0].entities_per_s / limits.account.entities_per_s,
+        part.partition_peaks[0].per_s / capacity.partition,
+        part.account_peaks[0].per_s / capacity.account,
     ]
+    if capacity.physical is not None:
+        shares.append(part.physical_peaks[0].per_s / capacity.physical.per_s)
     if not max(shares):
         return None
 
     def throttled_at(factor: float) -> Throttling | None:
-        projection = Projection(scheme, limits, rate=factor, started_s=0, until_throttled=True)
+        unit = unit_of(limits, trace.head)
+        projection = Projection(
+            scheme, limits, rate=factor, started_s=0, unit=unit, until_throttled=True
+        )
         for batch in trace.batches():
             projection.add(batch)
             progress(f"{scheme.name}, traffic x {factor:.3g}", len(batch))
@@ -145,7 +171,7 @@ def _first_limit(
             failing, last = middle, found
     return FirstLimitPart(
         factor=failing,
-        entities_per_s=part.account_peaks[0].entities_per_s * failing / rate,
+        per_s=part.account_peaks[0].per_s * failing / rate,
         rule=last.first_rule,
         partition=last.first_partition,
     )

@@ -1,0 +1,437 @@
+"""Which rows the tables held before a trace began, as its operations and their outcomes show.
+
+The operations are followed in the order of their instants. The first one on a row says whether the
+row was there: a read or an update that succeeded, or an insert that met a conflict, found it; an
+insert that succeeded, or a read that found nothing, did not. An upsert does not say it: then the
+queries before and after it do, by the number of rows that they found, or else the row is taken to
+have been there.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.outcome import Outcome
+from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
+from harness.trace.replay.fill import Wanted, fill, keys_between
+from harness.trace.replay.operations import PAGE_ENTITIES, SERVICE_FAILED, key_range
+
+_ABSENT, _PRESENT, _FREE = 0, 1, 2
+"""Whether a row was there at first; free is not known."""
+_INSERT, _DELETE, _POINT_QUERY = Kind.INSERT, Kind.DELETE, Kind.POINT_QUERY
+_QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
+_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
+_CONFLICT, _NOT_FOUND = Outcome.CONFLICT, Outcome.NOT_FOUND
+_PRECONDITION = Outcome.PRECONDITION
+
+Bounds = tuple[str | None, str | None]
+"""First key of a range, and the end that is not in it."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Range:
+    """What queries found in a range, as the number of rows that were there at first.
+
+    Attributes:
+        votes: The number of queries by this number.
+        least: A lower bound, of queries that ended early.
+        last: The number by the last query.
+        seen: The number of upserts of unknown rows before the last query.
+    """
+
+    votes: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
+    least: int = 0
+    last: int | None = None
+    seen: int = 0
+
+
+@dataclasses.dataclass(slots=True)
+class _Partition:
+    """The rows of a partition.
+
+    Attributes:
+        first: Whether each was there at first.
+        now: Those that are there now.
+        added: Those that are there now and were not; ``removed`` the opposite. Both in order.
+        ranges: The queried ranges.
+        initial: The rows that were there at first, in order, as soon as they are known.
+        assumed: Those of them that no outcome proves, before their first upsert.
+        upserted: Upserts of unknown rows, in order.
+    """
+
+    first: dict[str, int] = dataclasses.field(default_factory=dict)
+    now: set[str] = dataclasses.field(default_factory=set)
+    added: list[str] = dataclasses.field(default_factory=list)
+    removed: list[str] = dataclasses.field(default_factory=list)
+    ranges: dict[Bounds, _Range] = dataclasses.field(default_factory=dict)
+    initial: list[str] = dataclasses.field(default_factory=list)
+    assumed: set[str] = dataclasses.field(default_factory=set)
+    upserted: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def net(self) -> int:
+        return len(self.added) - len(self.removed)
+
+    def change(self, bounds: Bounds) -> int:
+        """Rows in a range now, less those that were there at first."""
+        if bounds == (None, None):
+            return self.net
+        return _between(self.added, bounds) - _between(self.removed, bounds)
+
+    def set(self, row: str, first: int, *, there: bool) -> None:
+        """Note whether a row was there at first, and is now."""
+        earlier = self.first.get(row)
+        if earlier is not None:
+            was, is_there = earlier != _ABSENT, row in self.now
+            if is_there != was:
+                listed = self.added if is_there else self.removed
+                del listed[bisect.bisect_left(listed, row)]
+        self.first[row] = first
+        if there:
+            self.now.add(row)
+        else:
+            self.now.discard(row)
+        if there and first == _ABSENT:
+            bisect.insort(self.added, row)
+        elif first != _ABSENT and not there:
+            bisect.insort(self.removed, row)
+
+    def restart(self, *, walked: bool) -> None:
+        """Return to the rows that were there at first, and forget what queries found.
+
+        ``walked``: a query walks the partition, so that unproven rows matter.
+        """
+        for row, first in self.first.items():
+            if first == _FREE:
+                self.first[row] = _PRESENT if walked else _ABSENT
+                if walked:
+                    self.assumed.add(row)
+        self.initial = sorted(row for row, first in self.first.items() if first == _PRESENT)
+        self.now = set(self.initial)
+        self.added, self.removed, self.ranges = [], [], {}
+
+    def deny(self, bounds: Bounds, number: int) -> int:
+        """Take back so many assumed rows of a range; return how many there were."""
+        low, high = _places(self.initial, bounds)
+        denied = [row for row in self.initial[low:high] if row in self.assumed][:number]
+        for row in denied:
+            self.assumed.discard(row)
+            self.now.discard(row)
+            self.first[row] = _ABSENT
+            self.initial.remove(row)
+        return len(denied)
+
+
+@dataclasses.dataclass(slots=True)
+class _Table:
+    """A table.
+
+    Attributes:
+        ranges: The queried ranges of PartitionKeys.
+        upserted: Upserts of unknown rows in all partitions, in order: partition and row.
+    """
+
+    partitions: dict[str, _Partition] = dataclasses.field(default_factory=dict)
+    ranges: dict[Bounds, _Range] = dataclasses.field(default_factory=dict)
+    upserted: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+    def partition(self, key: str) -> _Partition:
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = _Partition()
+        return found
+
+
+class InitialRows:
+    """Takes the operations of a trace in order, without those that are left out, twice.
+
+    The first time it learns which rows were there, the second time what queries found of them.
+    Call `learned` in between and `filled` at the end.
+
+    Args:
+        by_page: Whether each page of a query is an operation of its own.
+
+    Attributes:
+        contradictory: Writes whose outcome contradicts earlier ones, because they overlapped.
+    """
+
+    def __init__(self, *, by_page: bool) -> None:
+        self._by_page = by_page
+        self._tables: dict[str, _Table] = {}
+        self._learning = True
+        # Rows of a refused transaction, one of which was there, or was not.
+        self._one_of: list[tuple[_Partition, list[str], bool]] = []
+        self.contradictory = 0
+
+    def partitions(self, table: str) -> Iterator[str]:
+        """The PartitionKeys of a table."""
+        known = self._tables.get(table)
+        return iter(() if known is None else known.partitions)
+
+    def add(self, name: str, row: TracedOperation) -> None:
+        """Note one operation on a table, named by its ending."""
+        shape, key = row.shape, row.partition_key
+        outcome = shape.outcome
+        assert key is not None
+        if outcome in SERVICE_FAILED:
+            return
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = _Table()
+        if shape.kind is _QUERY:
+            if outcome.succeeded:
+                self._query(table, key, row)
+        elif shape.kind is _TRANSACTION:
+            self._transaction(table, key, row)
+        else:
+            self._single(table, key, shape.kind, row.row_key or "", outcome)
+
+    def learned(self) -> None:
+        """All operations were added once."""
+        for partition, rows, there in self._one_of:
+            wanted = _PRESENT if there else _ABSENT
+            firsts = {row: partition.first.get(row) for row in rows}
+            if wanted not in firsts.values():
+                # Rather one that later operations say nothing about than one that they upsert.
+                for open_to in (None, _FREE):
+                    row = next((row for row in rows if firsts[row] is open_to), None)
+                    if row is not None:
+                        partition.first[row] = wanted
+                        break
+        for table in self._tables.values():
+            for partition in table.partitions.values():
+                partition.restart(walked=bool(partition.ranges or table.ranges))
+            table.ranges = {}
+        self._one_of.clear()
+        self._learning = False
+
+    def _single(self, table: _Table, key: str, kind: Kind, row: str, outcome: Outcome) -> None:
+        partition = table.partition(key)
+        first, there = partition.first.get(row), row in partition.now
+        if kind in _UPSERTS:
+            partition.assumed.discard(row)
+            if first is None:
+                partition.set(row, _FREE, there=True)
+                partition.upserted.append(row)
+                table.upserted.append((key, row))
+            elif not there:
+                partition.set(row, first, there=True)
+            return
+        if outcome is _PRECONDITION:
+            found, stays = True, True
+        elif kind is _INSERT:
+            found, stays = outcome is _CONFLICT, True
+        else:
+            found = outcome is not _NOT_FOUND
+            stays = found and kind is not _DELETE
+        if first is None:
+            partition.set(row, _PRESENT if found else _ABSENT, there=stays)
+            return
+        if kind is _POINT_QUERY:
+            return
+        if not self._learning:
+            self.contradictory += found != there
+        if there != stays:
+            partition.set(row, first, there=stays)
+
+    def _transaction(self, table: _Table, key: str, row: TracedOperation) -> None:
+        detail, outcome = row.detail, row.shape.outcome
+        assert isinstance(detail, TracedParts)
+        parts = [
+            (kind, name or "") for kind, name in zip(detail.kinds, detail.row_keys, strict=True)
+        ]
+        if outcome.succeeded:
+            for kind, name in parts:
+                self._single(table, key, kind, name, outcome)
+            return
+        # One part was refused, and all of them were undone.
+        partition, there = table.partition(key), outcome is not _NOT_FOUND
+        if outcome is _CONFLICT:
+            refused = [name for kind, name in parts if kind is _INSERT]
+        else:
+            refused = [name for kind, name in parts if kind is not _INSERT and kind not in _UPSERTS]
+        if any((name in partition.now) is there for name in refused if name in partition.first):
+            return
+        if not self._learning:
+            # A stale ETag is refused whether the row is there or not.
+            self.contradictory += outcome is not _PRECONDITION
+            return
+        unknown = [name for name in refused if name not in partition.first]
+        if len(unknown) == 1:
+            partition.set(unknown[0], _PRESENT if there else _ABSENT, there=there)
+        elif unknown:
+            self._one_of.append((partition, unknown, there))
+
+    def _query(self, table: _Table, key: str, row: TracedOperation) -> None:
+        query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
+        top = query.top
+        if top is None and self._by_page:
+            top = PAGE_ENTITIES
+        cut = top is not None and row.returned >= top
+        if query.compared:
+            found, exact = max(row.entities, row.returned), not (cut or row.shape.estimated)
+        else:
+            found, exact = row.returned, not cut
+        over = key == WHOLE_TABLE
+        if not row.returned and row.shape.estimated:
+            # A log says nothing about the number of rows.
+            return
+        if over and query.continued_at is not None:
+            # The rest of a partition and those after it: no range of the first page.
+            return
+        keys = key_range(row)
+        if over:
+            bounds = keys.partition_from, keys.partition_before
+            known = table.ranges.setdefault(bounds, _Range())
+        else:
+            bounds = keys.row_from, keys.row_before
+            known = table.partition(key).ranges.setdefault(bounds, _Range())
+
+        def first_rows() -> int:
+            if not over:
+                return found - table.partitions[key].change(bounds)
+            return found - sum(
+                partition.net
+                for name, partition in table.partitions.items()
+                if _within(name, bounds)
+            )
+
+        first = first_rows()
+        if self._learning:
+            if exact and known.last is not None:
+                # Of the rows that were upserted since, as many are new as came unexplained.
+                _resolve(table, None if over else key, bounds, known.seen, first - known.last)
+                first = first_rows()
+            known.seen = len(table.upserted if over else table.partitions[key].upserted)
+        elif exact:
+            _deny(table, None if over else key, bounds, first)
+        if exact:
+            known.votes[first] += 1
+            known.last = first
+        else:
+            known.least = max(known.least, first)
+
+    def filled(self) -> tuple[dict[str, dict[str, list[str]]], int]:
+        """The rows to load, in order, by table and PartitionKey; and the number of inexact queries.
+
+        Ends the analysis.
+        """
+        rows: dict[str, dict[str, list[str]]] = {}
+        inexact = 0
+        for name, table in self._tables.items():
+            loaded = rows[name] = {}
+            for key, partition in sorted(table.partitions.items()):
+                there = partition.initial
+                made = functools.partial(keys_between, taken=partition.first)
+                inexact += _fill(partition.ranges, there, made)
+                if there:
+                    loaded[key] = there
+            inexact += _fill_table(table, loaded)
+        return rows, inexact
+
+
+def _resolve(table: _Table, key: str | None, bounds: Bounds, seen: int, made: int) -> None:
+    """Of the rows that were upserted since, take ``made`` for new ones, the rest for old ones."""
+    if key is None:
+        since = [place for place in table.upserted[seen:] if _within(place[0], bounds)]
+    else:
+        rows = table.partitions[key].upserted[seen:]
+        since = [(key, row) for row in rows if _within(row, bounds)]
+    for name, row in since:
+        partition = table.partitions[name]
+        if partition.first[row] == _FREE:
+            partition.set(row, _ABSENT if made > 0 else _PRESENT, there=row in partition.now)
+            made -= 1
+
+
+def _deny(table: _Table, key: str | None, bounds: Bounds, first: int) -> None:
+    """Take back assumed rows where a query found fewer than would have been there at first."""
+    if key is not None:
+        partition = table.partitions[key]
+        partition.deny(bounds, max(0, _between(partition.initial, bounds) - first))
+        return
+    inside = [one for name, one in table.partitions.items() if _within(name, bounds)]
+    excess = sum(len(partition.initial) for partition in inside) - first
+    for partition in inside:
+        if excess <= 0:
+            return
+        excess -= partition.deny((None, None), excess)
+
+
+def _fill_table(table: _Table, loaded: dict[str, list[str]]) -> int:
+    """Add partitions, so that queries over several find what they found."""
+    there = sorted(key for key, rows in loaded.items() for _ in rows)
+
+    def one_partition(start: str, end: str | None, number: int) -> list[str]:
+        keys = keys_between(f"{start}!rows", end, 1, table.partitions)
+        if keys:
+            loaded[keys[0]] = [f"{place:08}" for place in range(number)]
+        return keys * number
+
+    return _fill(table.ranges, there, one_partition)
+
+
+def _fill(
+    ranges: dict[Bounds, _Range],
+    there: list[str],
+    made: Callable[[str, str | None, int], list[str]],
+) -> int:
+    """Add keys to ``there``, which is sorted, and return the number of inexact queries.
+
+    ``made`` makes keys from the first argument on and before the second, as many as the third says.
+    """
+    if not ranges:
+        return 0
+    ends = sorted({end for bounds in ranges for end in bounds if end is not None})
+    places: dict[str | None, int] = {end: place + 1 for place, end in enumerate(ends)}
+    starts = ["", *ends]
+    known = [0] * len(starts)
+    for key in there:
+        known[bisect.bisect_right(ends, key)] += 1
+    wanted = []
+    for (first, before), found in ranges.items():
+        place = 0 if first is None else places[first]
+        end = len(starts) if before is None else places[before]
+        if end <= place:
+            continue
+        if found.votes:
+            rows = found.votes.most_common(1)[0][0]
+            wanted.append(Wanted(place, end, rows, exact=found.least <= rows))
+        if found.least:
+            wanted.append(Wanted(place, end, found.least, exact=False))
+    added = list[str]()
+    for number, start, end_key in zip(fill(known, wanted), starts, [*ends, None], strict=True):
+        if number:
+            added += made(start, end_key, number)
+    there += added
+    there.sort()
+    inexact = 0
+    for bounds, found in ranges.items():
+        count = _between(there, bounds)
+        inexact += sum(votes for rows, votes in found.votes.items() if rows != count)
+        inexact += count < found.least
+    return inexact
+
+
+def _within(key: str, bounds: Bounds) -> bool:
+    first, before = bounds
+    return (first is None or key >= first) and (before is None or key < before)
+
+
+def _between(keys: list[str], bounds: Bounds) -> int:
+    """The number of keys in a range, of sorted ones."""
+    low, high = _places(keys, bounds)
+    return high - low
+
+
+def _places(keys: list[str], bounds: Bounds) -> tuple[int, int]:
+    """The first and the end of the keys in a range, of sorted ones."""
+    first, before = bounds
+    low = 0 if first is None else bisect.bisect_left(keys, first)
+    high = len(keys) if before is None else bisect.bisect_left(keys, before)
+    return low, max(low, high)

@@ -1,0 +1,250 @@
+"""The operations of a trace as a run sends them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.model.operation import (
+    ALL_KEYS,
+    WHOLE_TABLE,
+    KeyRange,
+    Kind,
+    Operation,
+    new_key_range,
+    new_operation,
+)
+from harness.model.outcome import Outcome
+from harness.trace.members import TraceHead
+from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
+from harness.trace.replay.made_data import MadeData, filter_for
+from harness.trace.sizes import by_page, part_bytes, written_bytes
+
+PAGE_ENTITIES = 1000
+"""The service returns at most so many entities in one page."""
+SERVICE_FAILED = frozenset(
+    {
+        Outcome.THROTTLED,
+        Outcome.TIMEOUT,
+        Outcome.CONNECTION,
+        Outcome.SERVER_ERROR,
+        Outcome.AMBIGUOUS,
+    }
+)
+"""Outcomes of operations that were wanted, although the service did not serve them."""
+_REPRODUCED = SERVICE_FAILED | {
+    Outcome.SUCCESS,
+    Outcome.SUCCESS_AFTER_AMBIGUITY,
+    Outcome.NOT_FOUND,
+    Outcome.CONFLICT,
+    Outcome.PRECONDITION,
+}
+UNKNOWN_KEYS = "the trace does not hold their keys"
+REFUSED = "the service refused them as invalid"
+NO_ORDER = "they read ranges of keys, and the aliases in the trace do not keep the order of keys"
+_LOST_ORDER = ("nothing", "prefixes")
+_STALE_ETAG = "W/\"datetime'2000-01-01T00%3A00%3A00.0000000Z'\""
+"""Of no stored version: the answer is 412, as in the recording."""
+_QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
+_INSERT, _DELETE = Kind.INSERT, Kind.DELETE
+_CONDITIONAL = frozenset({Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE})
+
+
+def why_left_out(row: TracedOperation, head: TraceHead) -> str:
+    """Why an operation of a trace cannot be sent again; empty if it can."""
+    if row.partition_key is None:
+        return UNKNOWN_KEYS
+    kind, detail = row.shape.kind, row.detail
+    if kind is _TRANSACTION:
+        if not isinstance(detail, TracedParts) or None in detail.row_keys or not detail.kinds:
+            return UNKNOWN_KEYS
+    elif kind is _QUERY:
+        if head.keys in _LOST_ORDER and isinstance(detail, TracedQuery):
+            ends = (*detail.bounds, detail.continued_at)
+            if any(end is not None for end in ends):
+                return NO_ORDER
+    elif row.row_key is None:
+        return UNKNOWN_KEYS
+    return "" if row.shape.outcome in _REPRODUCED else REFUSED
+
+
+def bound(text: str | None) -> str | None:
+    """A bound of a range as it can be sent.
+
+    The first text after a key ends in U+0000, which no request can contain. The first key after it
+    has a space there, because keys contain no control characters.
+    """
+    return f"{text[:-1]} " if text is not None and text.endswith("\0") else text
+
+
+def key_range(row: TracedOperation) -> KeyRange:
+    """The keys that a recorded query walked, or a page of it."""
+    query = row.detail
+    if not isinstance(query, TracedQuery):
+        return ALL_KEYS
+    partition_from, row_from = query.partition_from, query.row_from
+    if query.continued_at is not None:
+        if row.partition_key == WHOLE_TABLE:
+            # With `continuation_filter`.
+            partition_from = query.continued_at[0]
+        else:
+            row_from = query.continued_at[1]
+    return new_key_range(
+        partition_from=bound(partition_from),
+        partition_before=bound(query.partition_before),
+        row_from=bound(row_from),
+        row_before=bound(query.row_before),
+    )
+
+
+def continuation_filter(query: TracedQuery) -> str:
+    """The filter for a further page over several partitions: no one range has its rows."""
+    if query.continued_at is None:
+        return ""
+    partition_key, row_key = (text.replace("'", "''") for text in query.continued_at)
+    return (
+        f"(PartitionKey gt '{partition_key}' or "
+        f"(PartitionKey eq '{partition_key}' and RowKey ge '{row_key}'))"
+    )
+
+
+def units_of(row: TracedOperation) -> int:
+    """The entity count of an operation if it succeeds; see `Operation.entities_asked`."""
+    if row.shape.kind is _QUERY:
+        return max(1, row.entities)
+    detail = row.detail
+    return len(detail.kinds) if isinstance(detail, TracedParts) else 1
+
+
+class OperationMaker:
+    """Makes the operations of one trace.
+
+    Args:
+        head: That of the trace.
+        tables: Ending of the table's name by recorded name, in lower case.
+        compared: Properties that filters compare, by ending of the table's name.
+        data: Makes what is written.
+    """
+
+    def __init__(
+        self,
+        head: TraceHead,
+        tables: Mapping[str, str],
+        compared: Mapping[str, tuple[str, ...]],
+        data: MadeData,
+    ) -> None:
+        self._tables, self._compared, self._data = tables, compared, data
+        self._head = head
+        self._by_page = by_page(head)
+
+    def table(self, recorded: str) -> str:
+        """The ending of the name of a recorded table."""
+        return self._tables[recorded.lower()]
+
+    def of(self, row: TracedOperation) -> Operation:
+        """The operation for one that is not left out."""
+        shape = row.shape
+        kind, table = shape.kind, self._tables[shape.table.lower()]
+        assert row.partition_key is not None
+        if kind is _QUERY:
+            return self._query(row, table)
+        if kind is _TRANSACTION:
+            return self._transaction(row, table)
+        assert row.row_key is not None
+        if kind is _POINT_QUERY:
+            return new_operation(
+                kind=kind,
+                partition_key=row.partition_key,
+                row_key=row.row_key,
+                table=table,
+                name=shape.label,
+            )
+        etag = None
+        if shape.outcome is Outcome.PRECONDITION and kind in _CONDITIONAL:
+            etag = _STALE_ETAG
+        size = written_bytes(row, self._head)
+        return self._write(kind, table, row.partition_key, row.row_key, size, etag, shape.label)
+
+    def loaded(self, table: str, partition_key: str, row_key: str, size: int) -> Operation:
+        """The insert of a row that is loaded beforehand."""
+        return self._write(_INSERT, table, partition_key, row_key, size)
+
+    def _write(
+        self,
+        kind: Kind,
+        table: str,
+        partition_key: str,
+        row_key: str,
+        size: int,
+        etag: str | None = None,
+        name: str = "",
+    ) -> Operation:
+        properties = None
+        if kind is not _DELETE:
+            compared = self._compared.get(table, ())
+            properties = self._data.properties(partition_key, row_key, compared, size)
+        return new_operation(
+            kind=kind,
+            partition_key=partition_key,
+            row_key=row_key,
+            table=table,
+            name=name,
+            properties=properties,
+            etag=etag,
+        )
+
+    def _transaction(self, row: TracedOperation, table: str) -> Operation:
+        return new_operation(
+            kind=_TRANSACTION,
+            partition_key=row.partition_key or "",
+            table=table,
+            name=row.shape.label,
+            parts=tuple(self._parts(row, table)),
+        )
+
+    def _parts(self, row: TracedOperation, table: str) -> Iterator[Operation]:
+        detail, stale = row.detail, row.shape.outcome is Outcome.PRECONDITION
+        assert isinstance(detail, TracedParts)
+        parts, attempts = len(detail.kinds), len(row.shape.attempts)
+        for kind, row_key, whole in zip(*detail, strict=True):
+            size = part_bytes(whole, parts, attempts, self._head)
+            etag = None
+            if stale and kind in _CONDITIONAL:
+                etag, stale = _STALE_ETAG, False
+            yield self._write(kind, table, row.partition_key or "", row_key or "", size, etag)
+
+    def _query(self, row: TracedOperation, table: str) -> Operation:
+        shape, query = row.shape, row.detail
+        if not isinstance(query, TracedQuery):
+            query = TracedQuery()
+        top = query.top
+        if top is None and self._by_page:
+            top = PAGE_ENTITIES
+        keys = key_range(row)
+        served = shape.outcome.succeeded and row.entities > 0
+        if served:
+            keys = new_key_range(
+                partition_from=keys.partition_from,
+                partition_before=keys.partition_before,
+                row_from=keys.row_from,
+                row_before=keys.row_before,
+                entities=row.entities,
+                exact=not shape.estimated,
+                walked=row.entities,
+            )
+        terms = []
+        if query.compared:
+            # Of a query that failed it is not known what it would have found.
+            part = (row.returned, row.entities) if served else (1, 1)
+            terms.append(filter_for(query.compared, *part))
+        if row.partition_key == WHOLE_TABLE and query.continued_at is not None:
+            terms.append(continuation_filter(query))
+        return new_operation(
+            kind=_QUERY,
+            partition_key=row.partition_key or "",
+            table=table,
+            name=shape.label,
+            key_range=keys,
+            filter=" and ".join(terms) or None,
+            select=query.selected,
+            top=top,
+        )
