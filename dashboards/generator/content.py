@@ -13,16 +13,20 @@ from harness.model.target import PUBLISHED
 _ENTITIES_PER_S = "suffix: entities/s"
 _ATTEMPTS_PER_S = "suffix: attempts/s"
 _OPERATIONS_PER_S = "suffix: operations/s"
+_UNITS_PER_S = "suffix: RU/s"
 _SECONDS = "s"
 _COUNT = "short"
 _SHARE = "percentunit"
 
 _NO_TARGET = "This endpoint has no target in entities/s"
+_NO_UNITS = "Only Cosmos DB charges request units"
 _CLOSED = "No data: closed-loop load, or the run has not begun"
 _ABOVE = 1.1
 """The upper end of an axis, in targets, so that the line of the target is always visible."""
 _MEANINGS = {
     500: "a limit was exceeded, or a partition is being moved",
+    504: "no answer in time from the server of a partition, as while a partition is being moved; "
+    "a proxy on the way may answer it too",
     429: "the provisioned request units were exceeded (Cosmos DB only)",
 }
 _RANGES = (
@@ -42,6 +46,7 @@ def rows() -> list[tuple[str, list[Panel]]]:
         ("Latency in the measured window", [*_latency("service"), *_latency("response")]),
         ("Key ranges", _key_ranges()),
         ("The generator", _generator()),
+        ("Request units (Azure Cosmos DB only)", _request_units()),
     ]
 
 
@@ -201,10 +206,30 @@ def _throttling() -> list[Panel]:
             width=12,
         ),
         lines(
+            title="Other answers",
+            description="Attempts that neither succeeded nor were throttled, by status and error "
+            "code. Without a complete answer the status is 0, and the code says why: read_timeout "
+            "is a time-out of the client. 404, 409 and 412 may be regular answers about the stored "
+            "data.",
+            queries={"{{status}} {{error_code}}": q.OTHER_ANSWERS},
+            unit=_ATTEMPTS_PER_S,
+            no_value="None",
+            width=12,
+        ),
+        lines(
             title="Hidden throttling: attempts per operation",
             description="HTTP requests per operation. Above 1, retries hide failures from the "
             "application, which sees them as latency. Further pages of a query are attempts too.",
             queries={"attempts per operation": q.ATTEMPTS_PER_OPERATION},
+            at=1.0,
+            unit=_COUNT,
+            width=12,
+        ),
+        lines(
+            title="Hidden throttling per partition",
+            description="HTTP requests per operation of each partition. A partition far above the "
+            "others is the one whose refusals the retries hide.",
+            queries={"{{partition}}": q.ATTEMPTS_PER_OPERATION_BY_PARTITION},
             at=1.0,
             unit=_COUNT,
             width=12,
@@ -325,6 +350,59 @@ def _generator() -> list[Panel]:
             "further pages and clean-up. A transaction of 100 entities is billed once.",
             queries={"billable": q.BILLED},
             unit="suffix: transactions/s",
+            width=8,
+        ),
+    ]
+
+
+def _request_units() -> list[Panel]:
+    """What Cosmos DB charged, and its limits."""
+    return [
+        lines(
+            title="RU/s per partition",
+            description="Request units of each partition, throttled attempts included, and what "
+            "one partition can have: 10,000 RU/s, or its even share of what is provisioned. A "
+            "partition at that line is hot, however much of the throughput is unused.",
+            queries={"{{partition}}": q.UNITS_BY_PARTITION, "limit of a partition": q.UNIT_LIMIT},
+            unit=_UNITS_PER_S,
+            no_value=_NO_UNITS,
+            width=12,
+            height=10,
+        ),
+        lines(
+            title="RU/s of the account",
+            description="Request units of all partitions, and what is provisioned, if "
+            "endpoint.provisioned_ru_per_s says it.",
+            queries={"used": q.UNITS, "provisioned": q.PROVISIONED},
+            unit=_UNITS_PER_S,
+            no_value=_NO_UNITS,
+            width=12,
+            height=10,
+        ),
+        bars(
+            title="Share of the RU/s of a partition, ten hottest partitions",
+            description="The current rate of a partition as a share of what one partition can "
+            "have.",
+            queries={"{{partition}}": q.COSTLIEST_TEN},
+            at=1.0,
+            unit=_SHARE,
+            no_value=_NO_UNITS,
+            width=8,
+        ),
+        lines(
+            title="RU/s by operation",
+            description="Request units of each operation, retries and further pages included.",
+            queries={"{{op}}": q.UNITS_BY_OPERATION},
+            unit=_UNITS_PER_S,
+            no_value=_NO_UNITS,
+            width=8,
+        ),
+        lines(
+            title="RU of an operation",
+            description="Mean request units of an operation, retries and further pages included.",
+            queries={"{{op}}": q.UNITS_EACH},
+            unit="suffix: RU",
+            no_value=_NO_UNITS,
             width=8,
         ),
     ]

@@ -36,7 +36,14 @@ HOTTEST_TEN = f"topk(10, {SHARE_OF_TARGET})"
 ATTEMPTS = total(rate("aztables_attempts_total", RUN))
 THROTTLED_RATIO = f"{total(rate('aztables_attempts_total', f'{RUN},{THROTTLED}'))} / {ATTEMPTS}"
 ATTEMPTS_PER_OPERATION = f"{ATTEMPTS} / {total(rate('aztables_operations_total', RUN))}"
+ATTEMPTS_PER_OPERATION_BY_PARTITION = (
+    f"{total(rate('aztables_attempts_total', CHOSEN), 'partition')} / "
+    f"{total(rate('aztables_partition_operations_total', CHOSEN), 'partition')}"
+)
 THROTTLED_BY_SCOPE = total(rate("aztables_attempts_total", f"{RUN},{THROTTLED}"), "scope")
+OTHER_ANSWERS = total(
+    rate("aztables_attempts_total", f'{CHOSEN},scope="",status!~"2.."'), "status", "error_code"
+)
 OUTCOMES = total(rate("aztables_operations_total", RUN), "outcome")
 OFFERED = f"aztables_offered_entities_per_second{{{RUN}}}"
 WAITING = f"aztables_operations_waiting{{{RUN}}}"
@@ -52,6 +59,16 @@ WORKERS = f"aztables_workers{{{RUN}}}"
 RANGE_ENTITIES = total(f"aztables_key_range_entities_per_second{{{RUN}}}", "range")
 RANGE_THROTTLED = total(f"aztables_key_range_throttled_attempts_per_second{{{RUN}}}", "range")
 
+UNITS = total(rate("aztables_request_units_total", RUN))
+UNITS_BY_PARTITION = total(rate("aztables_request_units_total", CHOSEN), "partition")
+_UNITS_OF_ONE = total(
+    rate("aztables_request_units_total", f"{CHOSEN},{ONE_PARTITION}"), "partition"
+)
+UNIT_LIMIT = f'max(aztables_target_request_units_per_second{{{RUN},scope="partition"}})'
+PROVISIONED = f'max(aztables_target_request_units_per_second{{{RUN},scope="account"}})'
+COSTLIEST_TEN = f"topk(10, {_UNITS_OF_ONE} / on () group_left () {UNIT_LIMIT})"
+UNITS_BY_OPERATION = total(rate("aztables_operation_request_units_total", RUN), "op")
+UNITS_EACH = f"{UNITS_BY_OPERATION} / {total(rate('aztables_operations_total', RUN), 'op')}"
 STARTED_MS = f"aztables_run_started_timestamp_seconds{{{RUN}}} * 1000"
 """In milliseconds, as Grafana expects."""
 MEASURED = (

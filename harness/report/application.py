@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.model.figures import counted, data_size
 from harness.measure.record.record import RunRecord
 from harness.measure.record.watched import WatchedPart
+from harness.model.figures import counted, data_size, number, of_core
 
 _MOST_CLIENTS = 3
 
@@ -42,13 +42,22 @@ def application_cost(record: RunRecord, watched: WatchedPart) -> list[tuple[str,
     return [
         (
             "application",
-            f"busiest thread {cpu.cpu_percent_mean:.0f}% of one core on average, peak "
-            f"{cpu.cpu_percent_max:.0f}%; machine peak {cpu.machine_percent_max:.0f}%",
+            f"busiest thread {of_core(cpu.cpu_percent_mean)} of one core on average, peak "
+            f"{of_core(cpu.cpu_percent_max)}; machine peak {of_core(cpu.machine_percent_max)}",
         ),
-        ("gateway", f"CPU {watched.gateway_cpu_percent:.0f}% of one core on average"),
+        ("gateway", f"CPU {of_core(watched.gateway_cpu_percent)} of one core on average"),
         (
             "bytes",
             f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received",
         ),
         ("billable", billable),
+        *charged(record),
     ]
+
+
+def charged(record: RunRecord) -> list[tuple[str, str]]:
+    """The request units of the whole run; empty where none were charged."""
+    units = record.request_units
+    if units is None:
+        return []
+    return [("charged", f"{number(units.total)} request units, throttled attempts included")]

@@ -1,28 +1,23 @@
-"""The columns of the tables in reports. Every output renders the columns that name it.
+"""What a column of a table in reports is, and the columns of small tables.
 
-To show another figure of a partition or an operation, add one `Column` here.
+Every output renders the columns that name it: to show another figure, add one `Column`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from harness.model.figures import milliseconds, number, percent
 from harness.measure.record.findings import PointersPart, StepPart
-from harness.measure.record.record import (
-    AccountLoadPart,
-    OperationPart,
-    PartitionPart,
-    RunRecord,
-)
-from harness.model.operation import Kind
-from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, is_throttling
+from harness.measure.record.record import RunRecord
+from harness.model.figures import milliseconds, number, percent
+from harness.report.answers import ResponseCount, tone_of
 
 NOT_MEASURED = "n/a"
-_LATENCY_FIGURES = ("p50", "p90", "p99", "max")
+LATENCY_FIGURES = ("p50", "p90", "p99", "max")
 _count = "{:,}".format
 
 Row = TypeVar("Row")
@@ -37,7 +32,8 @@ class Output(enum.Flag):
     REPORT = TERMINAL | MARKDOWN | HTML
 
 
-_NOWHERE = Output(0)
+NOWHERE = Output(0)
+"""For a column of the files for programs alone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,9 +47,13 @@ class Column(Generic[Row]):
         group: Heading of neighbouring columns, with their unit.
         narrow: Heading in a terminal; empty for ``name``.
         heading: Heading that depends on the run, instead of ``name``.
+        figure: Figure that depends on the run, instead of ``get``, which files for programs have.
+        when: Whether a run has the column, besides those of the files for programs.
         csv: Name in ``partitions.csv``; empty for a column that the file lacks. Never changed.
+        csv_place: Columns with a higher place stand further right: new ones never move old ones.
         tab: Key and heading in the web UI's tab; None for a column that the tab lacks.
         share: True for a share that is also drawn as a bar.
+        tone: The tone of a share by its row: ``bad``, ``faint`` or empty; None warns above 1.
         adds: True where the figures of several rows add up to the figure of all of them.
         bad: True where any figure above zero is highlighted.
     """
@@ -67,9 +67,13 @@ class Column(Generic[Row]):
     group: str = ""
     narrow: str = ""
     heading: Callable[[RunRecord], str] | None = None
+    figure: Callable[[RunRecord, Row], Any] | None = None
+    when: Callable[[RunRecord], bool] | None = None
     csv: str = ""
+    csv_place: int = 0
     tab: tuple[str, str] | None = None
     share: bool = False
+    tone: Callable[[Row], str] | None = None
     adds: bool = False
     bad: bool = False
 
@@ -85,19 +89,20 @@ class Column(Generic[Row]):
 def columns_of(
     record: RunRecord, columns: Iterable[Column[Row]], output: Output
 ) -> list[Column[Row]]:
-    """The columns that an output shows of a run, with the headings of that run.
-
-    A closed loop has no response latency, and no columns of it. A single account has no column.
-    """
+    """The columns that an output shows of a run, with the headings and figures of that run."""
     return [
-        column
-        if column.heading is None
-        else dataclasses.replace(column, name=column.heading(record), narrow="")
+        _in_run(record, column)
         for column in columns
-        if output in column.outputs
-        and (record.response_ms is not None or column.group != "response ms")
-        and (record.accounts or column is not ACCOUNT)
+        if output in column.outputs and (column.when is None or column.when(record))
     ]
+
+
+def _in_run(record: RunRecord, column: Column[Row]) -> Column[Row]:
+    if column.heading is not None:
+        column = dataclasses.replace(column, name=column.heading(record), narrow="")
+    if column.figure is not None:
+        column = dataclasses.replace(column, get=functools.partial(column.figure, record))
+    return column
 
 
 def flat_headings(columns: Sequence[Column[Row]]) -> list[str]:
@@ -115,273 +120,29 @@ def best_over(record: RunRecord) -> str:
     return f"best {min(10, record.measured_s) or 10} s"
 
 
-def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
-    """Throttled attempts by status, of attempts by the names of responses in records."""
-    counts = {str(status): 0 for status in THROTTLING_STATUSES}
-    for name, count in attempts.items():
-        status, _, rest = name.partition(" ")
-        if status in counts and is_throttling(int(status), rest.partition(" ")[0]):
-            counts[status] += count
-    return counts
+def charges_units(record: RunRecord) -> bool:
+    """Whether the service charged request units: Cosmos DB, whose targets are in RU/s."""
+    return record.request_units is not None
 
 
-def csv_columns(record: RunRecord) -> list[Column[PartitionPart]]:
-    """The columns of ``partitions.csv``."""
-    return [
-        column
-        for column in PARTITION_COLUMNS
-        if column.csv and (record.accounts or column is not ACCOUNT)
-    ]
+def counts_entities(record: RunRecord) -> bool:
+    """Whether targets are in entities per second."""
+    return not charges_units(record)
 
 
-def throttled_attempts(part: PartitionPart) -> int:
-    return sum(throttled_by_status(part.attempts_by_status).values())
+def lasted_seconds(record: RunRecord) -> bool:
+    """Whether the best mean over several seconds can differ from the best second."""
+    return record.measured_s != 1
 
 
-def other_outcomes(part: OperationPart) -> list[tuple[str, int]]:
-    """Outcomes other than plain success: names and counts, the most frequent first."""
-    others = [item for item in part.outcomes.items() if item[0] != Outcome.SUCCESS and item[1]]
-    return sorted(others, key=lambda item: (-item[1], item[0]))
+def measures(latency: str) -> Callable[[RunRecord], bool] | None:
+    """A closed loop has no response latency."""
+    return (lambda record: record.response_ms is not None) if latency == "response" else None
 
 
-def _target(record: RunRecord) -> str:
-    target = next((part.target for part in record.partitions if part.target is not None), None)
-    return "target" if target is None else f"of {number(target)}"
-
-
-def _account_target(record: RunRecord) -> str:
-    target = next((part.target for part in record.accounts), None)
-    return "target" if target is None else f"of {number(target)}"
-
-
-def _throttled_by(status: str) -> Callable[[Any], int]:
-    return lambda part: throttled_by_status(part.attempts_by_status)[status]
-
-
-def _throttled_for(scope: Scope) -> Callable[[Any], int]:
-    # The names of other responses have no scope.
-    return lambda part: sum(
-        count for name, count in part.attempts_by_status.items() if name.endswith(f" {scope}")
-    )
-
-
-def _latency(latency: str, figure: str) -> Callable[[Any], float | None]:
+def latency_figure(latency: str, figure: str) -> Callable[[Any], float | None]:
     return lambda row: getattr(getattr(row, f"{latency}_ms"), figure, None)
 
-
-def _partition_latency(latency: str, figure: str) -> Column[PartitionPart]:
-    shown = figure in ("p50", "p99")
-    outputs = Output.HTML if latency == "response" else Output.REPORT
-    return Column(
-        figure,
-        _latency(latency, figure),
-        milliseconds,
-        narrow=f"{figure}\nms",
-        group=f"{latency} ms",
-        outputs=outputs if shown else _NOWHERE,
-        csv=f"{latency}_{figure}_ms",
-        tab=(f"{latency}_{figure}", f"{latency.capitalize()} {figure} ms") if shown else None,
-    )
-
-
-def _in_csv(name: str, get: Callable[[PartitionPart], Any]) -> Column[PartitionPart]:
-    """A column of the CSV file alone."""
-    return Column(name, get, outputs=_NOWHERE, csv=name)
-
-
-MEAN_RATE: Column[PartitionPart] = Column(
-    "mean",
-    lambda part: part.entities_per_s.mean,
-    number,
-    narrow="entities/s",
-    group="entities/s",
-    adds=True,
-    csv="entities_per_s_mean",
-    tab=("entities_per_s", "Entities/s"),
-)
-THROTTLED: tuple[Column[PartitionPart], ...] = tuple(
-    Column(
-        status,
-        _throttled_by(status),
-        _count,
-        group="throttled attempts",
-        adds=True,
-        bad=True,
-        csv=f"throttled_{status}_attempts",
-        tab=(f"throttled_{status}", f"{status}/s"),
-    )
-    for status in map(str, THROTTLING_STATUSES)
-)
-THROTTLED_RATIO: Column[PartitionPart] = Column(
-    "share of its attempts",
-    lambda part: part.throttled_ratio,
-    percent,
-    outputs=_NOWHERE,
-    csv="throttled_ratio",
-)
-ACCOUNT: Column[PartitionPart] = Column(
-    "account", lambda part: part.account, outputs=Output.HTML, csv="account"
-)
-"""The account of a partition, in a run against several."""
-PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
-    _in_csv("entities", lambda part: part.entities),
-    MEAN_RATE,
-    Column(
-        "best 1 s",
-        lambda part: part.entities_per_s.best_1s,
-        number,
-        group="entities/s",
-        csv="entities_per_s_best_1s",
-    ),
-    Column(
-        "best 10 s",
-        lambda part: part.entities_per_s.best_10s,
-        number,
-        group="entities/s",
-        heading=best_over,
-        csv="entities_per_s_best_10s",
-    ),
-    _in_csv("target_entities_per_s", lambda part: part.target),
-    Column(
-        "of target",
-        lambda part: part.ratio,
-        percent,
-        heading=_target,
-        absent="none",
-        share=True,
-        csv="ratio_to_target",
-        tab=("of_target", "Of the target"),
-    ),
-    _in_csv("attempts", lambda part: sum(part.attempts_by_status.values())),
-    *THROTTLED,
-    _in_csv("throttled_partition_attempts", _throttled_for(Scope.PARTITION)),
-    _in_csv("throttled_account_attempts", _throttled_for(Scope.ACCOUNT)),
-    THROTTLED_RATIO,
-    *(
-        _partition_latency(latency, figure)
-        for latency in ("service", "response")
-        for figure in _LATENCY_FIGURES
-    ),
-    _in_csv("told_apart_since_utc_s", lambda part: part.since),
-    _in_csv("entities_at_least", lambda part: getattr(part.estimate, "at_least", None)),
-    _in_csv("entities_at_most", lambda part: getattr(part.estimate, "at_most", None)),
-    ACCOUNT,
-)
-"""The columns behind the name of a partition."""
-
-ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
-    Column(
-        "mean",
-        lambda part: part.entities_per_s.mean,
-        number,
-        narrow="entities/s",
-        group="entities/s",
-    ),
-    Column("best 1 s", lambda part: part.entities_per_s.best_1s, number, group="entities/s"),
-    Column(
-        "best 10 s",
-        lambda part: part.entities_per_s.best_10s,
-        number,
-        group="entities/s",
-        heading=best_over,
-    ),
-    Column(
-        "of target",
-        lambda part: part.ratio,
-        percent,
-        heading=_account_target,
-        absent="none",
-        share=True,
-    ),
-    Column(
-        "transactions/s", lambda part: part.transactions_per_s, number, narrow="trans-\nactions/s"
-    ),
-    *(
-        Column(status, _throttled_by(status), _count, group="throttled attempts", bad=True)
-        for status in map(str, THROTTLING_STATUSES)
-    ),
-    Column(
-        "by its partitions",
-        _throttled_for(Scope.PARTITION),
-        _count,
-        outputs=Output.MARKDOWN | Output.HTML,
-        group="throttled attempts",
-        bad=True,
-    ),
-    Column(
-        "by the account",
-        _throttled_for(Scope.ACCOUNT),
-        _count,
-        narrow="by the\naccount",
-        group="throttled attempts",
-        bad=True,
-    ),
-    Column(
-        "billable transactions",
-        lambda part: part.billable_transactions,
-        _count,
-        outputs=Output.MARKDOWN | Output.HTML,
-    ),
-)
-"""The columns behind the name of one of several accounts."""
-
-OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
-    Column("count", lambda part: part.count, _count),
-    Column("entities/s", lambda part: part.entities_per_s.mean, number),
-    *(
-        Column(figure, _latency(latency, figure), milliseconds, group=f"{latency} ms")
-        for latency in ("service", "response")
-        for figure in _LATENCY_FIGURES
-    ),
-    Column(
-        "other outcomes",
-        lambda part: ", ".join(f"{name} {count:,}" for name, count in other_outcomes(part)),
-        # A terminal has no room for texts beside the figures: they stand below the table.
-        outputs=Output.MARKDOWN | Output.HTML,
-    ),
-)
-"""The columns behind the name of an operation."""
-
-
-def all_operations(record: RunRecord) -> OperationPart:
-    return OperationPart(
-        kind="all",
-        count=record.counts.operations,
-        entities=record.counts.entities,
-        entities_per_s=record.account.entities_per_s,
-        outcomes={},
-        service_ms=record.service_ms,
-        response_ms=record.response_ms,
-    )
-
-
-def scanning(record: RunRecord) -> list[OperationPart]:
-    """The operations that are queries: the rows of the table of scans."""
-    return [part for part in record.operations if part.type == Kind.QUERY]
-
-
-def _certainty(part: OperationPart) -> str:
-    if not part.uncertain:
-        return "exact"
-    if part.uncertain == part.count:
-        return "estimated"
-    return f"{part.uncertain:,} of {part.count:,} estimated"
-
-
-SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
-    Column(
-        "entities scanned", lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}"
-    ),
-    Column("returned", lambda part: part.entities_returned, _count),
-    Column(
-        "returned / scanned",
-        lambda part: part.entities_returned / part.entities if part.entities else 1.0,
-        percent,
-        narrow="returned /\nscanned",
-    ),
-    Column("scan count", _certainty, narrow="scan\ncount"),
-)
-"""The columns behind the name of a query."""
 
 STEP_COLUMNS: tuple[Column[StepPart], ...] = (
     Column("wanted entities/s", lambda step: step.rate_per_s, number, narrow="wanted"),
@@ -407,24 +168,8 @@ POINTER_COLUMNS: tuple[Column[PointersPart], ...] = (
 """The columns behind the names of an index table and of the table that it refers to."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ResponseCount:
-    """The attempts with one response, and their share of all attempts."""
-
-    name: str
-    count: int
-    share: float
-
-
-def response_counts(record: RunRecord) -> list[ResponseCount]:
-    """Attempts by response, the most frequent first."""
-    everything = record.counts.attempts or 1
-    ordered = sorted(record.attempts_by_status.items(), key=lambda item: -item[1])
-    return [ResponseCount(name, count, count / everything) for name, count in ordered]
-
-
 RESPONSE_COLUMNS: tuple[Column[ResponseCount], ...] = (
     Column("attempts", lambda row: row.count, _count),
-    Column("share", lambda row: row.share, percent, share=True),
+    Column("share", lambda row: row.share, percent, share=True, tone=lambda row: tone_of(row.name)),
 )
 """The columns behind the name of a response."""

@@ -1,17 +1,22 @@
-"""The limits beside a chart of rates: published targets, and what a gateway enforced."""
+"""The limits that rates are held against: published targets, and what a gateway enforced.
+
+Rates and limits are in entities/s; where request units are charged, in RU/s.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.model.figures import listed, number
+from harness.measure.record.measured import AccountLoadPart, PartitionPart
 from harness.measure.record.record import RunRecord
+from harness.model.figures import listed, number
 from harness.model.operation import over_partitions
+from harness.model.target import UNLIMITED_PER_S
 
 
 class ShownLimit(NamedTuple):
-    """A limit of a partition or of the account: published, or enforced by a gateway.
+    """A limit of a partition or of the account: published, or enforced by a gateway or Cosmos DB.
 
     The limit of several accounts is that of all together.
     """
@@ -21,35 +26,103 @@ class ShownLimit(NamedTuple):
     enforced: bool = False
 
 
-def limits_of(record: RunRecord) -> list[ShownLimit]:
-    """The limits of the account, and before them those of the partition if there is only one.
+def unit_of(record: RunRecord) -> str:
+    """The unit of the rates and limits of a run."""
+    return "entities/s" if record.request_units is None else "RU/s"
 
-    An enforced limit that equals the published target is one limit with it.
+
+def limit_word(record: RunRecord) -> str:
+    """What `partition_limit` and `account_limit` are: a published target, or enforced."""
+    enforced = record.enforced is not None and record.enforced.limits
+    return "limit" if enforced or record.request_units is not None else "target"
+
+
+def partition_limit(record: RunRecord) -> float | None:
+    """The limit of a partition that was in force: enforced by a gateway, or else the target."""
+    if record.enforced is not None and record.enforced.partition_limit is not None:
+        return record.enforced.partition_limit
+    return next((one for one in map(target_of, record.partitions) if one is not None), None)
+
+
+def account_limit(record: RunRecord) -> float | None:
+    """Likewise that of the account; of several accounts that of each."""
+    enforced = record.enforced
+    if enforced is not None and enforced.limits and enforced.account_per_s < UNLIMITED_PER_S:
+        return enforced.account_per_s
+    return target_of(record.accounts[0]) if record.accounts else _account_target(record)
+
+
+def target_of(part: PartitionPart | AccountLoadPart) -> float | None:
+    """The target of a partition or of one of several accounts."""
+    return part.target if part.request_units is None else part.request_units.target
+
+
+def _account_target(record: RunRecord) -> float | None:
+    units = record.request_units
+    return record.account.target if units is None else units.target
+
+
+def account_rate(record: RunRecord) -> float:
+    """The judged rate of the account, of several accounts that of all together."""
+    units = record.request_units
+    rates = record.account.entities_per_s if units is None else units.per_s
+    return rates.mean if record.watched is None else rates.best_10s
+
+
+def judged_rate(record: RunRecord, part: PartitionPart) -> float:
+    """The rate of a partition that a limit is compared with.
+
+    A load has one rate, its mean. An application has its own course: its best 10 s count.
+    """
+    rates = part.entities_per_s if part.request_units is None else part.request_units.per_s
+    return rates.mean if record.watched is None else rates.best_10s
+
+
+def of_limit(record: RunRecord, part: PartitionPart) -> float | None:
+    """The judged rate of a partition as a share of the limit in force; None if none applies."""
+    limit = None if part.ratio is None else partition_limit(record)
+    return None if limit is None else judged_rate(record, part) / limit
+
+
+def busiest(record: RunRecord) -> PartitionPart | None:
+    """The partition with the highest judged rate; queries over several partitions are left out."""
+    single = (part for part in record.partitions if not over_partitions(part.key))
+    return max(single, key=lambda part: judged_rate(record, part), default=None)
+
+
+def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]:
+    """The limit in force of the account, and before it that of a partition.
+
+    The latter only if there is a single partition, or with ``partition``. Where a gateway enforces
+    limits, these are in force; elsewhere the published targets.
     """
     single = [part for part in record.partitions if not over_partitions(part.key)]
     alone = len(single) == 1 and record.partitions_folded is None
     whole = "all accounts" if record.accounts else "account"
-    targets = {"partition": single[0].target if alone else None, whole: record.account.target}
-    enforced: dict[str, float | None] = dict.fromkeys(targets)
+    targets = {whole: _account_target(record)}
+    one = "partition" if alone else "each partition"
+    if alone or (partition and single):
+        targets = {one: target_of(single[0]), **targets}
     if (part := record.enforced) is not None and part.limits:
-        enforced["partition"] = part.partition_per_s if alone else None
-        enforced[whole] = part.account_per_s
-    found = []
-    for of, target in targets.items():
-        same = target is not None and enforced[of] == target
-        if target is not None:
-            found.append(ShownLimit(target, f"{of}, enforced" if same else of))
-        if (held_to := enforced[of]) is not None and not same:
-            found.append(ShownLimit(held_to, of, enforced=True))
-    return found
+        enforced = {one: part.partition_per_s, whole: part.account_per_s}
+        return [
+            ShownLimit(value, of, enforced=True)
+            for of in targets
+            if (value := enforced[of]) < UNLIMITED_PER_S
+        ]
+    held = limit_word(record) == "limit"
+    return [ShownLimit(value, of, held) for of, value in targets.items() if value is not None]
 
 
 def above_words(limits: Sequence[ShownLimit]) -> str:
     """A sentence about limits that are not drawn; empty without such limits."""
     groups = []
-    for word, enforced in (("target", False), ("enforced limit", True)):
+    for word, more, enforced in (
+        ("target", "targets", False),
+        ("limit in force", "limits in force", True),
+    ):
         named = [f"{number(one.value)} ({one.of})" for one in limits if one.enforced == enforced]
         if named:
-            groups.append(f"{word}{'s' if len(named) > 1 else ''} {listed(named)}")
+            groups.append(f"{more if len(named) > 1 else word} {listed(named)}")
     verb = "is" if len(limits) == 1 else "are"
     return f"{', and '.join(groups)} {verb} above the range of this chart" if groups else ""

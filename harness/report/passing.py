@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
-from harness.model.figures import agreed
+from harness.measure.record.findings import ConditionPart
 from harness.measure.record.record import RunRecord
-from harness.report.sentences import measured
+from harness.measure.verdict.conditions import Condition, parse_condition
+from harness.measure.verdict.quantities import Unit
+from harness.measure.verdict.verdict import VerdictResult
+from harness.model.figures import agreed, milliseconds, number, percent, request_units
+
+_VALUES: dict[str, Callable[[float], str]] = {
+    Unit.SHARE: percent,
+    Unit.RATE: number,
+    Unit.REQUEST_UNITS: lambda value: f"{request_units(value)} RU",
+    Unit.REQUEST_UNITS_RATE: lambda value: f"{number(value)} RU/s",
+    Unit.LATENCY: lambda value: f"{milliseconds(value)} ms",
+    Unit.COUNT: lambda value: f"{value:,.0f}",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,10 +45,61 @@ def passing_of(record: RunRecord) -> Passing | None:
         held = those.get(len(conditions), f"all {len(conditions)} conditions hold")
         return Passing("PASS", "good", held)
     if record.exit_code == 1 and failed:
-        first, *others = failed
-        single = len(conditions) == 1
-        of = "the condition" if single else f"{len(failed)} of {len(conditions)} conditions"
-        more = f", and {len(others)} more" if others else ""
-        why = f"{first.text} ({measured(first)}){more}"
-        return Passing("FAIL", "bad", f"{of} {agreed(len(failed), 'fails', 'fail')}: {why}")
-    return Passing("NOT DECIDED", "warn", "the run does not show whether its conditions hold")
+        verb = agreed(len(failed), "fails", "fail")
+        return Passing("FAIL", "bad", f"{_of(conditions, failed)} {verb}: {_example(failed)}")
+    unknown = [part for part in conditions if part.passed is None]
+    if not unknown:
+        return Passing("NOT DECIDED", "warn", "the run does not show whether its conditions hold")
+    words = f"{_of(conditions, unknown)} cannot be decided: {_example(unknown)}"
+    return Passing("NOT DECIDED", "warn", words)
+
+
+def is_unexplained(record: RunRecord) -> bool:
+    """Whether a condition failed although the verdict names nothing that went wrong."""
+    passing = passing_of(record)
+    failed = passing is not None and passing.tone == "bad"
+    return failed and record.verdict.result == VerdictResult.WITHIN_TARGET
+
+
+def failed_latency(record: RunRecord) -> Condition | None:
+    """The first failed condition about a latency of all operations; None without one."""
+    for part in record.conditions:
+        condition = _parsed(part.text) if part.passed is False else None
+        if condition is not None and condition.form.unit == Unit.LATENCY and not condition.form.by:
+            return condition
+    return None
+
+
+def _of(conditions: Sequence[ConditionPart], some: Sequence[ConditionPart]) -> str:
+    return (
+        "the condition" if len(conditions) == 1 else f"{len(some)} of {len(conditions)} conditions"
+    )
+
+
+def _example(some: Sequence[ConditionPart]) -> str:
+    """The first of them, with its measured value, and how many more there are."""
+    first, *others = some
+    return f"{first.text} ({measured(first)})" + (f", and {len(others)} more" if others else "")
+
+
+def measured(part: ConditionPart) -> str:
+    """The measured value of a condition, with its unit and the condition's note."""
+    if part.value is None:
+        return part.note or "not measured"
+    # A record of a later version of the harness may have a unit that is unknown here.
+    value = _VALUES.get(part.unit or _unit_of(part.text), number)(part.value)
+    return f"measured {value} ({part.note})" if part.note else f"measured {value}"
+
+
+def _unit_of(text: str) -> str:
+    """The unit of a condition of a record that is older than the field ``unit``."""
+    condition = _parsed(text)
+    return "" if condition is None else condition.form.unit
+
+
+def _parsed(text: str) -> Condition | None:
+    """None for a condition of a later version of the harness."""
+    try:
+        return parse_condition(text)
+    except ValueError:
+        return None

@@ -8,42 +8,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from harness.model.figures import counted, data_size, milliseconds, number, percent
-from harness.measure.record.enforced import EnforcedPart, MovePart
-from harness.measure.record.findings import (
-    AdvicePart,
-    AuditPart,
-    ConditionPart,
-    GapPart,
-    PredictionPart,
-    SearchPart,
-)
-from harness.measure.record.record import PartitionPart, RunRecord
-from harness.measure.verdict.conditions import parse_condition
-from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words
-from harness.measure.verdict.quantities import Unit
+from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart
+from harness.measure.record.measured import PartitionPart, RatesPart
+from harness.measure.record.record import RunRecord
+from harness.measure.record.replay import ReplayPart
 from harness.measure.verdict.verdict import indicative
+from harness.model.figures import counted, data_size, milliseconds, number, of_core, percent
 from harness.model.operation import over_partitions
+from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.target import EndpointKind
-from harness.profile.checks.prediction import KeyRanges
-from harness.report.application import application_cost, application_setup
-from harness.report.columns import best_over
+from harness.report.application import application_cost, application_setup, charged
+from harness.report.columns import best_over, lasted_seconds
+from harness.report.limits import account_limit
+from harness.report.load import scheduled_words, users_words
 from harness.report.names import partition_name, shortened
 from harness.workload.load.search import Limit
 
 ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
 NO_TARGET = "no target (request units)"
+_UNCHARGED = "no answer named its charge"
 OTHERS = "all others"
 RELY_NOT = "Do not rely on these figures"
 WHOLE_SEARCH = "All other sections cover the whole search, including its failed steps."
 _MOST_EXAMPLES = 5
 _MOST_ESTIMATES = 3
-_MOST_GAPS = 5
-_MOST_MOVES = 5
 _NOTE_WIDTH = 24
 
 _LIMITED_BY = {
@@ -54,6 +45,7 @@ _LIMITED_BY = {
     "endpoint": "the endpoint",
     "users": "the users (too few, or pausing between operations)",
     "partition": "the partition",
+    "throughput": "the provisioned throughput",
     "account": "the account",
 }
 _STEP_FAILURES: dict[str, str] = {
@@ -71,12 +63,6 @@ _SEARCH_LIMITS: dict[str, str] = {
     Limit.LATENCY: "higher rates exceed the latency limit",
     Limit.MAXIMUM: "the maximum of the search was reached",
     Limit.UNFINISHED: "the search did not end",
-}
-_VALUES: dict[str, Callable[[float], str]] = {
-    Unit.SHARE: percent,
-    Unit.RATE: number,
-    Unit.LATENCY: lambda value: f"{milliseconds(value)} ms",
-    Unit.COUNT: lambda value: f"{value:,.0f}",
 }
 
 
@@ -114,23 +100,6 @@ def advised(part: AdvicePart) -> tuple[str, str]:
     return f"{part.text[:1].upper()}{part.text[1:]}.", f'{part.document}, "{part.section}"'
 
 
-def measured(part: ConditionPart) -> str:
-    """The measured value of a condition, with its unit and the condition's note."""
-    if part.value is None:
-        return part.note or "not measured"
-    # A record of a later version of the harness may have a unit that is unknown here.
-    value = _VALUES.get(part.unit or _unit_of(part.text), number)(part.value)
-    return f"measured {value} ({part.note})" if part.note else f"measured {value}"
-
-
-def _unit_of(text: str) -> str:
-    """The unit of a condition of a record that is older than the field ``unit``."""
-    try:
-        return parse_condition(text).form.unit
-    except ValueError:
-        return ""
-
-
 def setup(record: RunRecord) -> list[tuple[str, str]]:
     """The endpoint, the load, the entities and the time: names and texts."""
     if record.watched is not None:
@@ -142,63 +111,51 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     elif (cap := _cap(record)) is not None:
         load += f", at most {number(cap)} entities/s in total"
     entity, loading = record.entity, record.loading
-    size = f"{entity.stored_bytes:,} B stored, about {entity.wire_bytes:,} B on the wire"
+    size = f"about {entity.wire_bytes:,} B on the wire"
+    if entity.stored_bytes:
+        size = f"{entity.stored_bytes:,} B stored, {size}"
+    if entity.content_bytes:
+        size = f"{entity.content_bytes:,} B, with gzip {size}"
     if loading.entities:
         size += f"; {loading.entities:,} loaded in {number(loading.seconds)} s"
+    blobs = record.endpoint.kind == EndpointKind.AZURITE_BLOBS
+    place = "container" if blobs else "table"
+    lines = [("", "each is a line of an append blob, and each partition is a blob")]
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
-    under_load = sum(point.width_s for point in record.series)
+    # The series has no point behind the last answer.
+    under_load = max(record.measured_s, sum(point.width_s for point in record.series))
     return [
         ("endpoint", record.endpoint.described),
-        ("", f"{record.endpoint.host}, table {record.endpoint.table}"),
+        ("", f"{record.endpoint.host}, {place} {record.endpoint.table}"),
         *([("signed with", signed_with)] if (signed_with := record.endpoint.signed_with) else []),
         ("load", load),
         ("entities", size),
+        *(lines if blobs else []),
+        *_replay_rows(record.replay),
         ("measured", f"{record.measured_s:,} s of {under_load:,} s under load{ended}"),
         ("run", f"{record.run_id}, session {record.session}"),
     ]
 
 
-def is_emulated(record: RunRecord) -> bool:
-    """Whether an emulator answered; False for an endpoint of a later version of the harness."""
-    return record.endpoint.kind in [kind for kind in EndpointKind if kind.emulated]
+def _replay_rows(replay: ReplayPart | None) -> Iterator[tuple[str, str]]:
+    """What was replayed, and what of it could not be."""
+    if replay is None:
+        return
+    words = f"{counted(replay.operations, 'operation')} of {replay.trace}"
+    of = ", ".join(filter(None, (replay.source, replay.run_id and f"record {replay.run_id}")))
+    words += f" ({of})" if of else ""
+    yield "replayed", words + (f" under the keys of {replay.keys}" if replay.keys else "")
+    for sentence in replay.sentences():
+        yield "", sentence
 
 
 def _cap(record: RunRecord) -> float | None:
     """The entities/s that a closed loop may reach; None where it has no limit."""
     load = record.profile.get("load", {})
     caps = [load.get("max_entities_per_s")]
-    if is_emulated(record):
+    if record.endpoint.emulated:
         caps.append(load.get("emulator_max_entities_per_s"))
     return min((cap for cap in caps if cap is not None and cap < math.inf), default=None)
-
-
-def users_words(profile: Mapping[str, Any], users: int) -> str:
-    """The number of users, or with stages of users in ``profile`` the fewest and the most."""
-    stages = profile.get("stage") or ()
-    counts = [stage.get("to_users") for stage in stages]
-    if not counts or None in counts:
-        return counted(users, "user")
-    counts.append(profile.get("load", {}).get("users", users))
-    return f"{min(counts):,} to {counted(max(counts), 'user')} ({counted(len(stages), 'stage')})"
-
-
-def scheduled_words(profile: Mapping[str, Any]) -> str | None:
-    """The schedule of an open load; None in a closed loop."""
-    load = profile.get("load", {})
-    if (search := profile.get("search")) is not None:
-        first, last = number(search["start_per_s"]), number(search["max_per_s"])
-        return f"in steps from {first} to {last} entities/s"
-    if stages := profile.get("stage"):
-        for unit in ("entities", "operations"):
-            rates = [stage.get(f"to_{unit}_per_s") for stage in stages]
-            if None not in rates:
-                named = counted(len(stages), "stage")
-                return f"{named} of up to {number(max(rates))} {unit}/s on a schedule"
-    for unit in ("entities", "operations"):
-        if (rate := load.get(f"{unit}_per_s")) is not None:
-            arrivals = load.get("arrivals", "constant")
-            return f"{number(rate)} {unit}/s on a schedule ({arrivals} arrivals)"
-    return None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -228,19 +185,47 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
     together = "" if accounts == 1 else f", {accounts} accounts together"
     rates = part.entities_per_s
     ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
+    if record.endpoint.kind == EndpointKind.AZURITE_BLOBS:
+        target = "no target (blobs)"
     if part.target is not None:
-        ratio, target = part.ratio, f"of {number(part.target)}{together}"
+        limit = part.target if record.accounts else (account_limit(record) or part.target)
+        ratio, target = rates.mean / limit, f"of {number(limit)}{together}"
         most = accounts * ACCOUNT_TRANSACTIONS_PER_S
         share = part.transactions_per_s / most
         requests = f"of {most:,} (target in newer documents)"
+    units = record.request_units
+    if units is not None:
+        target = ""
     return [
+        *_unit_rows(record, together),
         AccountRow("entities/s", number(rates.mean), ratio, target),
-        AccountRow("  best 1 s", number(rates.best_1s)),
-        AccountRow(f"  {best_over(record)}", number(rates.best_10s)),
+        *_best_rows(record, rates),
         AccountRow("  GET (reads)", number(part.reads_per_s)),
         AccountRow("  PUT (writes)", number(part.writes_per_s)),
         AccountRow("transactions/s", number(part.transactions_per_s), share, requests),
     ]
+
+
+def _unit_rows(record: RunRecord, together: str) -> list[AccountRow]:
+    """The rates of the account in request units; empty where none were charged."""
+    units = record.request_units
+    if units is None:
+        if not record.endpoint.cosmos or not record.counts.attempts:
+            return []
+        return [AccountRow("RU/s", "unknown", target=_UNCHARGED)]
+    target = "endpoint.provisioned_ru_per_s is not set"
+    if units.target is not None:
+        target = f"of {number(units.target)} provisioned{together}"
+    return [
+        AccountRow("RU/s", number(units.per_s.mean), units.ratio, target),
+        *_best_rows(record, units.per_s),
+    ]
+
+
+def _best_rows(record: RunRecord, rates: RatesPart) -> Iterator[AccountRow]:
+    yield AccountRow("  best 1 s", number(rates.best_1s))
+    if lasted_seconds(record):
+        yield AccountRow(f"  {best_over(record)}", number(rates.best_10s))
 
 
 def latency_note(record: RunRecord) -> str:
@@ -253,16 +238,31 @@ def latency_note(record: RunRecord) -> str:
 
 
 def hottest(record: RunRecord) -> PartitionPart | None:
-    """The partition with the highest mean rate; queries over several partitions are left out."""
+    """The partition with the highest mean rate; queries over several partitions are left out.
+
+    Where request units are charged, it is their rate.
+    """
     single = (part for part in record.partitions if not over_partitions(part.key))
-    return max(single, key=lambda part: part.entities_per_s.mean, default=None)
+    return max(single, key=_load, default=None)
 
 
 def hottest_share(record: RunRecord) -> float | None:
     """The hottest partition's share of the load; None where there was no load."""
     everything = record.account.entities_per_s.mean
+    if record.request_units is not None:
+        everything = record.request_units.per_s.mean
     part = hottest(record)
-    return None if part is None or everything <= 0 else part.entities_per_s.mean / everything
+    return None if part is None or everything <= 0 else _load(part) / everything
+
+
+def _between(least: int, most: int) -> str:
+    words = counted(most, "entity", "entities")
+    return words if least == most else f"{least:,} to {words}"
+
+
+def _load(part: PartitionPart) -> float:
+    rates = part.entities_per_s if part.request_units is None else part.request_units.per_s
+    return rates.mean
 
 
 def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
@@ -287,11 +287,10 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
             name = shortened(partition_name(part.key, ascii_only), _NOTE_WIDTH, ascii_only)
             notes.append(
                 f"~ {name} was counted separately for only part of the run. The whole run has "
-                f"{part.estimate.at_least:,} to "
-                f"{counted(part.estimate.at_most, 'entity', 'entities')} of this partition."
+                f"{_between(part.estimate.at_least, part.estimate.at_most)} of this partition."
             )
-    if record.endpoint.kind == EndpointKind.COSMOS:
-        notes.append("No target in entities/s applies: Cosmos DB counts request units.")
+    if record.endpoint.cosmos:
+        notes.append(_unit_note(record))
     elif indicative(record.entity.stored_bytes):
         notes.append(
             "Indicative only: targets hold for 1 KiB entities, and entities of this run have "
@@ -300,128 +299,38 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
     if record.enforced is not None and not record.enforced.limits:
         notes.append("The gateway counted the requests, and limited none.")
     elif record.endpoint.kind == EndpointKind.GATEWAY:
-        notes.append(
-            "The gateway throttles by its own limits, which may differ from these targets"
-            f"{_enforced_words(record.enforced)}."
-        )
+        notes.append(_gateway_note(record))
     return notes
 
 
-def _enforced_words(part: EnforcedPart | None) -> str:
-    """The limits that a gateway enforced; empty where the record does not have them."""
+def _unit_note(record: RunRecord) -> str:
+    """What partitions of Cosmos DB are held against."""
+    targets = (part.request_units.target for part in record.partitions if part.request_units)
+    target = next((target for target in targets if target is not None), None)
+    if target is None:
+        why = "" if record.request_units is not None else f", and {_UNCHARGED}: they are unknown"
+        return f"No target in entities/s applies: Cosmos DB counts request units{why}."
+    if target == MAX_PARTITION_RU_PER_S:
+        return f"A partition of Cosmos DB can have {number(target)} RU/s at most."
+    return f"A partition can have {number(target)} RU/s: its even share of what is provisioned."
+
+
+def _gateway_note(record: RunRecord) -> str:
+    """The limits that a gateway enforced; old records do not have them."""
+    part = record.enforced
     if part is None:
-        return ""
-    return (
-        f": {number(part.partition_per_s)} entities/s per partition, "
-        f"{number(part.account_per_s)} per account, {number(part.server_per_s)} per server"
+        return "The gateway throttles by its own limits, which may differ from these targets."
+    held = (
+        f"The gateway allows {number(part.partition_per_s)} entities/s per partition, "
+        f"{number(part.account_per_s)} per account and {number(part.server_per_s)} per server."
     )
-
-
-def moved_words(move: MovePart, name: str) -> str:
-    return f"partition '{name}' moved, unavailable {move.offline_s:g} s"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Predicted:
-    """The predicted and the measured share of the load, of a partition or of a range of keys.
-
-    The measured share is None where the record does not show it.
-    """
-
-    what: str
-    predicted: float
-    measured: float | None
-
-    @property
-    def sentence(self) -> str:
-        measured = "not known" if self.measured is None else percent(self.measured)
-        return f"{self.what}: {percent(self.predicted)} predicted, {measured} measured"
-
-
-def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
-    """The shares predicted from mix and keys, and the measured shares of the same keys."""
-    return () if record.prediction is None else beside(record.prediction, record)
-
-
-def beside(prediction: PredictionPart, record: RunRecord) -> tuple[Predicted, ...]:
-    """A prediction beside the measured window of a run.
-
-    The share of a range is known only where the record counts all partitions separately.
-    """
-    everything = record.account.entities_per_s.mean
-    if everything <= 0:
-        return ()
-    measured = {part.key: part.entities_per_s.mean / everything for part in record.partitions}
-    shares = []
-    if hot := prediction.hottest:
-        name = f"partition {partition_name(hot)}"
-        shares.append(Predicted(name, prediction.hottest_share, measured.get(hot)))
-    place = prediction.hottest_range
-    if place is not None and prediction.range_count > 1:
-        ranges = KeyRanges(prediction.ranges)
-        inside = sum(share for key, share in measured.items() if ranges.of(key) == place)
-        known = None if record.partitions_folded is not None else inside
-        name = f"keys {range_words(prediction, place)}"
-        shares.append(Predicted(name, prediction.hottest_range_share, known))
-    return tuple(shares)
-
-
-def range_words(prediction: PredictionPart, place: int) -> str:
-    """The first and the last key of a range of a prediction."""
-    first, last = prediction.ranges[place]
-    return first if first == last else f"{first} to {last}"
-
-
-def attempts_words(record: RunRecord) -> tuple[str, str]:
-    """Attempts per operation, and how many attempts were throttled: a sentence each."""
-    counts, throttled = record.counts, record.throttled
-    in_flight = counts.attempts_in_flight
-    ended = counts.attempts - in_flight
-    each = ended / counts.operations if counts.operations else 0.0
-    requests = f"{counted(ended, 'attempt')} for {counted(counts.operations, 'operation')}"
-    requests += f" ({each:.3f} per operation)"
-    if in_flight:
-        operations = counted(counts.in_flight, "operation")
-        requests += f"; {in_flight:,} more for {operations} still in flight"
+    published = next((one.target for one in record.partitions if one.target is not None), None)
+    if published is None or published == part.partition_per_s or record.account.target is None:
+        return held
     return (
-        requests,
-        f"throttled: {sum(throttled.values()):,} ({percent(record.throttled_ratio)}), "
-        f"{throttled['partition']:,} by a partition limit, {throttled['account']:,} by an account "
-        "limit",
+        f"{held} The published targets are {number(published)} per partition and "
+        f"{number(record.account.target)} per account."
     )
-
-
-def shown_gaps(record: RunRecord) -> list[GapPart]:
-    """The outages that are long enough to report: moving a partition takes seconds."""
-    return [gap for gap in record.throttling.gaps if gap.length_s >= SHOWN_GAP_S]
-
-
-def throttling(record: RunRecord) -> list[tuple[str, str]]:
-    """When throttling began, how long it lasted, moves and outages: names and texts."""
-    part = record.throttling
-    rows = []
-    if part.first_s is not None:
-        periods = f"in 1 period of {part.longest_s} s"
-        if part.stretches != 1:
-            periods = f"in {part.stretches:,} periods, the longest {part.longest_s} s"
-        rows += [
-            ("began", f"{part.first_s} s after the load began"),
-            ("lasted", f"requests were throttled for {part.seconds:,} s, {periods}"),
-        ]
-    moves = record.enforced.moves if record.enforced is not None else ()
-    for place, move in enumerate(moves[:_MOST_MOVES]):
-        # Dots, because a text has no other sign that every terminal can show.
-        name = shortened(partition_name(move.key), _NOTE_WIDTH, ascii_only=True)
-        text = f"{moved_words(move, name)}, from second {move.start_s:.0f} of the load"
-        rows.append(("" if place else "moved", text))
-    if (more := len(moves) - _MOST_MOVES) > 0:
-        rows.append(("", f"and {counted(more, 'more move')}"))
-    gaps = shown_gaps(record)
-    for place, gap in enumerate(gaps[:_MOST_GAPS]):
-        rows.append(("" if place else "outage", gap_words(gap)))
-    if (more := len(gaps) - _MOST_GAPS) > 0:
-        rows.append(("", f"and {counted(more, 'more outage')}"))
-    return rows
 
 
 def step_result(failed: str | None, *, confirming: bool) -> str:
@@ -478,8 +387,9 @@ def cost(record: RunRecord) -> list[tuple[str, str]]:
         return application_cost(record, record.watched)
     counts, cpu = record.counts, record.generator
     generator = (
-        f"CPU {cpu.cpu_percent_mean:.0f}% of one core on average, peak {cpu.cpu_percent_max:.0f}%; "
-        f"machine peak {cpu.machine_percent_max:.0f}%; "
+        f"CPU {of_core(cpu.cpu_percent_mean)} of one core on average, peak "
+        f"{of_core(cpu.cpu_percent_max)}; "
+        f"machine peak {of_core(cpu.machine_percent_max)}; "
         f"scheduling lag up to {milliseconds(cpu.lag_s_max * 1000)} ms"
     )
     size = f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received"
@@ -495,4 +405,4 @@ def cost(record: RunRecord) -> list[tuple[str, str]]:
     if (made := cpu.capacity) is not None:
         full = "" if made.fullest is None else f"; {made.fullest.name}: {made.fullest.described}"
         rows.append(("capacity", f"{made.described}{full}"))
-    return [*rows, ("bytes", size), ("billable", billable), ("due", due)]
+    return [*rows, ("bytes", size), ("billable", billable), *charged(record), ("due", due)]

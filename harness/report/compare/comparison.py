@@ -9,106 +9,22 @@ import dataclasses
 import re
 from collections.abc import Callable, Sequence
 
-from harness.model.figures import counted, listed, milliseconds, number, percent
-from harness.measure.record.record import RunRecord
-from harness.measure.verdict.verdict import THROTTLED_FROM, VerdictResult, indicative
+from harness.measure.record.record import BODIES_ONLY, RunRecord
+from harness.measure.verdict.verdict import VerdictResult, indicative
 from harness.model.errors import echoed
-from harness.report.sentences import hottest, hottest_share
+from harness.model.figures import agreed, counted, listed, percent
+from harness.model.target import EndpointKind
+from harness.report.compare.measures import MEASURES, Measure, measures_of
+from harness.report.compare.replayed import Recording, replay_sentences
 
 SAME_WITHIN = 0.05
 """Without repeats, a difference below this share of the larger value counts as none."""
 NEVER_WITHIN = 0.01
 """With repeats, a smaller share counts as none, however steady the runs were."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Measure:
-    """A quantity that is compared.
-
-    Attributes:
-        name: As ``--fail-if`` writes it.
-        label: In the table.
-        noun: In a sentence.
-        unit: ``""``, ``"ms"``, or ``"%"`` for a share.
-        read: The value in one run; None where it was not measured.
-        more_is_better: None where neither is.
-        least: A difference up to this counts as none, whatever share it is.
-    """
-
-    name: str
-    label: str
-    noun: str
-    unit: str
-    read: Callable[[RunRecord], float | None]
-    more_is_better: bool | None = None
-    least: float = 0.0
-
-    def show(self, value: float) -> str:
-        """A value as outputs write it, without a latency's unit."""
-        return {"%": percent, "ms": milliseconds}.get(self.unit, number)(value)
-
-    def show_in_full(self, value: float) -> str:
-        return f"{self.show(value)}{' ms' if self.unit == 'ms' else ''}"
-
-
-def _figure(part: str, figure: str) -> Callable[[RunRecord], float | None]:
-    return lambda record: getattr(getattr(record, part), figure, None)
-
-
-def _rate(figure: str) -> Callable[[RunRecord], float | None]:
-    return lambda record: getattr(record.account.entities_per_s, figure)
-
-
-def _throttled(scope: str) -> Measure:
-    def read(record: RunRecord) -> float | None:
-        attempts = record.counts.attempts
-        throttled = record.throttled[scope] if scope else sum(record.throttled.values())
-        return throttled / attempts if attempts else None
-
-    label = f"  for the {scope}" if scope else "throttled attempts"
-    noun = f"share of attempts throttled{f' for the {scope}' if scope else ''}"
-    name = f"throttled_ratio({scope})" if scope else "throttled_ratio"
-    return Measure(name, label, noun, "%", read, False, THROTTLED_FROM)
-
-
-def _billable(record: RunRecord) -> float | None:
-    # Each attempt is billed once. Loading and cleaning are not part of the load, and left out.
-    counts = record.counts
-    return counts.attempts / counts.entities * 1000 if counts.entities else None
-
-
-def _hottest_ratio(record: RunRecord) -> float | None:
-    return getattr(hottest(record), "ratio", None)
-
-
-_BEST = "entities/s of the best second"
-_OF_PARTITION = "the hottest partition's share of its target"
-_OF_ACCOUNT = "the account's share of its target"
-_OF_LOAD = "the hottest partition's share of the load"
-_OF_BILL = "billable transactions per 1,000 entities"
-MEASURES: tuple[Measure, ...] = (
-    Measure("entities_per_s", "entities/s", "entities/s", "", _rate("mean"), True),
-    Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _rate("best_1s"), True),
-    Measure("target_ratio(partition)", "hottest, of target", _OF_PARTITION, "%", _hottest_ratio),
-    Measure(
-        "target_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _figure("account", "ratio")
-    ),
-    Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, False),
-    *map(_throttled, ("", "partition", "account")),
-    *(
-        Measure(
-            f"{figure}({latency})",
-            f"{figure} {latency}, ms",
-            f"{figure} of {latency} latency",
-            "ms",
-            _figure(f"{latency}_ms", figure),
-            False,
-        )
-        for latency in ("service", "response")
-        for figure in ("p50", "p99")
-    ),
-    Measure("billable_per_1000", "billable /1,000 entities", _OF_BILL, "", _billable, False),
-)
+FAR_APART = 2
+"""A difference counts whatever the spread if all repeats of one are more than so many times those
+of the other."""
+_BYTES = ("sent_bytes", "received_bytes")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,17 +52,41 @@ def values_of(measure: Measure, records: Sequence[RunRecord]) -> Values | None:
 
 
 def differ(measure: Measure, one: Values, other: Values) -> bool:
-    """Whether two differ by more than repeats of either do among themselves."""
+    """Whether two differ by more than repeats of either do among themselves, or by a factor.
+
+    Latencies scatter so widely on a busy machine that the spread alone would hide a factor of ten.
+    """
     gap = abs(one.mean - other.mean)
     larger = max(abs(one.mean), abs(other.mean))
     repeated = max(one.count, other.count) > 1
     share = NEVER_WITHIN if repeated else SAME_WITHIN
-    return gap > max(measure.least, one.spread, other.spread, share * larger)
+    low, high = sorted((one, other), key=lambda values: values.mean)
+    far = high.least > FAR_APART * low.most
+    spread = 0.0 if far else max(one.spread, other.spread)
+    return gap > max(measure.least, spread, share * larger)
+
+
+MANY_TIMES = 10
+"""From here on a ratio is easier to read than a percentage."""
 
 
 def change_of(value: float, reference: float) -> float | None:
     """The relative difference of a value from a reference; None where the reference is 0."""
     return None if reference == 0 else value / reference - 1
+
+
+def change_words(value: float, reference: float) -> str:
+    """``55% less``, ``12 times as much``; empty where the reference is 0."""
+    change = change_of(value, reference)
+    if change is None:
+        return ""
+    if change + 1 >= MANY_TIMES:
+        return f"{change + 1:,.0f} times as much"
+    return f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
+
+
+def in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 _PATTERN = re.compile(
@@ -267,11 +207,24 @@ _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A run, or its repeats, with its letter in outputs and the path that the user named."""
+    """A run, or its repeats, with its letter in outputs and the path that the user named.
+
+    Attributes:
+        recording: What the record was made of, if it is that of a trace.
+    """
 
     letter: str
     source: str
     records: tuple[RunRecord, ...]
+    recording: Recording | None = None
+
+    @property
+    def counts_whole(self) -> bool:
+        """Whether bytes are those of whole requests and answers, not only of their bodies."""
+        if self.recording is not None:
+            return self.recording.counts_whole
+        record = self.records[0]
+        return record.watched is None and record.session not in BODIES_ONLY
 
     def values(self, measure: Measure) -> Values | None:
         """The values of all repeats; None where one of them was not measured."""
@@ -345,7 +298,8 @@ def rule_of_difference(subjects: Sequence[Subject]) -> str:
         return f"No run was repeated, so the spread is unknown: {single}"
     rule = (
         "A difference counts if it exceeds both the widest spread of the repeats (most - least) "
-        f"and {percent(NEVER_WITHIN)}."
+        f"and {percent(NEVER_WITHIN)}, or if each repeat of one run is more than twice each of the "
+        "other."
     )
     if counts.count(1) > 1:
         rule += f" Between single runs {single}"
@@ -356,9 +310,15 @@ def rule_of_difference(subjects: Sequence[Subject]) -> str:
 
 def findings(subjects: Sequence[Subject]) -> list[str]:
     """Which run is better in what, a sentence each; the last names what does not differ."""
-    sentences, same = [], []
-    for measure in MEASURES:
-        if measure.more_is_better is None:
+    sentences = list(
+        replay_sentences([(one.letter, one.records[0]) for one in subjects], subjects[0].recording)
+    )
+    same = []
+    whole = [one.letter for one in subjects if one.counts_whole]
+    bodies = [one.letter for one in subjects if not one.counts_whole]
+    mixed = bool(whole and bodies)
+    for measure in measures_of([one for subject in subjects for one in subject.records]):
+        if measure.more_is_better is None or (mixed and measure.name in _BYTES):
             continue
         known = {
             subject.letter: values
@@ -376,6 +336,20 @@ def findings(subjects: Sequence[Subject]) -> list[str]:
             same.append(measure.noun)
     if same:
         sentences.append(f"No difference: {', '.join(same)}.")
+    uncharged = [
+        one.letter
+        for one in subjects
+        if any(run.endpoint.cosmos and run.request_units is None for run in one.records)
+    ]
+    if uncharged:
+        sentences.append(
+            f"Request units of {listed(uncharged)} are unknown: no answer named its charge."
+        )
+    if mixed:
+        sentences.append(
+            f"Bytes do not compare: {listed(whole)} {agreed(len(whole), 'counts', 'count')} whole "
+            f"requests and answers, {listed(bodies)} their bodies."
+        )
     return sentences
 
 
@@ -390,11 +364,10 @@ def _better(measure: Measure, known: dict[str, Values], behind: list[str]) -> st
         leading += " and do not differ"
     others = []
     for name in behind:
-        change = change_of(known[name].mean, known[first[0]].mean)
         words = f"{name} has {show(name)}"
         # A share of a share would mislead.
-        if measure.unit != "%" and change is not None:
-            words += f" ({percent(abs(change))} {'more' if change > 0 else 'less'})"
+        if measure.unit != "%":
+            words += in_brackets(change_words(known[name].mean, known[first[0]].mean))
         others.append(words)
     return f"{measure.noun[0].upper()}{measure.noun[1:]}: {leading}; {', '.join(others)}."
 
@@ -407,17 +380,19 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
         one, other = first.records[0], subject.records[0]
         a, b = first.letter, subject.letter
         if one.endpoint.kind != other.endpoint.kind:
-            sentences.append(
-                f"{a} ran on {one.endpoint.described}, {b} on {other.endpoint.described}."
-            )
-        if (one.watched is None) != (other.watched is None):
+            # The list of the runs says more of each endpoint.
+            on = [run.endpoint.described.partition(" (")[0] for run in (one, other)]
+            sentences.append(f"{a} ran on {on[0]}, {b} on {on[1]}.")
+        replayed = one.replay is not None or other.replay is not None
+        recorded = first.recording is not None or subject.recording is not None
+        if (one.watched is None) != (other.watched is None) and not (replayed or recorded):
             watched, load = (b, a) if one.watched is None else (a, b)
             sentences.append(
                 f"{watched} was the load of an application, {load} that of the harness: their "
                 "operations and their pace differ."
             )
         sizes, known = (one.entity.stored_bytes, other.entity.stored_bytes), ""
-        if 0 in sizes:
+        if 0 in sizes and first.counts_whole == subject.counts_whole:
             # What an application stores is not known, only what it sends.
             sizes, known = (one.entity.wire_bytes, other.entity.wire_bytes), " on the wire"
         if 0 not in sizes and _apart(*sizes, _OTHER_SIZE):
@@ -428,6 +403,9 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
         seconds = one.measured_s, other.measured_s
         if _apart(*seconds, _OTHER_DURATION):
             sentences.append(f"{a} was measured for {seconds[0]:,} s, {b} for {seconds[1]:,} s.")
+    on_blobs = {run.records[0].endpoint.kind == EndpointKind.AZURITE_BLOBS for run in subjects}
+    if len(on_blobs) > 1:
+        sentences.append("A line of a blob counts as an entity of a table.")
     off_size = [one.letter for one in subjects if indicative(one.records[0].entity.stored_bytes)]
     if off_size:
         sentences.append(

@@ -15,18 +15,20 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.model.figures import counted, listed
 from harness.measure.record.record import RunRecord
+from harness.model.figures import counted, listed
 from harness.report.compare.comparison import (
-    MEASURES,
+    MANY_TIMES,
     Comparison,
-    Measure,
     Subject,
     Values,
     change_of,
     differ,
 )
+from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.export.markdown import code, table, text
+from harness.report.headline import headline
+from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, grid, table_of
 
@@ -36,7 +38,7 @@ _JUDGED = {
     False: ("no regression", "✅", "green"),
     None: ("not known", "❔", "yellow"),
 }
-_SAID: dict[str, Callable[[RunRecord], str]] = {
+SAID: dict[str, Callable[[RunRecord], str]] = {
     "verdict": result_words,
     "limited by": lambda record: record.verdict.limited_by,
 }
@@ -49,14 +51,15 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
     legend: list[tuple[Cell, Cell]] = []
     for subject in subjects:
         legend.append((Text(subject.letter, "bold"), page.show(subject.source)))
-        legend.append(("", Text(page.show(_described(subject)), style="dim")))
+        legend.append(("", page.show(outcome(subject))))
+        legend.append(("", Text(page.show(described(subject)), style="dim")))
     parts: list[RenderableType] = [grid(legend)]
     if comparison.warnings:
         warnings = Text("\n".join(map(page.show, comparison.warnings)))
         title = Text("COMPARE WITH CARE", "bold yellow")
         parts.append(page.panel(warnings, title, "yellow", title_align="left"))
     for block in _blocks(subjects, page):
-        parts.append(page.section(_title(block), _table(block, page)))
+        parts.append(page.section(title_of(block), _table(block, page)))
     lines = [Text(page.show(sentence)) for sentence in comparison.findings]
     parts.append(page.section("which is better", *lines, Text(comparison.rule, "dim")))
     rows = []
@@ -71,18 +74,19 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison in GitHub flavoured Markdown; ends in a line break."""
     subjects = comparison.subjects
-    lines = [f"## {_title(subjects)}", ""]
+    lines = [f"## {title_of(subjects)}", ""]
     for subject in subjects:
-        lines.append(f"- **{subject.letter}** {code(subject.source)}: {text(_described(subject))}")
+        words = f"{text(outcome(subject))} {text(described(subject))}"
+        lines.append(f"- **{subject.letter}** {code(subject.source)}: {words}")
     if comparison.warnings:
         lines += ["", "> [!WARNING]"]
         lines += [f"> {text(sentence)}<br>" for sentence in comparison.warnings]
     rows = []
-    for measure, values in _measured(subjects):
+    for measure, values in measured(subjects):
         cells = [_markdown_cell(measure, value, values[0], n) for n, value in enumerate(values)]
         rows.append([measure.label.strip(), *cells])
-    for label, say in _SAID.items():
-        rows.append([label, *("<br>".join(map(text, _said(subject, say))) for subject in subjects)])
+    for label, say in SAID.items():
+        rows.append([label, *("<br>".join(map(text, said(subject, say))) for subject in subjects)])
     lines += ["", *table(["", *(subject.letter for subject in subjects)], rows), ""]
     lines += [f"- {text(sentence)}" for sentence in comparison.findings]
     lines += ["", text(comparison.rule)]
@@ -122,7 +126,12 @@ def _subject(subject: Subject) -> dict[str, Any]:
         "runs": [record.run_id for record in subject.records],
         "verdicts": [record.verdict.result for record in subject.records],
         "limited_by": [record.verdict.limited_by for record in subject.records],
-        "measures": {measure.name: _values(subject.values(measure)) for measure in MEASURES},
+        "measures": {
+            measure.name: _values(values)
+            for measure in MEASURES
+            for values in (subject.values(measure),)
+            if values is not None or not measure.charged
+        },
     }
 
 
@@ -132,8 +141,20 @@ def _values(values: Values | None) -> dict[str, float] | None:
     return {name: round(value, 6) for name, value in dataclasses.asdict(values).items()}
 
 
-def _described(subject: Subject) -> str:
+def outcome(subject: Subject) -> str:
+    """What a run came to, as its own report says it first; of repeats, the first of them."""
+    first = subject.records[0]
+    passing = passing_of(first)
+    words = result_words(first)
+    word = f"{words[:1].upper()}{words[1:]}" if passing is None else f"{passing.word}, {words}"
+    of = "" if len(subject.records) == 1 else " (first run)"
+    return f"{word}{of}: {headline(first)}"
+
+
+def described(subject: Subject) -> str:
     """Profile, endpoint, load and run ids of a subject; of repeats, those of the first."""
+    if subject.recording is not None:
+        return subject.recording.described
     first = subject.records[0]
     runs = counted(len(subject.records), "run")
     if (watched := first.watched) is not None:
@@ -149,7 +170,7 @@ def _described(subject: Subject) -> str:
     )
 
 
-def _title(subjects: Sequence[Subject]) -> str:
+def title_of(subjects: Sequence[Subject]) -> str:
     return f"{listed([subject.letter for subject in subjects])} side by side"
 
 
@@ -158,15 +179,15 @@ def _regression_title(comparison: Comparison) -> str:
     return f"regressions of {last.letter} against {first.letter}"
 
 
-def _measured(subjects: Sequence[Subject]) -> Iterator[tuple[Measure, list[Values | None]]]:
+def measured(subjects: Sequence[Subject]) -> Iterator[tuple[Measure, list[Values | None]]]:
     """The measures that any subject has, with the values of all."""
-    for measure in MEASURES:
+    for measure in measures_of([one for subject in subjects for one in subject.records]):
         values = [subject.values(measure) for subject in subjects]
         if any(value is not None for value in values):
             yield measure, values
 
 
-def _said(subject: Subject, say: Callable[[RunRecord], str]) -> list[str]:
+def said(subject: Subject, say: Callable[[RunRecord], str]) -> list[str]:
     """The text of all runs, or each text with the number of runs that have it."""
     words = Counter(say(record) for record in subject.records)
     if len(words) == 1:
@@ -175,16 +196,18 @@ def _said(subject: Subject, say: Callable[[RunRecord], str]) -> list[str]:
 
 
 def changed(value: float, reference: float) -> str:
-    """The relative difference: ``+4.1%``, ``-40%``, ``same``; empty where the reference is 0."""
+    """The relative difference: ``+4.1%``, ``-40%``, ``x 12``, ``same``; empty if of 0."""
     change = change_of(value, reference)
     if change is None:
         return ""
     if abs(change) < 0.0005:
         return "same"
+    if change + 1 >= MANY_TIMES:
+        return f"x {change + 1:,.0f}"
     return f"{change:+.1%}" if abs(change) < 0.0995 else f"{change:+,.0%}"
 
 
-def _span(measure: Measure, values: Values) -> str:
+def span_words(measure: Measure, values: Values) -> str:
     """From the least to the most of repeats; empty where they are written alike."""
     least, most = measure.show(values.least), measure.show(values.most)
     return "" if least == most else f"{least} to {most}"
@@ -196,7 +219,7 @@ def _markdown_cell(measure: Measure, values: Values | None, first: Values | None
     cell = measure.show(values.mean)
     if n and first is not None and measure.unit != "%":
         cell += f" ({changed(values.mean, first.mean) or 'n/a'})"
-    if span := _span(measure, values):
+    if span := span_words(measure, values):
         cell += f"<br>{span}"
     return cell
 
@@ -215,11 +238,11 @@ def _blocks(subjects: Sequence[Subject], page: Page) -> Iterator[list[Subject]]:
 
 def _table(subjects: Sequence[Subject], page: Page) -> Table:
     rows: list[list[Text]] = []
-    for measure, values in _measured(subjects):
+    for measure, values in measured(subjects):
         cells = [_cell(measure, value, values[0], n) for n, value in enumerate(values)]
         rows.append([Text(measure.label), *cells])
-    for label, say in _SAID.items():
-        words = ["\n".join(map(page.show, _said(subject, say))) for subject in subjects]
+    for label, say in SAID.items():
+        words = ["\n".join(map(page.show, said(subject, say))) for subject in subjects]
         rows.append([Text(label), *map(Text, words)])
     for row in rows:
         lines = max(cell.plain.count("\n") for cell in row)
@@ -239,13 +262,19 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, n: int)
         if first is not None and measure.unit != "%":
             change = changed(values.mean, first.mean)
         cell.append(f" {change:>{_CHANGE_WIDTH}}", style=_colour(measure, values, first))
-    if span := _span(measure, values):
+    if span := span_words(measure, values):
         blank = f" {'':{_CHANGE_WIDTH}}" if n else ""
         cell.append(f"\n{span}{blank}", style="dim")
     return cell
 
 
 def _colour(measure: Measure, values: Values, first: Values | None) -> str:
+    better = is_better(measure, values, first)
+    return "dim" if better is None else ("green" if better else "red")
+
+
+def is_better(measure: Measure, values: Values, first: Values | None) -> bool | None:
+    """Whether a value is better than the first; None where neither is, or they do not differ."""
     if first is None or measure.more_is_better is None or not differ(measure, first, values):
-        return "dim"
-    return "green" if (values.mean > first.mean) == measure.more_is_better else "red"
+        return None
+    return (values.mean > first.mean) == measure.more_is_better

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.record.record import PartitionPart, RunRecord
+from harness.measure.record.measured import PartitionPart
+from harness.measure.record.record import RunRecord
 from harness.model.operation import over_partitions
-from harness.report.columns import csv_columns
 from harness.report.names import partition_name, printable
+from harness.report.partition_columns import csv_columns
 
 _FORMULA = ("=", "+", "-", "@")
 

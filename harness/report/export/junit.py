@@ -16,7 +16,8 @@ from xml.etree import ElementTree as ET
 from harness.measure.record.findings import ConditionPart
 from harness.measure.record.record import RunRecord
 from harness.report.names import printable
-from harness.report.sentences import alarms, measured
+from harness.report.passing import measured
+from harness.report.sentences import alarms
 
 _FAILED = 1
 _INCONCLUSIVE = 3

@@ -11,11 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from harness.measure.record.record import PartitionPart, RunRecord
-from harness.report import columns, sentences
+from harness.measure.record.measured import PartitionPart
+from harness.measure.record.record import RunRecord
+from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Column, Output, Row
+from harness.report.headline import told
+from harness.report.limits import limit_word
 from harness.report.names import partition_name, printable, shortened
-from harness.report.passing import passing_of
+from harness.report.passing import measured, passing_of
+from harness.report.predicted import predicted_shares
 from harness.report.terminal.summary import MOST_PARTITIONS
 
 _NAME_WIDTH = 60
@@ -57,7 +61,8 @@ def markdown(record: RunRecord) -> str:
         f"{sentence} ({source})"
         for sentence, source in map(sentences.advised, record.verdict.advice)
     )
-    scans = [((code(query.kind),), query) for query in columns.scanning(record)]
+    scan_columns = columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.MARKDOWN)
+    scans = [((code(query.kind),), query) for query in operation_columns.scanning(record)]
     pointers = [((code(one.table), text(columns.referred(one))), one) for one in record.pointers]
     sections = (
         _head(record),
@@ -68,14 +73,14 @@ def markdown(record: RunRecord) -> str:
         _partitions(record),
         _bullets(
             "Predicted and measured share of the load",
-            (share.sentence for share in sentences.predicted_shares(record)),
+            (share.sentence for share in predicted_shares(record)),
         ),
         _account(record),
         _accounts(record),
         _operations(record),
-        _table("Scans", ["query"], columns.SCAN_COLUMNS, scans),
+        _table("Scans", ["query"], scan_columns, scans),
         _attempts(record),
-        _facts("Throttling", sentences.throttling(record)),
+        _facts("Throttling", events.throttling(record)),
         _table("Index tables", ["index table", "refers to"], columns.POINTER_COLUMNS, pointers),
         [] if record.audit is None else _facts("Audit", sentences.audited(record.audit)),
         _conditions(record),
@@ -119,7 +124,10 @@ def _head(record: RunRecord) -> list[str]:
         lines += [*(f"> {text(sentence.strip())}<br>" for sentence in wrong), ""]
     if passing is not None:
         lines += [f"**{passing.word}:** {text(passing.sentence)}.", ""]
-    lines.append(f"**{text(record.verdict.sentence)}**")
+    first, *others = map(text, told(record))
+    lines.append(f"**{first}**")
+    for sentence in others:
+        lines += ["", sentence]
     if (limit := sentences.limited_by(record)) is not None:
         lines += ["", f"Limited by {limit}."]
     return lines
@@ -143,7 +151,7 @@ def _search(record: RunRecord) -> list[str]:
 
 
 def _partitions(record: RunRecord) -> list[str]:
-    shown = columns.columns_of(record, columns.PARTITION_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, partition_columns.PARTITION_COLUMNS, Output.MARKDOWN)
     parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
     rows = [[_name(part), *(column.text(part) for column in shown)] for part in parts]
     if more:
@@ -165,34 +173,33 @@ def _account(record: RunRecord) -> list[str]:
     rows = [
         (row.name.strip(), row.rate, text(row.beside)) for row in sentences.account_rows(record)
     ]
-    return ["### Account", "", *table(("", "per second", "of the target"), rows)]
+    return ["### Account", "", *table(("", "per second", f"of the {limit_word(record)}"), rows)]
 
 
 def _accounts(record: RunRecord) -> list[str]:
-    shown = columns.columns_of(record, columns.ACCOUNT_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, partition_columns.ACCOUNT_COLUMNS, Output.MARKDOWN)
     return _table("Accounts", ["account"], shown, [((code(p.name),), p) for p in record.accounts])
 
 
 def _operations(record: RunRecord) -> list[str]:
-    shown = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.MARKDOWN)
     rows = [((code(part.kind),), part) for part in record.operations]
     if len(rows) > 1:
-        rows.append((("all",), columns.all_operations(record)))
+        rows.append((("all",), operation_columns.all_operations(record)))
     lines = _table("Operations", ["operation"], shown, rows)
     return [*lines, "", sentences.latency_note(record)] if lines else []
 
 
 def _attempts(record: RunRecord) -> list[str]:
-    rows = [((text(row.name),), row) for row in columns.response_counts(record)]
+    rows = [((text(row.name),), row) for row in answers.response_counts(record)]
     lines = _table("Attempts", ["response"], columns.RESPONSE_COLUMNS, rows) or ["### Attempts", ""]
-    requests, throttled = map(text, sentences.attempts_words(record))
+    requests, throttled = map(text, answers.attempts_words(record))
     return [*lines[:2], requests, "", throttled, "", *lines[2:]]
 
 
 def _conditions(record: RunRecord) -> list[str]:
     rows = [
-        (_SIGNS[part.passed], code(part.text), text(sentences.measured(part)))
-        for part in record.conditions
+        (_SIGNS[part.passed], code(part.text), text(measured(part))) for part in record.conditions
     ]
     headers = ("holds", "condition", "value")
     return ["### Conditions", "", *table(headers, rows, left=3)] if rows else []

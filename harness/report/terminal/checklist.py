@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +12,17 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.model.figures import counted, number, percent
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
+from harness.model.figures import counted, number, percent
 from harness.model.target import PUBLISHED
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity, Source
-from harness.profile.checks.seen import Seen
+from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.report.names import partition_name, shortened
-from harness.report.sentences import range_words
+from harness.report.predicted import range_words
 from harness.report.terminal.page import Page, facts, grid
+from harness.report.terminal.request_units import charges_json, charges_shown
 
 _TITLES = {
     Severity.OFFENDS: "violated",
@@ -59,13 +61,22 @@ class Checked:
 def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str:
     """The findings, worst first, each with its reason, its remedy and its sources."""
     title = "measured" if checked.measured else "predicted"
-    shares = _shares(checked.seen.shares, page)
+    charges = checked.seen.charges
+    profile = checked.seen.profile
+    blobs = profile is not None and profile.session.kind == "blob"
+    shares = _shares(checked.seen.shares, page, limited=charges is None and not blobs)
     parts: list[RenderableType] = [Text(page.show(checked.name), "bold")]
     if checked.question:
         parts.append(Text(page.show(checked.question), "italic"))
     if checked.facts:
         parts.append(page.section("what the run sent", facts(checked.facts, page)))
     parts.append(page.section(f"{title} share of the load", facts(shares, page)))
+    if charges is not None:
+        parts.append(
+            page.section(
+                f"{title} request units", *charges_shown(charges, page, measured=checked.measured)
+            )
+        )
     for severity in (Severity.OFFENDS, Severity.CONSIDER):
         if found := of_severity(findings, severity):
             parts.append(page.section(_TITLES[severity], *_found(found, page)))
@@ -73,12 +84,26 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
         if found := of_severity(findings, severity):
             rows = [(finding.practice.name, page.show(finding.look.why)) for finding in found]
             parts.append(page.section(_TITLES[severity], grid(rows)))
+    if profile is not None and profile.replay is not None and _about_keys(findings):
+        trace = shlex.quote(profile.replay.trace)
+        parts.append(
+            page.section(
+                "other keys",
+                Text(page.show(f"Try them on paper: harness whatif {trace} --keys scheme.toml")),
+                Text(f"Then send them: --set {OTHER_KEYS}=scheme.toml"),
+            )
+        )
     return page.render(*parts, Text(), Text(_count(findings), "bold"))
+
+
+def _about_keys(findings: Sequence[Finding]) -> bool:
+    bad = [*of_severity(findings, Severity.OFFENDS), *of_severity(findings, Severity.CONSIDER)]
+    return any(finding.look.setting == OTHER_KEYS for finding in bad)
 
 
 def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
     """The findings as JSON."""
-    shares = checked.seen.shares
+    shares, charges = checked.seen.shares, checked.seen.charges
     content: dict[str, Any] = {
         "run_id" if checked.measured else "profile": checked.name,
         "question": checked.question,
@@ -87,7 +112,10 @@ def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
         "measured" if checked.measured else "prediction": {
             **shares.model_dump(),
             "partition_reaches_its_target_at_entities_per_s": _reached(shares),
-        },
+        }
+        if charges is None
+        else shares.model_dump(),
+        **({} if charges is None else {"request_units": charges_json(charges)}),
         "findings": [_finding(finding) for finding in findings],
     }
     return json.dumps(content, indent=1, ensure_ascii=False)
@@ -118,7 +146,8 @@ def _best(record: RunRecord) -> float:
     return record.account.entities_per_s.best_1s
 
 
-def _shares(prediction: PredictionPart, page: Page) -> list[tuple[str, str]]:
+def _shares(prediction: PredictionPart, page: Page, *, limited: bool) -> list[tuple[str, str]]:
+    """The rows of the shares; with the first limit where limits are in entities/s."""
     rows = []
     if prediction.hottest:
         name = partition_name(prediction.hottest, page.ascii_only)
@@ -131,7 +160,7 @@ def _shares(prediction: PredictionPart, page: Page) -> list[tuple[str, str]]:
     if prediction.over_partitions_share:
         share = percent(prediction.over_partitions_share)
         rows.append(("no single partition", f"{share}, queries over several partitions"))
-    return [*rows, ("first limit", _first_limit(prediction))]
+    return [*rows, ("first limit", _first_limit(prediction))] if limited else rows
 
 
 def _first_limit(prediction: PredictionPart) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.figures import counted, duration, milliseconds, number, percent
 from harness.measure.record.findings import AuditPart
+from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
 from harness.profile.checks.checklist import Finding, of_severity
 from harness.profile.checks.practice import Severity
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import step_result
-from harness.report.terminal.page import FULL, PLAIN, bar
+from harness.report.terminal.page import Glyphs, bar
 from harness.workload.load.search import Step, TakenStep
 
 _STEPS = (
@@ -57,9 +57,13 @@ class Live:
     Attributes:
         elapsed_s: Seconds since the load began.
         step: Number of the step of a search; None outside a search.
+        replayed: The share of a trace that is due; None without one.
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
+        ru_per_s: Request units; None where none are charged.
         hottest: The partition with the highest rate; None before the first operation.
-        target_per_s: Target of one partition; None where the endpoint has none.
+        hottest_per_s: Its entities/s, or its RU/s where request units are charged.
+        target_per_s: Target of one partition in the same unit; None where the endpoint has none.
+        limit_per_s: The limit of a partition that a gateway enforces; None without one.
         service_p99_s: None before the first operation ended.
         response_p99_s: None in a closed loop.
         waiting: Operations that are due and not sent; None in a closed loop.
@@ -83,6 +87,9 @@ class Live:
     users: int
     workers: int
     cpu_percent: float
+    limit_per_s: float | None = None
+    ru_per_s: float | None = None
+    replayed: float | None = None
 
 
 def live_line(live: Live, *, ascii_only: bool = False) -> str:
@@ -94,14 +101,13 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     wanted = "" if live.wanted_per_s is None else f" of {number(live.wanted_per_s)}"
     parts = [
         f"{duration(live.elapsed_s):>5}",
-        f"{at_step}{number(live.achieved_per_s)}{wanted} entities/s",
+        f"{at_step}{number(live.achieved_per_s)}{wanted} entities/s{_units(live.ru_per_s)}",
     ]
+    if live.replayed is not None:
+        parts.insert(1, f"{percent(live.replayed)} of the trace")
     if live.hottest is not None:
         name = shortened(partition_name(live.hottest, ascii_only), _KEY_WIDTH, ascii_only)
-        rate = f"{number(live.hottest_per_s)}/s"
-        if live.target_per_s is not None:
-            rate = f"{percent(live.hottest_per_s / live.target_per_s)} of target"
-        parts.append(f"{name} {rate}")
+        parts.append(f"{name} {_held(live.hottest_per_s, live.target_per_s, live.limit_per_s)}")
     parts.append(f"throttled {percent(live.throttled_ratio)}")
     if live.service_p99_s is not None:
         response = live.response_p99_s
@@ -112,9 +118,24 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     else:
         dropped = f", {live.dropped:,} dropped" if live.dropped else ""
         parts.append(f"{live.waiting:,} waiting{dropped}")
-    cpu = f", CPU {live.cpu_percent:.0f}%" if live.cpu_percent >= BUSY_PERCENT else ""
+    cpu = f", CPU {of_core(live.cpu_percent)}" if live.cpu_percent >= BUSY_PERCENT else ""
     parts.append(f"{counted(live.workers, 'worker')}{cpu}")
     return " | ".join(parts)
+
+
+def _held(per_s: float, target_per_s: float | None, limit_per_s: float | None) -> str:
+    """The rate of a partition, as a share of the limit in force or else of the target."""
+    if limit_per_s is not None:
+        return f"{percent(per_s / limit_per_s)} of its limit of {number(limit_per_s)}"
+    return (
+        f"{number(per_s)}/s"
+        if target_per_s is None
+        else f"{percent(per_s / target_per_s)} of target"
+    )
+
+
+def _units(ru_per_s: float | None) -> str:
+    return "" if ru_per_s is None else f", {number(ru_per_s)} RU/s"
 
 
 def watch_line(
@@ -122,6 +143,7 @@ def watch_line(
     *,
     elapsed_s: float,
     target_per_s: float | None,
+    limit_per_s: float | None = None,
     p99_ms: float | None,
     in_flight: int,
     clients: int,
@@ -132,19 +154,23 @@ def watch_line(
     Args:
         snapshot: The counts, with the rates of the last few seconds.
         elapsed_s: Seconds since the watch began.
-        target_per_s: Target of one partition; None where the endpoint has none.
+        target_per_s: Target of one partition in entities/s, or in RU/s where request units are
+            charged; None where the endpoint has none.
+        limit_per_s: The limit of a partition that the gateway enforces; None without one.
         p99_ms: Service latency of the last few seconds; None without operations.
         in_flight: Operations that failed and may be sent again.
         clients: Number of user agents.
         ascii_only: Whether the terminal can show ASCII only.
     """
-    parts = [f"{duration(elapsed_s):>5}", f"{number(snapshot.entities_per_s.mean)} entities/s"]
-    hottest = snapshot.hottest
-    if hottest is not None and hottest.entities_per_s.mean:
-        rate = hottest.entities_per_s.mean
+    units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
+    parts = [
+        f"{duration(elapsed_s):>5}",
+        f"{number(snapshot.entities_per_s.mean)} entities/s{_units(units)}",
+    ]
+    hottest, rate = snapshot.hottest_in_its_unit
+    if hottest is not None and rate:
         name = shortened(partition_name(hottest.key, ascii_only), 2 * _KEY_WIDTH, ascii_only)
-        of = f"{number(rate)}/s" if target_per_s is None else f"{percent(rate / target_per_s)}"
-        parts.append(f"{name} {of}{'' if target_per_s is None else ' of target'}")
+        parts.append(f"{name} {_held(rate, target_per_s, limit_per_s)}")
     parts.append(f"throttled {percent(snapshot.throttled_ratio)} of all attempts")
     if p99_ms is not None:
         parts.append(f"p99 {milliseconds(p99_ms)} ms")
@@ -155,11 +181,12 @@ def watch_line(
 
 
 def progress_line(
-    done: int, total: int, elapsed_s: float, silent_s: float = 0.0, *, ascii_only: bool = False
+    done: int, total: int, elapsed_s: float, silent_s: float = 0.0, glyphs: Glyphs | None = None
 ) -> str:
-    """The progress of loading: a bar, the rate and the time left, always ``PROGRESS_WIDTH`` wide.
+    """The progress of loading: the share, the rate and the time left.
 
-    ``silent_s`` is the time since the last answer of the endpoint.
+    With ``glyphs`` a bar comes first, and the line is always ``PROGRESS_WIDTH`` wide. ``silent_s``
+    is the time since the last answer of the endpoint.
     """
     share = done / total if total else 1.0
     rate = done / elapsed_s if elapsed_s > 0 else 0.0
@@ -170,9 +197,10 @@ def progress_line(
         left = f"no answer for {duration(silent_s)}"
     elif rate > 0:
         left = f"{duration((total - done) / rate)} left"
-    drawn = bar(share, _BAR_WIDTH, PLAIN if ascii_only else FULL)
-    line = f"      {drawn} {int(share * 100):3d}%  {done:,} of {total:,}  {rate:,.0f}/s  "
-    return (line + left).ljust(PROGRESS_WIDTH)[:PROGRESS_WIDTH]
+    line = f"{int(share * 100):3d}%  {done:,} of {total:,}  {rate:,.0f}/s  {left}"
+    if glyphs is None:
+        return f"      {line.strip()}"
+    return f"      {bar(share, _BAR_WIDTH, glyphs)} {line}".ljust(PROGRESS_WIDTH)[:PROGRESS_WIDTH]
 
 
 def step_begins(place: int, step: Step) -> str:

@@ -7,11 +7,12 @@ import math
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.model.figures import counted, data_size, duration, number, percent
 from harness.measure.verdict.advice import CHECKLIST
-from harness.model.target import targets_for
+from harness.model.figures import counted, data_size, duration, number, percent
+from harness.model.target import EndpointKind, targets_for
 from harness.profile.build.plan import Cost, Plan, PlannedPhase
 from harness.report.terminal.page import Page, facts, table_of
+from harness.report.terminal.request_units import charges_shown
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
 _SECTION = "Targets for data operations"
@@ -25,15 +26,19 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
             f" on {plan.endpoint.described}; no request is sent", style="default"
         ),
         Text(page.show(question), "italic"),
-        page.section("tables", facts(_tables(plan), page)),
+        page.section(f"{plan.endpoint.store}s", facts(_tables(plan), page)),
         page.section(
             "time",
             facts(_time(plan), page),
             *([Text(plan.may_end_early)] if plan.may_end_early else []),
         ),
         page.section("operations under load", *_operations(plan)),
-        page.section("accounts", facts(_accounts(plan), page)),
-        page.section("billable transactions", facts(_transactions(plan), page)),
+        *([page.section("the trace", *map(Text, plan.notes))] if plan.notes else []),
+        _limits(plan, page),
+        page.section(
+            "billable transactions" if plan.charges is None else "requests",
+            facts(_transactions(plan), page),
+        ),
         Text(),
         Text("No price is shown: prices differ by region and redundancy, and change.", "dim"),
     )
@@ -43,12 +48,14 @@ def _tables(plan: Plan) -> list[tuple[str, str]]:
     names = [f"...{ending}" for ending in plan.tables if ending]
     named = f"{_TABLE_NAME}{', ending in ' + ', '.join(names) if names else ''}"
     return [
-        ("created", f"{counted(len(plan.tables), 'table')}: {named}"),
+        ("created", f"{counted(len(plan.tables), plan.endpoint.store)}: {named}"),
         (
             "loaded",
             f"{counted(plan.loaded_entities, 'entity', 'entities')} by "
             f"{counted(plan.loading_requests, 'request')}, about "
-            f"{data_size(round(plan.loading_bytes))} sent",
+            f"{data_size(round(plan.loading_bytes))} sent"
+            if plan.loaded_entities
+            else "nothing",
         ),
     ]
 
@@ -57,14 +64,14 @@ def _time(plan: Plan) -> list[tuple[str, str]]:
     known = sum(phase.seconds or 0.0 for phase in plan.phases)
     more = "" if all(phase.seconds is not None for phase in plan.phases) else ", plus loading"
     bound = "at most" if any(phase.at_most for phase in plan.phases) else "at least"
-    total = f"{duration(math.ceil(known))} {bound}{more}"
+    total = f"{duration(known)} {bound}{more}"
     return [*((phase.name, _length(phase)) for phase in plan.phases), ("total", total)]
 
 
 def _length(phase: PlannedPhase) -> str:
     if phase.seconds is None:
         return "as fast as possible"
-    return f"{duration(math.ceil(phase.seconds))}{' at most' if phase.at_most else ''}"
+    return f"{duration(phase.seconds)}{' at most' if phase.at_most else ''}"
 
 
 def _operations(plan: Plan) -> list[RenderableType]:
@@ -102,12 +109,25 @@ def _cost(name: str, cost: Cost) -> tuple[str, ...]:
     )
 
 
+def _limits(plan: Plan, page: Page) -> RenderableType:
+    """What the load takes of the limits: accounts, or request units."""
+    if plan.charges is None:
+        return page.section("accounts", facts(_accounts(plan), page))
+    return page.section("request units", *charges_shown(plan.charges, page))
+
+
+def _no_target(kind: EndpointKind) -> str:
+    if kind is EndpointKind.AZURITE_BLOBS:
+        return "the documents name no target for blobs"
+    return "no target in entities/s applies"
+
+
 def _accounts(plan: Plan) -> list[tuple[str, str]]:
     """How many accounts the wanted rate needs, and the source of the target."""
     targets = targets_for(plan.endpoint)
     if targets is None:
-        return [("needed", "unknown: no target in entities/s applies")]
-    target = f"the published target of one is {targets.account:,.0f} ({CHECKLIST}, {_SECTION!r})"
+        return [("needed", f"unknown: {_no_target(plan.endpoint)}")]
+    target = f"the published target of one is {number(targets.account)} ({CHECKLIST}, {_SECTION!r})"
     if plan.accounts is None or plan.peak_per_s is None:
         return [("needed", f"unknown: the load has no highest rate; {target}")]
     accounts = counted(plan.accounts, "account")
@@ -130,7 +150,7 @@ def _transactions(plan: Plan) -> list[tuple[str, str]]:
         expected = (
             f"{number(plan.expected_transactions or 0.0)}: {number(reads.requests)} reads, "
             f"{number(writes.requests)} writes, {plan.loading_requests:,} to load, "
-            f"{plan.table_requests:,} for the tables"
+            f"{plan.table_requests:,} for the {plan.endpoint.store}s"
         )
     most = "unlimited: the plan has neither a rate nor a budget"
     if not math.isinf(plan.most_transactions):

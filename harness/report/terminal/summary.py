@@ -16,14 +16,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.model.figures import agreed, counted, duration, number, percent
 from harness.measure.record.findings import AuditPart, SearchPart
+from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.over_time import SeriesPart
-from harness.measure.record.record import OperationPart, PartitionPart, RunRecord
-from harness.report import columns, sentences
+from harness.measure.record.record import RunRecord
+from harness.model.figures import agreed, counted, duration, number, percent
+from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Column, Output
+from harness.report.headline import told
 from harness.report.names import partition_name, shortened
-from harness.report.passing import passing_of
+from harness.report.passing import measured, passing_of
+from harness.report.predicted import predicted_shares
 from harness.report.terminal.page import (
     Cell,
     Page,
@@ -50,7 +53,7 @@ _CHART_HEIGHT = 3
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 """Columns of a bar and blanks between columns: from roomy to narrow."""
 _TONE_COLOURS = {"good": "green", "bad": "red", "warn": "yellow"}
-_VERDICT_COLOURS = {"within_target": "green", "throttled": "red"}
+_VERDICT_COLOURS = {"within_target": "green", "throttled": "red", "no_target": "cyan"}
 
 
 def summary(record: RunRecord, page: Page) -> str:
@@ -61,14 +64,7 @@ def summary(record: RunRecord, page: Page) -> str:
         _head(record, page),
         *alarm,
         *_steps(record.search, page),
-        _partitions(record, page),
-        *_predicted(record, page),
-        _account(record, page),
-        *_accounts(record, page),
-        _operations(record, page),
-        _attempts(record, page),
-        *_rate_chart(record, page),
-        *_facts("throttling", sentences.throttling(record), page),
+        *(_counted(record, page) if record.counts.attempts else []),
         *_index_tables(record, page),
         *_audit(record.audit, page),
         *_facts("generator and cost", sentences.cost(record), page),
@@ -79,6 +75,32 @@ def summary(record: RunRecord, page: Page) -> str:
         _verdict(record, page),
         *_reasons(record, page),
     )
+
+
+def _counted(record: RunRecord, page: Page) -> list[RenderableType]:
+    """The tables of what was counted."""
+    return [
+        _partitions(record, page),
+        *_predicted(record, page),
+        _account(record, page),
+        *_accounts(record, page),
+        _operations(record, page),
+        _attempts(record, page),
+        *_rate_chart(record, page),
+        *_facts("throttling", events.throttling(record), page),
+    ]
+
+
+def brief(record: RunRecord, page: Page) -> str:
+    """The result alone: wrong figures, whether the run passed, and the verdict, a line each."""
+    passing = passing_of(record)
+    lines = [
+        *sentences.alarms(record),
+        *([] if passing is None else [str(passing)]),
+        record.verdict.sentence,
+        *([f"On {record.endpoint.described}"] if record.endpoint.emulated else []),
+    ]
+    return "\n".join(map(page.show, lines))
 
 
 def _section(title: str, rows: Sequence[Sequence[Cell]], page: Page) -> list[RenderableType]:
@@ -142,7 +164,7 @@ def _steps(part: SearchPart | None, page: Page) -> list[RenderableType]:
 
 def _partitions(record: RunRecord, page: Page) -> RenderableType:
     """The hottest partitions with the target of one partition, and the sum of the others."""
-    shown = columns.columns_of(record, columns.PARTITION_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, partition_columns.PARTITION_COLUMNS, Output.TERMINAL)
     parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
     rows: list[tuple[Text, Callable[[Column[PartitionPart], int], Cell]]] = [
         (
@@ -216,7 +238,7 @@ def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
             f"{percent(share.predicted)} predicted",
             "not known" if share.measured is None else f"{percent(share.measured)} measured",
         )
-        for share in sentences.predicted_shares(record)
+        for share in predicted_shares(record)
     ]
     title = "predicted and measured share of the load"
     return [page.section(title, grid(rows, right=(1, 2)))] if rows else []
@@ -233,7 +255,7 @@ def _account(record: RunRecord, page: Page) -> RenderableType:
 
 def _accounts(record: RunRecord, page: Page) -> list[RenderableType]:
     """Each of several accounts with the target of one account."""
-    shown = columns.columns_of(record, columns.ACCOUNT_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, partition_columns.ACCOUNT_COLUMNS, Output.TERMINAL)
     rows = [
         (Text(page.show(part.name), "bold"), functools.partial(_cell, page, part))
         for part in record.accounts
@@ -248,15 +270,19 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
     build = functools.partial(_operations_table, record, page)
     room = room_for_names(page, build, "operation", longest)
     notes: list[RenderableType] = [Text(sentences.latency_note(record), "dim")]
-    if queries := columns.scanning(record):
+    if queries := operation_columns.scanning(record):
+        scans = columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.TERMINAL)
         lines = [
             [
                 page.short(part.kind, _QUERY_WIDTH),
-                *(column.text(part) for column in columns.SCAN_COLUMNS),
+                *(column.text(part) for column in scans),
             ]
             for part in queries
         ]
-        notes += [Text(), table_of(["query", *map(_heading, columns.SCAN_COLUMNS)], lines)]
+        notes += [
+            Text(),
+            table_of(["query", *map(_heading, scans)], lines),
+        ]
     if others := _other_outcomes(record.operations, page):
         notes += [Text(), grid(others, right=(1,))]
     return page.section("operations", build(max(room, len("operation"))), *notes)
@@ -264,7 +290,7 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
 
 def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     """The table, with a line for each latency of an operation."""
-    shown = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.TERMINAL)
     single = [column for column in shown if not column.group]
     groups: dict[str, list[Column[OperationPart]]] = {}
     for column in shown:
@@ -273,7 +299,7 @@ def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
     rows: list[list[Cell]] = []
     parts = [(part, "") for part in record.operations]
     if len(parts) > 1:
-        parts.append((columns.all_operations(record), "bold"))
+        parts.append((operation_columns.all_operations(record), "bold"))
     for part, style in parts:
         first = [page.short(part.kind, name_width), *(column.text(part) for column in single)]
         for group, latencies in groups.items():
@@ -289,7 +315,7 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
     """Outcomes other than success: name, count, and the operations; the most frequent first."""
     kinds: dict[str, list[tuple[str, int]]] = {}
     for part in parts:
-        for outcome, count in columns.other_outcomes(part):
+        for outcome, count in operation_columns.other_outcomes(part):
             kinds.setdefault(outcome, []).append((part.kind, count))
     sums = sorted((-sum(count for _, count in of), outcome) for outcome, of in kinds.items())
     return [
@@ -303,9 +329,8 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
 
 
 def _attempts(record: RunRecord, page: Page) -> RenderableType:
-    requests, throttled = sentences.attempts_words(record)
+    requests, throttled = answers.attempts_words(record)
     lines = [Text(requests), Text(throttled, style="red" if sum(record.throttled.values()) else "")]
-    most = max(record.attempts_by_status.values(), default=1)
     colours = {"2": "cyan", "5": "red"}
     rows = [
         (
@@ -313,21 +338,21 @@ def _attempts(record: RunRecord, page: Page) -> RenderableType:
             f"{row.count:,}",
             percent(row.share),
             Text(
-                bar(row.count / most, _ATTEMPTS_BAR_WIDTH, page.glyphs),
+                bar(row.share, _ATTEMPTS_BAR_WIDTH, page.glyphs),
                 style=colours.get(row.name[:1], "yellow"),
             ),
         )
-        for row in columns.response_counts(record)
+        for row in answers.response_counts(record)
     ]
     return page.section("attempts", *lines, grid(rows, right=(1, 2)))
 
 
 def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
-    """Entities/s over the time under load. A heavy axis marks the measured window."""
+    """Entities/s, or RU/s, over the time under load. A heavy axis marks the measured window."""
     series = record.series
     if not series:
         return []
-    top = number(max(point.entities for point in series))
+    top = number(max(map(_rate_of, series)))
     margin = max(len(top), len("throttled")) + 1
     groups = [
         [series[place] for place in group]
@@ -340,7 +365,7 @@ def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
             Text.assemble((f"{label:>{margin - 1}} ", "dim"), (content, style), no_wrap=True)
         )
 
-    values = [sum(point.entities for point in group) / len(group) for group in groups]
+    values = [sum(map(_rate_of, group)) / len(group) for group in groups]
     labels = [top, *[""] * (_CHART_HEIGHT - 2), "0"]
     for label, line in zip(labels, chart(values, _CHART_HEIGHT, page.glyphs), strict=True):
         add(label, line, "cyan")
@@ -351,7 +376,7 @@ def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
     if any(point.throttled for point in series):
         refused = [sum(point.throttled for point in group) for group in groups]
         add("throttled", chart(refused, 1, page.glyphs)[0], "red")
-    if gaps := sentences.shown_gaps(record):
+    if gaps := events.shown_gaps(record):
         began = series[0].t
         spans = [range(began + gap.start_s, began + gap.start_s + gap.length_s) for gap in gaps]
         gone = [any(_meets(point, spans) for point in group) for group in groups]
@@ -361,7 +386,12 @@ def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
     room = len(groups) - len("0:00") - len(ends)
     if room > len(middle):
         add("", f"0:00{middle:^{room}}{ends}", "dim")
-    return [page.section("entities/s over time", *lines)]
+    unit = "entities/s" if record.request_units is None else "RU/s"
+    return [page.section(f"{unit} over time", *lines)]
+
+
+def _rate_of(point: SeriesPart) -> float:
+    return point.entities if point.request_units is None else point.request_units
 
 
 def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
@@ -409,9 +439,7 @@ def _conditions(record: RunRecord, page: Page) -> list[RenderableType]:
         }[part.passed]
         # The value takes what is left of the line, and wraps.
         text = page.short(part.text, page.width - _VALUE_WIDTH)
-        rows.append(
-            (Text(f"{sign} {word}", style=colour), text, page.show(sentences.measured(part)))
-        )
+        rows.append((Text(f"{sign} {word}", style=colour), text, page.show(measured(part))))
     return _section("conditions", rows, page)
 
 
@@ -423,8 +451,12 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
         colour = _TONE_COLOURS[found.tone]
     limit = sentences.limited_by(record)
     result = page.show(sentences.result_words(record).upper())
+    first, *others = map(page.show, told(record))
+    content = [Text(first, "bold"), *map(Text, others)]
+    if others:
+        content.insert(-1, Text())
     return page.panel(
-        Text(page.show(record.verdict.sentence), "bold"),
+        Group(*content),
         Text(f"VERDICT: {result}", f"bold {colour}"),
         colour,
         title_align="left",

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.figures import counted, number, percent
 from harness.measure.record.over_time import HeatPart, KeyRangePart
+from harness.model.figures import counted, number, percent
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome
 from harness.model.target import PUBLISHED
@@ -74,6 +74,7 @@ class Traffic:
         name: Name of the trace.
         head: What it says of itself, as names and texts.
         snapshot: All of its operations, counted.
+        seconds: From the first operation to the last.
         partitions: Number of different partitions; ``exact`` says whether it is exact.
         unknown: What the source did not say, and of how many operations.
         clients: Operations by client, the busiest first.
@@ -83,6 +84,7 @@ class Traffic:
     name: str
     head: tuple[tuple[str, str], ...]
     snapshot: Snapshot
+    seconds: float
     partitions: int
     exact: bool
     peaks: tuple[Peak, ...]
@@ -109,7 +111,7 @@ def traffic_text(traffic: Traffic, page: Page) -> str:
         *_heat(traffic.snapshot.heat, page),
         *_clients(traffic, page),
         *_unknown(traffic, page),
-        *[Text(f"{page.glyphs.no} {note}", "yellow") for note in traffic.notes],
+        *([page.section("notes", *map(Text, traffic.notes))] if traffic.notes else []),
     )
 
 
@@ -309,7 +311,7 @@ def traffic_json(traffic: Traffic) -> str:
         "entities_estimated": snapshot.counts.entities_estimated,
         "bytes_sent": snapshot.counts.bytes_sent,
         "bytes_received": snapshot.counts.bytes_received,
-        "seconds": snapshot.length_s,
+        "seconds": traffic.seconds,
         "kinds": {
             part.kind: {
                 "type": part.type,

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.measure.record.record import RunRecord
 from harness.report.web.charts import charts
+from harness.report.web.frame import aligned
 from harness.report.web.parts import parts
 from harness.report.web.rendering import page_css, page_js, plotly_js, render
 
@@ -54,15 +55,16 @@ SECTIONS = (
         (
             Block("verdict"),
             Block("figures"),
-            Block("conditions", "Conditions"),
+            Block("chart-main"),
             Block("why", "Why", half=True),
             Block("advice", "What the documents advise", half=True),
+            Block("conditions", "Conditions"),
             Block("search", "Search for the highest sustainable rate"),
         ),
     ),
     Section(
         "over-time",
-        "Over time",
+        "Over time (UTC)",
         (
             Block("chart-rate"),
             Block(
@@ -75,25 +77,26 @@ SECTIONS = (
                 "chart-refused",
                 reads="The key ranges that were throttled. Compare with the map of entities above.",
             ),
-            Block("course", "Throttling"),
+            Block(
+                "chart-waiting",
+                reads="A user sends nothing else meanwhile, to no other partition either.",
+            ),
             Block(
                 "chart-service",
                 reads="From the first attempt to the complete answer, retries included. The colour "
                 "shows the number of operations on a logarithmic scale.",
-                half=True,
             ),
             Block(
                 "chart-response",
                 reads="From the moment an operation was due to its complete answer: what an "
                 "application would see.",
-                half=True,
             ),
             Block(
                 "chart-backlog",
                 reads="A growing backlog: operations become due faster than they are sent.",
-                half=True,
             ),
-            Block("chart-generator", half=True),
+            Block("chart-generator"),
+            Block("course", "Throttling, moves and outages", folded=True),
         ),
     ),
     Section(
@@ -135,7 +138,7 @@ def update(record: RunRecord, *, live: bool) -> dict[str, dict[str, Any]]:
     The content is JSON and bounded in size. Elements without content are left out. ``live`` is True
     while the run is in progress.
     """
-    return {"parts": dict(parts(record, live=live)), "charts": charts(record)}
+    return {"parts": dict(parts(record, live=live)), "charts": aligned(charts(record))}
 
 
 def document(record: RunRecord) -> str:
@@ -173,7 +176,7 @@ def self_contained(
         "base-uri 'none'; form-action 'none'",
         css=page_css(),
         scripts=scripts,
-        charts=embedded(figures),
+        charts=embedded(aligned(figures)),
         sections=sections,
         known={*parts, *figures},
         parts=parts,

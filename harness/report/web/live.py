@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from harness.measure.record.record import RunRecord
 from harness.report.web.document import update
-from harness.report.web.partitions_tab import Row, row_of_text, rows_of
+from harness.report.web.partitions_tab import rows_of
+from harness.report.web.verdict_tab import Row, verdict_rows
 
 FILES = {
     "report.html": "the report, which opens offline",
@@ -73,13 +74,15 @@ class Shown:
         )
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """The rows of the tab: a sentence, and the figures if there are any."""
-        rows = [row_of_text(self.sentence)]
-        return rows if self.record is None else rows + rows_of(self.record, live=self.live)
+    def tabs(self) -> dict[str, list[Row]]:
+        """The rows of the tabs ``verdict`` and ``partitions`` of Locust's page."""
+        return {
+            "verdict": verdict_rows(self.sentence, self.record, live=self.live),
+            "partitions": [] if self.record is None else rows_of(self.record),
+        }
 
     def _downloads(self, run_id: str) -> str:
         there = [name for name in FILES if (self.out / run_id / name).is_file()]
-        link = Markup('<li><a href="runs/{}/{}">{}</a> {}</li>')
-        links = Markup("").join(link.format(run_id, name, name, FILES[name]) for name in there)
+        link = Markup('<li><a href="runs/{}/{}" title="{}">{}</a></li>')
+        links = Markup("").join(link.format(run_id, name, FILES[name], name) for name in there)
         return Markup('<ul class="downloads">{}</ul>').format(links)

@@ -1,60 +1,88 @@
-"""The rows of the tab "Partitions" of Locust's web UI, a table that any column can sort.
+"""The rows of the tab "Partitions" of Locust's web UI, a table of text that any column can sort.
 
-The tab shows one table of plain text: the verdict and the account are rows above the partitions.
+The account is a row above the partitions. A full bar is 100 %.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+from harness.measure.record.measured import AccountLoadPart, PartitionPart
+from harness.measure.record.record import RunRecord
 from harness.model.figures import number, percent
-from harness.measure.record.record import AccountLoadPart, PartitionPart, RunRecord
-from harness.report.columns import PARTITION_COLUMNS, THROTTLED, throttled_attempts
+from harness.model.operation import over_partitions
+from harness.report.answers import other_answers, throttled_by_status
+from harness.report.limits import account_limit, partition_limit
 from harness.report.names import partition_name, shortened
-from harness.report.sentences import OTHERS, limited_by, result_words
+from harness.report.partition_columns import (
+    PARTITION_COLUMNS,
+    throttled_attempts,
+)
+from harness.report.sentences import OTHERS
 from harness.report.terminal.page import FULL, bar
 
 Row = dict[str, str | float]
 
 _TAB = [(column, *column.tab) for column in PARTITION_COLUMNS if column.tab is not None]
-COLUMNS = {"partition": "Partition", **{key: heading for _, key, heading in _TAB}}
-"""Keys of a row, and their headings."""
+_REFUSED, _REFUSED_PER_S, _ANSWERS = "throttled", "throttled_per_s", "answers"
+COLUMNS = {"partition": "Partition"}
+"""Keys of a row, and their headings: Locust takes them before it is known what will occur."""
+for _column, _key, _heading in _TAB:
+    COLUMNS[_key] = _heading
+    if _column.share:
+        COLUMNS |= {
+            _REFUSED: "Throttled",
+            _REFUSED_PER_S: "Throttled/s",
+            _ANSWERS: "Unsuccessful answers/s",
+        }
+_STYLES = {
+    "partition": "min-width: 9em",
+    # Mixed with the colour of texts, which is that of Locust's light or dark theme.
+    _REFUSED: "color: color-mix(in srgb, #d93f3f 75%, currentColor)",
+    "of_target": "color: color-mix(in srgb, #3b82c4 75%, currentColor)",
+    _ANSWERS: "white-space: normal",
+}
+STYLE = "\n".join(
+    # Cells are plain text, so that a column has one colour; cells without refusals are empty. The
+    # headings have the keys in camel case.
+    f"table:has([data-sortkey='throttled']) td:nth-child({place}) {{ {style} }}"
+    for place, key in enumerate(COLUMNS, 1)
+    if (style := _STYLES.get(key))
+)
+"""Styles of the table in Locust's page."""
 
 _BAR = dataclasses.replace(FULL, eighths="█")
 """Whole cells: a page's letters have many widths, and parts of a cell would tear the bar apart."""
 _BAR_WIDTH = 10
 _NAME_WIDTH = 80
+_MOST_ANSWERS = 4
 
 
-def row_of_text(text: str) -> Row:
-    """A row that holds a sentence and no figures."""
-    return {**dict.fromkeys(COLUMNS, ""), "partition": text}
+def rows_of(record: RunRecord) -> list[Row]:
+    """The account, and every partition in order of demand.
 
-
-def rows_of(record: RunRecord, *, live: bool) -> list[Row]:
-    """The verdict, the account, and every partition in order of demand.
-
-    The row of the verdict has only its result: a sentence would fill the first column. Entities/s
-    cover the measured window, or the time under load before the window begins. Throttling rates
-    cover the time under load. ``live`` is True while the run is in progress.
+    Entities/s cover the measured window, or the time under load before the window begins.
+    Throttling covers the time under load. Bars are shares of the limits in force.
     """
     series = record.series
     seconds = series[-1].t + series[-1].width_s - series[0].t if series else 0.0
-    verdict = f"{'So far' if live else 'Verdict'}: {result_words(record)}"
-    if (limit := limited_by(record)) is not None:
-        verdict += f", limited by {limit}"
     whole = "All accounts" if record.accounts else "The whole account"
-    rows = [row_of_text(verdict), _row(whole, _account(record), record, seconds)]
+    each, account_each = partition_limit(record), account_limit(record)
+    together = None if account_each is None else account_each * max(1, len(record.accounts))
+    rows = [_row(whole, _account(record), together, record, seconds)]
     for account in record.accounts:
-        rows.append(_row(f"Account {account.name}", _of_account(account), record, seconds))
+        rows.append(
+            _row(f"Account {account.name}", _of_account(account), account_each, record, seconds)
+        )
     for part in in_demand(record):
         name = shortened(partition_name(part.key), _NAME_WIDTH)
         # This partition was not counted separately from the beginning.
         mark = "" if part.exact else " ~"
-        rows.append(_row(f"{name}{mark}", part, record, seconds))
+        limit = None if over_partitions(part.key) else each
+        rows.append(_row(f"{name}{mark}", part, limit, record, seconds))
     if (folded := record.partitions_folded) is not None:
         name = f"{OTHERS}, beyond the {len(record.partitions):,} counted separately"
-        rows.append({**_row(name, folded, record, seconds), "of_target": ""})
+        rows.append({**_row(name, folded, None, record, seconds), "of_target": ""})
     return rows
 
 
@@ -88,6 +116,7 @@ def _account(record: RunRecord) -> PartitionPart:
         throttled_ratio=record.throttled_ratio,
         service_ms=record.service_ms,
         response_ms=record.response_ms,
+        request_units=record.request_units,
     )
 
 
@@ -106,10 +135,13 @@ def _of_account(part: AccountLoadPart) -> PartitionPart:
         throttled_ratio=part.throttled_ratio,
         service_ms=None,
         response_ms=None,
+        request_units=part.request_units,
     )
 
 
-def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> Row:
+def _row(
+    name: str, part: PartitionPart, limit: float | None, record: RunRecord, seconds: float
+) -> Row:
     if not record.measured_s:
         rate = part.entities / seconds if seconds else 0.0
         rates = part.entities_per_s.model_copy(update={"mean": rate})
@@ -118,22 +150,43 @@ def _row(name: str, part: PartitionPart, record: RunRecord, seconds: float) -> R
     for column, key, _ in _TAB:
         value = column.get(part)
         if column.share:
-            row[key] = _bar(part)
-        elif column in THROTTLED:
-            row[key] = _rounded(value / seconds) if seconds else 0.0
+            row[key] = _of_limit(part, limit)
+            row[_REFUSED] = _bar(part.throttled_ratio) if part.throttled_ratio else ""
+            refused = throttled_attempts(part) / seconds if seconds else 0.0
+            row[_REFUSED_PER_S] = _as_number(number(refused))
+            row[_ANSWERS] = _answers(part, seconds)
         else:
-            row[key] = column.absent if value is None else _rounded(value)
+            row[key] = column.absent if value is None else _as_number(column.write(value))
     return row
 
 
-def _bar(part: PartitionPart) -> str:
-    if part.target is None:
+def _answers(part: PartitionPart, seconds: float) -> str:
+    """Each answer other than success with its rate, throttling first; empty without any."""
+    throttled = throttled_by_status(part.attempts_by_status)
+    counts = [*((name, count) for name, count in throttled.items() if count)]
+    counts += other_answers(part.attempts_by_status)
+    if not seconds:
+        return ""
+    shown = [f"{name}: {number(count / seconds)}" for name, count in counts[:_MOST_ANSWERS]]
+    if (more := len(counts) - _MOST_ANSWERS) > 0:
+        shown.append(f"and {more} more")
+    return ", ".join(shown)
+
+
+def _of_limit(part: PartitionPart, limit: float | None) -> str:
+    rate, unit = part.entities_per_s.mean, ""
+    if part.request_units is not None:
+        rate, limit, unit = part.request_units.per_s.mean, part.request_units.target, " RU/s"
+    if limit is None:
         return "no target"
-    share = part.entities_per_s.mean / part.target
-    text = f"{bar(share, _BAR_WIDTH, _BAR)} {percent(share)} of {number(part.target)}"
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    of = f" of {number(limit)}{unit}".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{_bar(rate / limit)}{of}"
 
 
-def _rounded(value: float) -> float:
-    """``value`` with as many digits as a reader needs: a number, so that the tab can sort it."""
-    return round(value) if value >= 99.95 else round(value, 1 if value >= 0.95 else 2)
+def _bar(share: float) -> str:
+    return f"{bar(share, _BAR_WIDTH, _BAR)}\N{NO-BREAK SPACE}{percent(share)}"
+
+
+def _as_number(text: str) -> float:
+    """A figure as the tables write it: a number, so that the tab can sort it."""
+    return float(text.replace(",", ""))

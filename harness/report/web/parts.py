@@ -1,114 +1,52 @@
-"""The parts of a page about a run as HTML: key figures, tables, facts, and lists."""
+"""The parts of a page about a run as HTML: tables, facts, and lists."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.model.figures import agreed, counted, milliseconds, number, percent
-from harness.measure.record.record import AccountPart, LatencyPart, PartitionPart, RunRecord
-from harness.model.outcome import FAILURES
-from harness.report import columns, sentences
-from harness.report.columns import Column, Output
-from harness.report.names import partition_name, printable, shortened
-from harness.report.passing import passing_of
+from harness.measure.record.measured import PartitionPart
+from harness.measure.record.record import RunRecord
+from harness.measure.verdict.verdict import VerdictResult, origin_words
+from harness.model.figures import counted, number, percent
+from harness.model.target import EndpointKind
+from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
+from harness.report.columns import Output
+from harness.report.events import stall_sentence
+from harness.report.headline import WARMING_UP, headline, is_warming_up
+from harness.report.limits import busiest, limit_word, partition_limit, target_of, unit_of
+from harness.report.load import scheduled_words
+from harness.report.names import partition_name, printable
+from harness.report.partition_columns import throttled_attempts
+from harness.report.passing import is_unexplained, measured, passing_of
+from harness.report.predicted import predicted_shares
+from harness.report.web.key_figures import key_figures
 from harness.report.web.rendering import render
+from harness.report.web.tables import BARS, Cell, figure_cell, named, rows_html, table_html, tone_of
 
 _MOST_LIVE = 50
 """Rows of a table that is sent every other second. Keys may be long; a report has all of them."""
-_NAME_WIDTH = 48
 _MOST_THROTTLED = 10
-_MUCH = 4
 _OWN_TEXTS = ("name", "question")
-_TONES = {"within_target": "good", "throttled": "bad"}
+_TONES = {"within_target": "good", "throttled": "bad", "no_target": "plain"}
+_MOST_ITEMS = 3
+"""Items of a list that are shown at once; the others are folded."""
+_LIMIT_UNSAID = ("within_target", "over_target", "no_target")
+"""Results whose headline does not say what kept the rate from being higher."""
+_OWN_FINDING = ("client_limited", "endpoint_limited")
+"""Results whose sentence says with figures why the limit was there."""
+_NO_MORE_ASKED = "No more was requested: the run does not show how much more would be served."
+_DECISIVE = {
+    "client_limited": ("cpu", "machine", "mean rate", "sent at most"),
+    "endpoint_limited": ("latency", "its mean", "waited", "mean rate"),
+}
+_TELLING = ("mean rate", "none of", "service latency was")
+"""Words of the reasons that decide a verdict, or say more than its sentence."""
 _HOLDS = {True: ("✓ holds", "good"), False: ("✗ fails", "bad"), None: ("? not known", "warn")}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
-    """The content of a cell.
-
-    Attributes:
-        text: The text; the template escapes it.
-        tone: ``good``, ``bad``, ``warn``, ``faint``, ``name`` or empty.
-        title: Shown where the pointer rests; empty for nothing.
-        mark: Behind the text.
-        share: Drawn as a bar; None for no bar.
-    """
-
-    text: str
-    tone: str = ""
-    _: dataclasses.KW_ONLY
-    title: str = ""
-    mark: str = ""
-    share: float | None = None
-
-
-def short(text: str, width: int) -> str:
-    """The beginning and the end of ``text``, about ``width`` letters."""
-    if len(text) > _MUCH * width:
-        # Measuring letters takes long, and all but the ends are left out anyway.
-        text = text[: _MUCH * width // 2] + text[-_MUCH * width // 2 :]
-    return shortened(text, width)
-
-
-def _named(text: str, width: int = _NAME_WIDTH) -> Cell:
-    """A name from outside, shortened; its title is the whole name."""
-    whole = printable(text)
-    shown = short(whole, width)
-    return Cell(shown, "name", title="" if shown == whole else whole)
-
-
-def _figure(column: Column[Any], row: Any) -> Cell:
-    """The figure of a column: a share has a bar, a bad figure a colour."""
-    value, text = column.get(row), column.text(row)
-    if not column.share:
-        return Cell(text, _tone(column, text))
-    if value is None:
-        return Cell(text, "faint")
-    return Cell(text, "warn" if value > 1 else "", share=value)
-
-
-def _tone(column: Column[Any], text: str) -> str:
-    if not column.bad:
-        return ""
-    return "faint" if text == "0" else "bad"
-
-
-def rows_html(
-    headers: Sequence[str], rows: Sequence[Sequence[Cell]], left: int, **more: Any
-) -> str:
-    if not rows:
-        return ""
-    return render("table.html", headers=headers, rows=rows, left=left, **more)
-
-
-def _table(
-    names: Sequence[str],
-    figures: Sequence[Column[Any]],
-    rows: Iterable[tuple[Sequence[Cell], Any]],
-    notes: Sequence[str] = (),
-    *,
-    last: Sequence[Sequence[Cell]] = (),
-) -> str:
-    """A table with the groups of columns above the headings; empty without rows.
-
-    A row is its first cells and what the ``figures`` are read from. ``last`` are further rows.
-    """
-    groups = itertools.groupby(column.group for column in figures)
-    wide = [("", len(names)), *((name, len(list(of))) for name, of in groups)]
-    return rows_html(
-        [*names, *(column.name for column in figures)],
-        [*([*first, *(_figure(column, row) for column in figures)] for first, row in rows), *last],
-        len(names),
-        notes=notes,
-        **({"groups": wide} if any(column.group for column in figures) else {}),
-    )
 
 
 def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
@@ -120,37 +58,37 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "head": _head(record),
         "verdict": _verdict(record, live=live),
         "conditions": _conditions(record),
-        "figures": render("figures.html", figures=_key_figures(record)),
-        "why": list_html((sentence, "") for sentence in record.verdict.evidence),
+        "figures": render("figures.html", figures=key_figures(record)),
+        "why": list_html((sentence, "") for sentence in _reasons(record)),
         "advice": list_html(map(sentences.advised, record.verdict.advice)),
         "search": _search(record, live=live),
         "partitions": _partitions(record, live=live),
         "throttled": _most_throttled(record),
         "predicted": _predicted(record),
         "account": _account(record),
-        "accounts": _table(
+        "accounts": table_html(
             ["account"],
-            columns.columns_of(record, columns.ACCOUNT_COLUMNS, Output.HTML),
-            [([_named(part.name)], part) for part in record.accounts],
+            columns.columns_of(record, partition_columns.ACCOUNT_COLUMNS, Output.HTML),
+            [([named(part.name)], part) for part in record.accounts],
         ),
         "operations": _operations(record),
-        "scans": _table(
+        "scans": table_html(
             ["query"],
-            columns.SCAN_COLUMNS,
-            [([_named(part.kind)], part) for part in columns.scanning(record)],
+            columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.HTML),
+            [([named(part.kind)], part) for part in operation_columns.scanning(record)],
         ),
-        "attempts": _table(
+        "attempts": table_html(
             ["response"],
             columns.RESPONSE_COLUMNS,
-            [([_named(row.name)], row) for row in columns.response_counts(record)],
-            sentences.attempts_words(record),
+            [([named(row.name)], row) for row in answers.response_counts(record)],
+            answers.attempts_words(record),
         ),
-        "course": _facts(sentences.throttling(record)),
-        "pointers": _table(
+        "course": _facts(events.throttling(record)),
+        "pointers": table_html(
             ["index table", "refers to"],
             columns.POINTER_COLUMNS,
             [
-                ([_named(part.table), _named(columns.referred(part))], part)
+                ([named(part.table), named(columns.referred(part))], part)
                 for part in record.pointers
             ],
         ),
@@ -159,37 +97,110 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "profile": render("text.html", text=profile_text(record.profile)),
         "machine": _facts(_machine(record)),
     }
+    if live and is_warming_up(record):
+        # Nothing of it would mean anything yet.
+        for name in ("figures", "why", "advice", "conditions"):
+            made[name] = ""
     return {name: text for name, text in made.items() if text}
 
 
 def _head(record: RunRecord) -> str:
     name, question = (record.profile.get(key) for key in ("name", "question"))
+    if record.watched is not None:
+        question = record.watched.command
+    if record.replay is not None:
+        question = f"{question or ''} {scheduled_words(record.profile)}".strip()
     return render("head.html", name=name or "run", question=question, facts=sentences.setup(record))
 
 
 def _verdict(record: RunRecord, *, live: bool) -> str:
     wrong = sentences.alarms(record)
+    passing, tone = passing_of(record), _TONES.get(record.verdict.result, "warn")
+    word, result, sentence = sentences.result_words(record), "", headline(record)
+    if live and is_warming_up(record):
+        # Neither the verdict nor a condition says anything yet.
+        word, tone, passing, sentence = "warming up", "plain", None, WARMING_UP
+    finding, why_failed = _finding(record), ""
+    if passing is not None:
+        # A run has one colour. Its conditions decide where it has some.
+        word, result, tone = passing.word, word, passing.tone
+        if tone != "good":
+            why_failed = f"{passing.sentence[:1].upper()}{passing.sentence[1:]}."
+        if is_unexplained(record):
+            sentence, finding, why_failed = why_failed, sentence, ""
     return render(
         "verdict.html",
         alarm=sentences.RELY_NOT if wrong else "",
         alarms=[sentence.strip() for sentence in wrong],
-        passing=passing_of(record),
-        result=sentences.result_words(record),
-        tone=_TONES.get(record.verdict.result, "warn"),
+        held=passing.sentence if passing is not None and passing.tone == "good" else "",
+        why_failed=why_failed,
+        word=word,
+        result=result,
+        tone=tone,
         live=live,
-        sentence=record.verdict.sentence,
-        limit=sentences.limited_by(record),
-        described=record.endpoint.described,
-        emulated=sentences.is_emulated(record),
+        sentence=sentence,
+        finding=finding,
+        limit=_limit_unsaid(record),
+        origin=_origin(record) if record.endpoint.emulated else "",
     )
+
+
+def _origin(record: RunRecord) -> str:
+    """What answered in place of Azure, and its limit where that is not the published one."""
+    described = record.endpoint.described
+    words = described if "not Azure" in described else f"Not Azure: {described}"
+    limit, hot = partition_limit(record), busiest(record)
+    published = None if hot is None else target_of(hot)
+    if limit is None or published is None or limit == published:
+        return words
+    rates = f"{number(limit)} of {number(published)} {unit_of(record)}"
+    return f"{words}, scaled to {rates} for a partition"
+
+
+def _finding(record: RunRecord) -> str | None:
+    """The most telling figures below the headline."""
+    if _finding_is_verdict(record):
+        _, _, finding = record.verdict.sentence.partition(": ")
+        if record.verdict.result == "client_limited":
+            # The headline says the rest.
+            finding = finding.partition(". ")[0].removesuffix(".") + "."
+        return finding[:1].upper() + finding[1:]
+    if record.verdict.result == VerdictResult.WITHIN_TARGET and record.verdict.limited_by == "load":
+        return stall_sentence(record) or _NO_MORE_ASKED
+    return stall_sentence(record)
+
+
+def _limit_unsaid(record: RunRecord) -> str | None:
+    """What kept the rate from being higher, where neither headline nor finding says it."""
+    unsaid = record.verdict.result in _LIMIT_UNSAID and _finding(record) != _NO_MORE_ASKED
+    return sentences.limited_by(record) if unsaid else None
+
+
+def _finding_is_verdict(record: RunRecord) -> bool:
+    return record.verdict.result in _OWN_FINDING and record.search is None
+
+
+def _reasons(record: RunRecord) -> list[str]:
+    """The verdict with its figures, then the evidence, what decided the verdict first."""
+    words = _DECISIVE.get(record.verdict.result, _TELLING)
+    evidence = sorted(
+        record.verdict.evidence, key=lambda text: not any(one in text.lower() for one in words)
+    )
+    if _finding_is_verdict(record):
+        return evidence
+    whole = record.verdict.sentence
+    if record.endpoint.emulated:
+        # The page says once what answered.
+        whole = whole.replace(origin_words(EndpointKind(record.endpoint.kind)), "")
+    return [whole, *evidence]
 
 
 def _conditions(record: RunRecord) -> str:
     rows = [
-        [Cell(*_HOLDS[part.passed]), _named(part.text, 90), Cell(sentences.measured(part))]
+        [Cell(*_HOLDS[part.passed]), named(part.text, 90), Cell(measured(part))]
         for part in record.conditions
     ]
-    return rows_html(["", "condition", "value"], rows, 3)
+    return rows_html(["result", "condition", "value"], rows, 3)
 
 
 def _search(record: RunRecord, *, live: bool) -> str:
@@ -201,33 +212,35 @@ def _search(record: RunRecord, *, live: bool) -> str:
     rows = []
     for place, step in enumerate(part.steps, 1):
         result = sentences.step_result(step.failed, confirming=step.confirming)
-        wanted, achieved, *others = (_figure(column, step) for column in columns.STEP_COLUMNS)
+        wanted, achieved, *others = (figure_cell(column, step) for column in columns.STEP_COLUMNS)
         achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
         tone = "good" if step.failed is None else "bad"
         rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
     notes = [sentences.WHOLE_SEARCH] if live else [sentences.found(part), sentences.WHOLE_SEARCH]
-    return _table(["step", "result"], columns.STEP_COLUMNS, (), notes, last=rows)
+    return table_html(["step", "result"], columns.STEP_COLUMNS, (), notes, last=rows)
 
 
 def _partitions(record: RunRecord, *, live: bool) -> str:
     """Every partition that is counted separately, the most accessed first, then all others."""
-    figures = columns.columns_of(record, columns.PARTITION_COLUMNS, Output.HTML)
+    figures = columns.columns_of(record, partition_columns.PARTITION_COLUMNS, Output.HTML)
     shown = record.partitions[:_MOST_LIVE] if live else record.partitions
     last = []
     if more := record.partitions[len(shown) :]:
         totals = [(column, column.total(more)) for column in figures]
         name = Cell(f"and {len(more):,} more", "faint")
-        last.append([name, *(Cell(text, _tone(column, text)) for column, text in totals)])
+        last.append([name, *(Cell(text, tone_of(column, text)) for column, text in totals)])
     if (folded := record.partitions_folded) is not None:
         name = Cell(sentences.OTHERS, "faint", title="partitions that are not counted separately")
-        last.append([name, *(_figure(column, folded) for column in figures)])
+        last.append([name, *(figure_cell(column, folded) for column in figures)])
     rows = [([_partition(part)], part) for part in shown]
-    return _table(["partition"], figures, rows, sentences.partition_notes(record), last=last)
+    notes = [BARS, *sentences.partition_notes(record)]
+    searched = "partitions" if len(rows) > 1 else ""
+    return table_html(["partition"], figures, rows, notes, last=last, searched=searched)
 
 
 def _partition(part: PartitionPart) -> Cell:
     """The name of a partition; ``~`` marks one that was not counted separately all the time."""
-    name = _named(partition_name(part.key))
+    name = named(partition_name(part.key))
     if part.exact:
         return name
     hints = [name.title] if name.title else []
@@ -244,22 +257,24 @@ def _most_throttled(record: RunRecord) -> str:
     """The partitions with the most throttled attempts; empty for a single partition."""
     if len(record.partitions) < 2:
         return ""
-    throttled = filter(columns.throttled_attempts, record.partitions)
-    worst = sorted(throttled, key=columns.throttled_attempts, reverse=True)[:_MOST_THROTTLED]
-    figures = (*columns.THROTTLED, columns.THROTTLED_RATIO, columns.MEAN_RATE)
-    return _table(["partition"], figures, [([_partition(part)], part) for part in worst])
+    throttled = filter(throttled_attempts, record.partitions)
+    worst = sorted(throttled, key=throttled_attempts, reverse=True)[:_MOST_THROTTLED]
+    refused = columns.columns_of(record, partition_columns.THROTTLED, Output.HTML)
+    tries = columns.columns_of(record, [partition_columns.ATTEMPTS_PER_OPERATION], Output.HTML)
+    figures = (*refused, partition_columns.THROTTLED_RATIO, *tries, partition_columns.MEAN_RATE)
+    return table_html(["partition"], figures, [([_partition(part)], part) for part in worst])
 
 
 def _predicted(record: RunRecord) -> str:
     rows = [
         [
-            _named(share.what, 80),
+            named(share.what, 80),
             *(
                 Cell("not known", "faint") if value is None else Cell(percent(value), share=value)
                 for value in (share.predicted, share.measured)
             ),
         ]
-        for share in sentences.predicted_shares(record)
+        for share in predicted_shares(record)
     ]
     return rows_html(["share of the load", "predicted", "measured"], rows, 1)
 
@@ -269,15 +284,15 @@ def _account(record: RunRecord) -> str:
         [Cell(row.name.strip(), "faint"), Cell(row.rate), Cell(row.beside)]
         for row in sentences.account_rows(record)
     ]
-    return rows_html(["", "per second", "of the target"], rows, 1)
+    return rows_html(["rate", "per second", f"of the {limit_word(record)}"], rows, 1)
 
 
 def _operations(record: RunRecord) -> str:
-    figures = columns.columns_of(record, columns.OPERATION_COLUMNS, Output.HTML)
-    rows = [([_named(part.kind)], part) for part in record.operations]
+    figures = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.HTML)
+    rows = [([named(part.kind)], part) for part in record.operations]
     if len(rows) > 1:
-        rows.append(([Cell("all")], columns.all_operations(record)))
-    return _table(["operation"], figures, rows, [sentences.latency_note(record)])
+        rows.append(([Cell("all")], operation_columns.all_operations(record)))
+    return table_html(["operation"], figures, rows, [sentences.latency_note(record)])
 
 
 def _machine(record: RunRecord) -> list[tuple[str, str]]:
@@ -290,93 +305,15 @@ def _machine(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def list_html(items: Iterable[tuple[str, str]]) -> str:
-    """Sentences, each with its source or an empty text."""
+    """Sentences, each with its source or an empty text. All but the first few are folded."""
     shown = list(items)
-    return render("list.html", items=shown) if shown else ""
+    # A single item is not worth a click.
+    first = shown if len(shown) == _MOST_ITEMS + 1 else shown[:_MOST_ITEMS]
+    return render("list.html", items=first, more=shown[len(first) :]) if shown else ""
 
 
 def _facts(rows: Sequence[tuple[str, str]]) -> str:
     return render("facts.html", facts=rows) if rows else ""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class KeyFigure:
-    """A figure at the top of a page. ``title`` is the whole name where ``name`` is shortened."""
-
-    name: str
-    value: str
-    unit: str
-    notes: Sequence[str]
-    _: dataclasses.KW_ONLY
-    share: float | None = None
-    tone: str = ""
-    title: str = ""
-
-
-def _key_figures(record: RunRecord) -> Iterator[KeyFigure]:
-    account = record.account
-    best = columns.best_over(record)
-    yield _rate("all accounts" if record.accounts else "account", account, best)
-    if (hot := sentences.hottest(record)) is not None:
-        name = _named(partition_name(hot.key), 24)
-        figure = _rate(f"hottest partition {name.text}", hot, best)
-        yield dataclasses.replace(figure, title=name.title)
-    by_status = columns.throttled_by_status(record.attempts_by_status)
-    yield KeyFigure(
-        "throttled",
-        percent(record.throttled_ratio),
-        "of attempts",
-        [", ".join(f"{status}: {count:,}" for status, count in by_status.items())],
-        tone="bad" if record.throttled_ratio else "",
-    )
-    ended = sum(record.outcomes.values())
-    failed = sum(count for name, count in record.outcomes.items() if name in FAILURES)
-    yield KeyFigure(
-        "failed",
-        f"{failed:,}",
-        agreed(failed, "operation", "operations"),
-        [f"{percent(failed / ended if ended else 0.0)} of {ended:,}"],
-        tone="bad" if failed else "",
-    )
-    unscheduled = "not measured in a closed loop"
-    if record.watched is not None:
-        unscheduled = "the application's schedule is unknown"
-    yield _latency("p99 service", record.service_ms, "not measured")
-    yield _latency("p99 response", record.response_ms, unscheduled)
-    if (offered := _offered(record)) is not None:
-        achieved = account.entities_per_s.mean
-        held = achieved / offered if offered else 1.0
-        notes = [f"{number(achieved)} of {number(offered)} entities/s"]
-        yield KeyFigure("achieved of offered", percent(held), "", notes, share=held)
-
-
-def _rate(name: str, part: AccountPart | PartitionPart, best: str) -> KeyFigure:
-    rates, ratio, beside = part.entities_per_s, part.ratio, sentences.NO_TARGET
-    if ratio is not None and part.target is not None:
-        beside = f"{percent(ratio)} of {number(part.target)}"
-    bests = f"best 1 s {number(rates.best_1s)}, {best} {number(rates.best_10s)}"
-    tone = "warn" if ratio is not None and ratio > 1 else ""
-    mean = number(rates.mean)
-    return KeyFigure(name, mean, "entities/s", [beside, bests], share=ratio, tone=tone)
-
-
-def _latency(name: str, part: LatencyPart | None, absent: str) -> KeyFigure:
-    if part is None:
-        return KeyFigure(name, columns.NOT_MEASURED, "", [absent], tone="faint")
-    notes = [f"p50 {milliseconds(part.p50)} ms, max {milliseconds(part.max)} ms"]
-    return KeyFigure(name, milliseconds(part.p99), "ms", notes)
-
-
-def _offered(record: RunRecord) -> float | None:
-    """Entities/s offered in the measured window; None in a closed loop."""
-    start, end = record.window_start, record.window_start + record.measured_s
-    known = [
-        (point.offered, point.width_s)
-        for point in record.series
-        if point.offered is not None and start <= point.t < end
-    ]
-    seconds = sum(width for _, width in known)
-    return sum(rate * width for rate, width in known) / seconds if seconds else None
 
 
 def profile_text(profile: Mapping[str, Any]) -> str:

@@ -39,7 +39,9 @@ def page_css() -> str:
 
 @functools.cache
 def page_js() -> str:
-    return (_HERE / "assets" / "page.js").read_text(encoding="utf-8")
+    """The script of a page: tables that can be searched, then charts and the live page."""
+    assets = _HERE / "assets"
+    return "".join((assets / f"{name}.js").read_text("utf-8") for name in ("tables", "page"))
 
 
 @functools.cache

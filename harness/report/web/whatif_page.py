@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from harness.model.figures import percent
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
-from harness.report.web.charts import Figure, key_heat
+from harness.model.figures import percent
 from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.parts import Cell, list_html, rows_html, short
+from harness.report.web.frame import Figure
+from harness.report.web.heat_maps import key_heat
+from harness.report.web.parts import list_html
 from harness.report.web.rendering import render
+from harness.report.web.tables import BARS, Cell, rows_html, short
 from harness.report.whatif.rows import SchemeRow, best_of, heading, rows, sentences
 
 _NAME_WIDTH = 40
@@ -34,9 +36,19 @@ def whatif_page(found: WhatIfRecord) -> str:
         if part.heat is not None and part.heat.ranges:
             name = f"chart-heat-{place}"
             figures[name] = key_heat(
-                None, part.heat, "entities", f"{part.name}: entities/s", "heat"
+                None,
+                part.heat,
+                "entities",
+                f"{part.name}: {found.unit}/s",
+                "heat",
+                found.rate,
+                found.unit,
             )
             blocks.append(Block(name, reads=_READS))
+    ends = [end for figure in figures.values() for end in figure["layout"]["xaxis"]["range"]]
+    for figure in figures.values():
+        # Maps that stand below each other show the same time.
+        figure["layout"]["xaxis"]["range"] = [min(ends), max(ends)]
     sections = (
         Section(
             "summary",
@@ -55,10 +67,10 @@ def whatif_page(found: WhatIfRecord) -> str:
 
 
 def _table(found: WhatIfRecord) -> str:
-    best = best_of(found)
+    best = best_of(found) if len(found.schemes) > 1 else None
     return rows_html(
         [
-            "",
+            "measure",
             *(
                 short(part.name, _NAME_WIDTH) + (" (best)" if part is best else "")
                 for part in found.schemes
@@ -69,6 +81,7 @@ def _table(found: WhatIfRecord) -> str:
             for row in rows(found)
         ],
         1,
+        notes=[BARS],
     )
 
 

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.model.figures import percent
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.model.figures import percent
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 from harness.report.whatif.rows import SchemeRow, best_of, heading, rows, sentences
 
@@ -29,7 +29,7 @@ def whatif_text(found: WhatIfRecord, page: Page) -> str:
 
 
 def whatif_json(found: WhatIfRecord) -> str:
-    """The calculation for programs. Rates are entities/s, shares are of 1."""
+    """The calculation for programs. Rates are in `unit`/s, shares are of 1."""
     return found.model_dump_json(indent=1) + "\n"
 
 
@@ -60,7 +60,7 @@ def _blocks(found: WhatIfRecord, page: Page) -> Iterator[list[SchemePart]]:
 
 
 def _table(found: WhatIfRecord, parts: Sequence[SchemePart], page: Page) -> Table:
-    best = best_of(found)
+    best = best_of(found) if len(found.schemes) > 1 else None
     names = [
         page.short(part.name, _NAME_WIDTH) + (" (best)" if part is best else "") for part in parts
     ]

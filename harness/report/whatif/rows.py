@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from harness.model.figures import agreed, counted, duration, number, percent
 from harness.measure.record.whatif import (
     FirstLimitPart,
     PeakPart,
@@ -13,10 +12,20 @@ from harness.measure.record.whatif import (
     SchemePart,
     WhatIfRecord,
 )
+from harness.model.figures import agreed, counted, duration, number, percent
 from harness.report.names import partition_name
 
 _UNTHROTTLED = 0.0005
 """Shares of throttled attempts that differ by less are equal."""
+_NEAR = 0.9
+"""From this share of what is provisioned on, more throughput is needed, as in a verdict."""
+_OF_COSMOS = {
+    "hottest partition": "hottest PartitionKey",
+    "its share of all entities": "its share of all RU",
+    "partitions": "PartitionKeys",
+    "account, best 10 s": "all together, best 10 s",
+}
+"""Labels of rows where Cosmos DB has other terms."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,26 +50,59 @@ class SchemeRow:
 
 def rows(found: WhatIfRecord) -> list[SchemeRow]:
     """The rows that have something to say of any scheme."""
+    every = [*_peak_rows(found), *_ROWS]
+    if found.physical is not None:
+        every = [
+            dataclasses.replace(row, label=_OF_COSMOS.get(row.label, row.label)) for row in every
+        ]
     return [
         row
-        for row in (*_peak_rows(found), *_ROWS)
+        for row in every
         if row.always or any(row.say(found, part) not in ("", "0") for part in found.schemes)
     ]
 
 
 def _peak_rows(found: WhatIfRecord) -> list[SchemeRow]:
-    return [_peak_row(place, peak) for place, peak in enumerate(found.schemes[0].partition_peaks)]
+    recorded, physical = found.schemes[0], found.physical
+    label = "hottest partition" if physical is None else "hottest PartitionKey"
+    made = [
+        _peak_row(label, place, peak, lambda part: part.partition_peaks, found.partition_per_s)
+        for place, peak in _apart(found, recorded.partition_peaks)
+    ]
+    if physical is not None:
+        made += [
+            _peak_row(
+                "hottest physical partition",
+                place,
+                peak,
+                lambda part: part.physical_peaks,
+                physical.per_s,
+            )
+            for place, peak in _apart(found, recorded.physical_peaks)
+        ]
+    return made
 
 
-def _peak_row(place: int, peak: PeakPart) -> SchemeRow:
-    def share(found: WhatIfRecord, part: SchemePart) -> float:
-        return part.partition_peaks[place].entities_per_s / found.partition_per_s
+def _apart(found: WhatIfRecord, peaks: Sequence[PeakPart]) -> Iterator[tuple[int, PeakPart]]:
+    """Peaks with their places: of those that are wider than the traffic only the narrowest."""
+    seconds = found.seconds / found.rate
+    for place, peak in enumerate(peaks):
+        if not place or peaks[place - 1].width_s < seconds:
+            yield place, peak
 
+
+def _peak_row(
+    label: str,
+    place: int,
+    peak: PeakPart,
+    peaks: Callable[[SchemePart], Sequence[PeakPart]],
+    limit: float,
+) -> SchemeRow:
     return SchemeRow(
-        f"hottest partition, best {_width(peak)}",
-        lambda _, part: number(part.partition_peaks[place].entities_per_s),
-        share=share,
-        bad=lambda found, part: share(found, part) > 1,
+        f"{label}, best {_width(peak)}",
+        lambda _, part: number(peaks(part)[place].per_s),
+        share=lambda _, part: peaks(part)[place].per_s / limit,
+        bad=lambda _, part: peaks(part)[place].per_s > limit,
     )
 
 
@@ -90,11 +132,11 @@ def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
 
 def _hottest_name(found: WhatIfRecord, part: SchemePart) -> str:
     peak = _best_10s(part.partition_peaks)
-    return partition_name(peak.partition) if peak.entities_per_s else ""
+    return partition_name(peak.partition) if peak.per_s else ""
 
 
 def _account(found: WhatIfRecord, part: SchemePart) -> float:
-    return _best_10s(part.account_peaks).entities_per_s
+    return _best_10s(part.account_peaks).per_s
 
 
 def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
@@ -107,7 +149,15 @@ def _factor(first: FirstLimitPart) -> str:
     return f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
 
 
+def _total(found: WhatIfRecord, part: SchemePart) -> str:
+    # Of Storage, every scheme has the same entities.
+    return "" if found.physical is None else f"{part.total:,}"
+
+
 def _by_rule(found: WhatIfRecord, part: SchemePart) -> str:
+    if found.physical is not None:
+        # There is one rule.
+        return ""
     by_rule = sorted(part.once.by_rule.items(), key=lambda item: -item[1])
     return ", ".join(f"{rule} {_share(count, part.once.throttled)}" for rule, count in by_rule)
 
@@ -145,6 +195,7 @@ _ROWS = (
         share=lambda found, part: _account(found, part) / found.account_per_s,
         bad=lambda found, part: _account(found, part) > found.account_per_s,
     ),
+    SchemeRow("request units in all", _total, always=False),
     SchemeRow(
         "throttled, without retries",
         lambda found, part: percent(part.once.ratio),
@@ -166,6 +217,11 @@ _ROWS = (
     ),
     SchemeRow("first limit met at", _first_limit, always=False),
     _price_row("entities that collide", lambda price: price.collisions, _collisions),
+    _price_row(
+        "operations with invalid keys",
+        lambda price: price.refused,
+        lambda _, part: _share(part.price.refused, part.price.operations),
+    ),
     _price_row(
         "transactions split",
         lambda price: price.split,
@@ -201,29 +257,43 @@ def heading(found: WhatIfRecord) -> str:
     scaled = "" if found.rate == 1 else f", {found.rate:g} times as fast"
     return (
         f"{counted(operations, 'operation')} in {duration(found.seconds)}{scaled}; limits "
-        f"{found.limits}: {number(found.partition_per_s)} entities/s a partition, "
-        f"{number(found.account_per_s)} the account. Back-off: {found.retry}."
+        f"{found.limits}: {_limits(found)}. Back-off: {found.retry}."
+    )
+
+
+def _limits(found: WhatIfRecord) -> str:
+    partition, account = number(found.partition_per_s), number(found.account_per_s)
+    if (physical := found.physical) is None:
+        return f"{partition} entities/s a partition, {account} the account"
+    return (
+        f"{account} RU/s over {counted(physical.count, 'physical partition')} with "
+        f"{number(physical.per_s)} each, {partition} RU/s a PartitionKey"
     )
 
 
 def best_of(found: WhatIfRecord) -> SchemePart:
-    """The scheme that loses no entities, is throttled least, costs least, and has no hot partition.
+    """The scheme that loses no entities and has valid keys, is throttled least, costs least, and
+    has no hot partition.
 
     In this order; among equals it is the first.
     """
     return min(found.schemes, key=_rank)
 
 
-def _rank(part: SchemePart) -> tuple[bool, float, float, float]:
+def _rank(part: SchemePart) -> tuple[bool, float, float, float, float]:
     price = part.price
     paid = price.split + price.spread + price.scans + price.unbounded
-    peak = _best_10s(part.partition_peaks)
+    partition = _best_10s(part.partition_peaks).per_s
+    physical = _best_10s(part.physical_peaks).per_s if part.physical_peaks else partition
     throttled = round(part.once.ratio / _UNTHROTTLED) * _UNTHROTTLED
     return (
-        price.collisions > 0 or price.unknown + price.unmatched > price.operations / 2,
+        price.collisions > 0
+        or price.refused > 0
+        or price.unknown + price.unmatched > price.operations / 2,
         throttled,
         0.0 if throttled else paid / max(1, price.operations),
-        peak.entities_per_s,
+        physical,
+        partition,
     )
 
 
@@ -247,22 +317,51 @@ def sentences(found: WhatIfRecord) -> list[str]:
             number_of = _collisions(found, part)
             verb = agreed(part.price.collisions, "shares its keys", "share their keys")
             said.append(f"{part.name} loses data: {number_of} entities {verb} with another one.")
+        if part.price.refused:
+            operations = counted(part.price.refused, "operation")
+            said.append(f"The service would refuse {operations} under {part.name}: {part.refused}.")
     unknown = recorded.price.unknown
     if unknown:
         said.append(
-            f"{counted(unknown, 'operation')} ({_share(unknown, recorded.price.operations)}) are "
-            "left out, because the trace does not say their keys."
+            f"{counted(unknown, 'operation')} ({_share(unknown, recorded.price.operations)}) "
+            f"{agreed(unknown, 'is', 'are')} left out, because the trace does not say their keys."
         )
+    said += _of_request_units(found, best)
     said += found.damage
     return said
 
 
+def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:
+    """What limits the best scheme, and how request units are known; nothing for Storage."""
+    physical = found.physical
+    if physical is None:
+        return []
+    said = []
+    wanted = _account(found, best)
+    if best.once.throttled and wanted >= _NEAR * found.account_per_s:
+        said.append(
+            f"The keys are not what limits it: the busiest 10 s ask for {number(wanted)} RU/s, and "
+            f"{number(found.account_per_s)} are provisioned."
+        )
+    said.append(
+        "Request units are estimated: the sizes of entities from the recorded bytes, with "
+        f"{physical.properties} properties in each written entity."
+    )
+    return said
+
+
 def _load(found: WhatIfRecord, part: SchemePart) -> str:
-    peak = _best_10s(part.partition_peaks)
-    share = percent(peak.entities_per_s / found.partition_per_s)
+    if (physical := found.physical) is None:
+        peak = _best_10s(part.partition_peaks)
+        share = percent(peak.per_s / found.partition_per_s)
+        place, served = "partition", "a partition serves"
+    else:
+        peak = _best_10s(part.physical_peaks)
+        share = percent(peak.per_s / physical.per_s)
+        place, served = "physical partition", f"{number(physical.per_s)} RU/s that it can serve"
     text = (
-        f"its hottest partition has {number(peak.entities_per_s)} entities/s, {share} of what a "
-        "partition serves"
+        f"its hottest {place} has {number(peak.per_s)} {found.unit}/s, {share} of "
+        f"{'what ' if physical is None else 'the '}{served}"
     )
     if not part.once.throttled:
         return f"{text}, and nothing is throttled"

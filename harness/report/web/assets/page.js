@@ -4,8 +4,10 @@
 (() => {
   const EVERY_MS = 2000;
   const PATIENCE_MS = 10000;
+  const NARROW = matchMedia("(max-width: 640px)");
   const CONFIG = {
     displaylogo: false,
+    responsive: false,
     // Named one by one: the library's own choice offers to send a chart to another host.
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
     plotlyServerURL: "",
@@ -30,6 +32,7 @@
   function themed(figure) {
     const { data, layout } = figure;
     const ink = css("--ink");
+    if (NARROW.matches) narrowed(data, layout);
     const grid = { gridcolor: css("--grid"), linecolor: css("--line"), zerolinecolor: css("--grid") };
     for (const trace of data) {
       if (trace.type === "heatmap") trace.colorscale = scale(trace.meta);
@@ -48,15 +51,37 @@
     return { data, layout };
   }
 
+  // The same chart on a phone: all of its width for the plot, and short texts.
+  function narrowed(data, layout) {
+    Object.assign(layout.margin, { l: 40, r: 10, autoexpand: true });
+    for (const trace of data) {
+      if (trace.type !== "heatmap") continue;
+      trace.showscale = false;
+      // Names of key ranges are too long to stand beside the map: a touch shows them.
+      if (layout.yaxis.type === "category") Object.assign(layout.yaxis, { showticklabels: false, ticks: "" });
+    }
+    for (const shape of layout.shapes) if (shape.type === "rect") delete shape.label;
+    layout.annotations = (layout.annotations || []).slice(0, 2);
+    for (const text of layout.annotations) text.text = "moved";
+    layout.xaxis.nticks = 4;
+    layout.legend.font = { size: 10 };
+  }
+
   function draw(id) {
     const element = find(id);
     const isNew = !element.classList.contains("js-plotly-plot");
     const figure = JSON.parse(figures.get(id));
     const first = [...figure.layout.xaxis.range];
+    const [title, note] = element.parentNode.querySelectorAll("h3, .note");
+    title.textContent = figure.title;
+    note.textContent = figure.note;
+    note.hidden = !figure.note;
+    element.role = "group";
+    element.ariaLabel = `Chart: ${[figure.title, figure.note].filter(Boolean).join("; ")}`;
     const { data, layout } = themed(figure);
     element.style.height = `${layout.height}px`;
     delete layout.height;
-    Plotly.react(element, data, layout, CONFIG);
+    Plotly.react(element, data, layout, { ...CONFIG, displayModeBar: NARROW.matches ? false : "hover" });
     if (isNew) {
       element.first = first;
       element.on("plotly_relayout", (change) => follow(element, change));
@@ -109,8 +134,11 @@
       const html = parts[element.id] || "";
       element.closest(".block").hidden = !html;
       if (element.shown !== html) {
+        const writing = element.contains(document.activeElement) && document.activeElement.tagName === "INPUT";
         element.innerHTML = html;
         element.shown = html;
+        window.prepareTables(element);
+        if (writing) element.querySelector("input")?.focus();
       }
     }
     for (const section of document.querySelectorAll("main section")) {
@@ -132,6 +160,8 @@
     find("run").textContent = answer.run_id || "";
     find("state").textContent = answer.sentence;
     find("none").hidden = answer.state !== "none";
+    find("waiting").hidden = answer.state !== "preparing" || Object.keys(answer.parts || {}).length > 0;
+    find("waiting").firstElementChild.textContent = answer.sentence;
     showCharts(answer.charts || {});
     showParts(answer.parts || {});
     find("shown-nav").hidden = !figures.size;
@@ -172,6 +202,7 @@
   }
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  NARROW.addEventListener("change", drawAll);
   addEventListener("beforeprint", () => {
     root.dataset.scheme = "light";
     drawAll();

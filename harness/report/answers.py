@@ -1,0 +1,78 @@
+"""How attempts were answered, by the names of responses in records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from harness.measure.record.record import RunRecord
+from harness.model.figures import counted, per_operation, percent
+from harness.model.outcome import THROTTLING_STATUSES, is_throttling
+
+
+def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
+    """Throttled attempts by status, of attempts by the names of responses in records."""
+    counts = {str(status): 0 for status in THROTTLING_STATUSES}
+    for name, count in attempts.items():
+        status, _, rest = name.partition(" ")
+        if status in counts and is_throttling(int(status), rest.partition(" ")[0]):
+            counts[status] += count
+    return counts
+
+
+def other_answers(attempts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Answers other than success and throttling: names and counts, the most frequent first.
+
+    The attempts are by the names of responses in records. A fault, such as a time-out of the
+    client, counts as well.
+    """
+    others = [
+        (name, count)
+        for name, count in attempts.items()
+        if count and not name.startswith("2") and not sum(throttled_by_status({name: 1}).values())
+    ]
+    return sorted(others, key=lambda item: (-item[1], item[0]))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResponseCount:
+    """The attempts with one response, and their share of all attempts."""
+
+    name: str
+    count: int
+    share: float
+
+
+def response_counts(record: RunRecord) -> list[ResponseCount]:
+    """Attempts by response, the most frequent first."""
+    everything = record.counts.attempts or 1
+    ordered = sorted(record.attempts_by_status.items(), key=lambda item: -item[1])
+    return [ResponseCount(name, count, count / everything) for name, count in ordered]
+
+
+def attempts_words(record: RunRecord) -> tuple[str, str]:
+    """Attempts per operation, and how many attempts were throttled: a sentence each."""
+    counts, throttled = record.counts, record.throttled
+    in_flight = counts.attempts_in_flight
+    ended = counts.attempts - in_flight
+    each = ended / counts.operations if counts.operations else 0.0
+    requests = f"{counted(ended, 'attempt')} for {counted(counts.operations, 'operation')}"
+    requests += f" ({per_operation(each)} per operation)"
+    if in_flight:
+        operations = counted(counts.in_flight, "operation")
+        requests += f"; {in_flight:,} more for {operations} still in flight"
+    refused = f"throttled: {sum(throttled.values()):,} ({percent(record.throttled_ratio)})"
+    if record.request_units is None:
+        # Cosmos DB does not say whose limit it was.
+        refused += (
+            f", {throttled['partition']:,} by a partition limit, {throttled['account']:,} by an "
+            "account limit"
+        )
+    return requests, refused
+
+
+def tone_of(name: str) -> str:
+    """``bad`` for a throttled response, ``faint`` for another that did not succeed, else empty."""
+    if name.startswith("2"):
+        return ""
+    return "bad" if sum(throttled_by_status({name: 1}).values()) else "faint"

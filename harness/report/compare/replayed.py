@@ -1,0 +1,152 @@
+"""A replay compared with what was replayed: the entities of each partition."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.measure.record.record import RunRecord
+from harness.measure.record.replay import ReplayPart
+from harness.model.figures import agreed, counted, listed
+from harness.model.operation import table_and_key
+from harness.report.names import partition_name
+
+_MOST_LISTED = 5
+_ENTITIES, _OPERATIONS = "entities", "operations"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A trace or a log that is compared in place of a record.
+
+    Attributes:
+        fingerprint: Hash of the file: see `ReplayPart.fingerprint`.
+        described: What was recorded, in words.
+        counts_whole: Whether bytes are those of whole requests and answers, not of their bodies.
+        entities: Entities of every partition, more than a record lists; None if they are too many.
+    """
+
+    fingerprint: str
+    described: str
+    counts_whole: bool
+    entities: Mapping[str, int] | None = None
+
+
+def replay_sentences(
+    subjects: Sequence[tuple[str, RunRecord]], recording: Recording | None = None
+) -> Iterator[str]:
+    """Whether each replay has the entities of the first record, by letter and record.
+
+    ``recording`` is the trace that the first record was made of.
+    """
+    (first, original), *others = subjects
+    for letter, record in others:
+        if record.replay is not None and original.replay is None:
+            yield from _sentences(first, original, recording, letter, record, record.replay)
+
+
+def _sentences(
+    first: str,
+    original: RunRecord,
+    recording: Recording | None,
+    letter: str,
+    record: RunRecord,
+    part: ReplayPart,
+) -> Iterator[str]:
+    lead = f"{letter} replays {first}"
+    if _another(original, recording, part):
+        lead = f"{letter} replays {part.run_id or part.trace}, which is not {first}"
+    if part.keys:
+        yield f"{lead} under other keys ({part.keys}): partitions are not compared."
+        return
+    if original.redacted != record.redacted or (original.redacted and record.redacted):
+        yield f"{lead}: partitions are not compared, because their keys are aliases."
+        return
+    recorded: Mapping[str, int] = _counts(original, _ENTITIES)
+    if recording is not None and recording.entities is not None:
+        recorded = recording.entities
+    before, after = _named(recorded, _counts(record, _ENTITIES))
+    folded = any(one.partitions_folded is not None for one in (original, record))
+    names = sorted(before.keys() & after.keys() if folded else {*before, *after})
+    of = "that both count one by one " if folded else ""
+    apart = [name for name in names if before.get(name, 0) != after.get(name, 0)]
+    if not apart:
+        yield (
+            f"{lead}: the same entities in each of {counted(len(names), 'partition')} {of}"
+            f"({sum(after[name] for name in names):,}), exactly."
+        )
+    else:
+        shown = [
+            f"{partition_name(name)!r} ({before.get(name, 0):,} in {first}, "
+            f"{after.get(name, 0):,} in {letter})"
+            for name in apart[:_MOST_LISTED]
+        ]
+        if (more := len(apart) - _MOST_LISTED) > 0:
+            shown.append(f"{more:,} more")
+        yield (
+            f"{lead}: {len(apart):,} of {counted(len(names), 'partition')} {of}"
+            f"{agreed(len(apart), 'has', 'have')} other entities: {listed(shown)}."
+        )
+        yield from _reasons(first, original, letter, record, names)
+    if folded:
+        all_before, all_after = original.counts.entities, record.counts.entities
+        yield (
+            f"All partitions together have {all_before:,} entities in {first}, {all_after:,} in "
+            f"{letter}."
+        )
+    yield from (f"{letter}: {sentence}" for sentence in part.sentences())
+
+
+def _another(original: RunRecord, recording: Recording | None, part: ReplayPart) -> bool:
+    """Whether the original is not what was replayed.
+
+    A log and the trace that was made of it are different files, without a record.
+    """
+    if recording is not None and recording.fingerprint == part.fingerprint:
+        return False
+    if part.run_id:
+        return part.run_id != original.run_id
+    return recording is not None and recording.fingerprint != part.fingerprint
+
+
+def _reasons(
+    first: str, original: RunRecord, letter: str, record: RunRecord, names: Sequence[str]
+) -> Iterator[str]:
+    """What explains that partitions have other entities."""
+    if estimated := original.counts.entities_estimated:
+        before, after = _named(_counts(original, _OPERATIONS), _counts(record, _OPERATIONS))
+        same = sum(before.get(name, 0) == after.get(name, 0) for name in names)
+        yield (
+            f"{counted(estimated, 'entity', 'entities')} of {first} "
+            f"{agreed(estimated, 'is', 'are')} a lower bound, because how many a query walked is "
+            f"not known. {same:,} of these partitions have the same number of operations."
+        )
+    unsent = record.counts.waiting + record.counts.dropped + record.counts.in_flight
+    if unsent:
+        yield f"{letter} did not finish {counted(unsent, 'operation')} that were due."
+    for name, run in ((first, original), (letter, record)):
+        if throttled := sum(run.throttled.values()):
+            yield f"{counted(throttled, 'attempt')} of {name} {_were(throttled)} throttled."
+
+
+def _were(count: int) -> str:
+    return agreed(count, "was", "were")
+
+
+def _counts(record: RunRecord, of: str) -> dict[str, int]:
+    """A count of each partition that was counted from the start."""
+    return {part.key: getattr(part, of) for part in record.partitions if part.exact}
+
+
+def _named(*each: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The counts that are not 0; without the table if none of them has several."""
+    tables = [{table_and_key(name)[0].rstrip("/") for name in counts} for counts in each]
+    several = any(len(names) > 1 for names in tables)
+    for counts in each:
+        yield {name if several else _key(name): count for name, count in counts.items() if count}
+
+
+def _key(name: str) -> str:
+    table, key = table_and_key(name)
+    # The name of a query over several partitions ends in two slashes.
+    return key or name.removeprefix(table.rstrip("/")).lstrip("/") or "/"

@@ -1,0 +1,32 @@
+"""The settings in which two runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.measure.record.record import RunRecord
+
+_MAY_DIFFER = frozenset(("seed",))
+"""Settings in which repeats may differ."""
+
+
+def differences_of(one: RunRecord, other: RunRecord) -> Iterator[str]:
+    """The settings in which two runs differ; none if they are repeats."""
+    if one.endpoint.kind != other.endpoint.kind:
+        yield f"the endpoint: {one.endpoint.kind} and {other.endpoint.kind}"
+    mine, theirs = _flat(one.profile), _flat(other.profile)
+    for name in sorted({*mine, *theirs} - _MAY_DIFFER):
+        if mine.get(name) != theirs.get(name):
+            yield f"{name}: {mine.get(name)} and {theirs.get(name)}"
+
+
+def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every setting of a profile by its full name."""
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

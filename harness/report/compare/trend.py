@@ -1,0 +1,80 @@
+"""The trend over many runs: each profile's runs in order of time, and what changed over them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from harness.measure.record.record import RunRecord
+from harness.model.figures import counted, listed
+from harness.report.compare.comparison import change_words, in_brackets
+from harness.report.compare.measures import MEASURES, Measure
+from harness.report.compare.repeats import repeats_text
+from harness.report.compare.settings import differences_of
+from harness.report.terminal.page import Page
+
+_MOST_DIFFERENCES = 4
+_SHOWN = ("entities_per_s", "throttled_ratio", "p50(service)", "p99(service)", "ru_per_s")
+TREND_MEASURES = tuple(measure for measure in MEASURES if measure.name in _SHOWN)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trend:
+    """The runs of one profile, the oldest first; at least two."""
+
+    profile: str
+    records: tuple[RunRecord, ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What changed from the first run to the last, and in which setting runs differ."""
+        said = [text for measure in TREND_MEASURES if (text := self._changed(measure))]
+        if not self.alike:
+            said.insert(0, "Compare with care: not all of these runs have the same settings.")
+        for before, after in zip(self.records, self.records[1:], strict=False):
+            if differences := [*differences_of(before, after)]:
+                named, more = differences[:_MOST_DIFFERENCES], len(differences) - _MOST_DIFFERENCES
+                words = "; ".join([*named, *([counted(more, "more setting")] if more > 0 else [])])
+                said.append(f"{after.run_id} differs from the run before it in {words}.")
+        return said
+
+    @property
+    def alike(self) -> bool:
+        """Whether no setting changed from one run to the next."""
+        pairs = zip(self.records, self.records[1:], strict=False)
+        return not any([*differences_of(before, after)] for before, after in pairs)
+
+    def _changed(self, measure: Measure) -> str:
+        first, last = (measure.read(record) for record in (self.records[0], self.records[-1]))
+        if first is None or last is None or first == last == 0:
+            return ""
+        words = f"{measure.show_in_full(first)} in the first run, {measure.show_in_full(last)}"
+        # A share of a share would mislead.
+        more = "" if measure.unit == "%" else in_brackets(change_words(last, first))
+        return f"{measure.noun[:1].upper()}{measure.noun[1:]}: {words} in the last{more}."
+
+
+def trends_of(records: Sequence[RunRecord]) -> tuple[list[Trend], list[str]]:
+    """The trends, those of most runs first, and the profiles that have a single run."""
+    by_profile: dict[str, list[RunRecord]] = {}
+    for record in sorted(records, key=lambda record: (record.started_at, record.run_id)):
+        by_profile.setdefault(str(record.profile.get("name", "run")), []).append(record)
+    found = [Trend(name, tuple(runs)) for name, runs in by_profile.items() if len(runs) > 1]
+    single = [name for name, runs in by_profile.items() if len(runs) == 1]
+    return sorted(found, key=lambda one: -len(one.records)), single
+
+
+def trend_text(trends: Sequence[Trend], single: Sequence[str], page: Page) -> str:
+    """The runs of each profile in a table, and below it what changed."""
+    parts = []
+    for one in trends:
+        parts.append(repeats_text(one.records, page, typical=one.alike).strip("\n"))
+        parts.append("\n".join(map(page.show, one.sentences)))
+    if single:
+        parts.append(page.show(single_words(single)))
+    return "\n\n".join(filter(None, parts))
+
+
+def single_words(single: Sequence[str]) -> str:
+    runs = counted(len(single), "profile")
+    return f"{runs} with a single run, which shows no trend: {listed(sorted(single))}."

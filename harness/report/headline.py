@@ -1,0 +1,158 @@
+"""The verdict of a run in one short sentence: the first words of a page."""
+
+from __future__ import annotations
+
+from harness.measure.record.measured import PartitionPart
+from harness.measure.record.record import RunRecord
+from harness.measure.verdict.evidence import BUSY_SHARE, FEWEST_OPERATIONS, SHORTEST_S
+from harness.measure.verdict.verdict import VerdictResult
+from harness.model.figures import counted, number, percent
+from harness.report.events import stall_sentence
+from harness.report.limits import (
+    account_limit,
+    account_rate,
+    busiest,
+    judged_rate,
+    limit_word,
+    partition_limit,
+    target_of,
+    unit_of,
+)
+from harness.report.names import partition_name, shortened
+from harness.report.partition_columns import throttled_attempts
+
+_NAME_WIDTH = 32
+_CLIENT = {
+    "users": "There were too few users for the requested rate.",
+    "application": "The application was the limit, not the endpoint.",
+    "gateway": "The gateway was the limit, not the endpoint.",
+}
+_GENERATOR = "The generator was the limit, not the endpoint."
+_OTHERS = "Other processes kept the machine busy, so the endpoint was not the limit."
+_DOMINANT = 0.8
+"""From this share of all throttled attempts on, one partition is the finding."""
+WARMING_UP = "Too little was measured so far for a verdict."
+
+
+def is_warming_up(record: RunRecord) -> bool:
+    """Whether a run in progress has measured too little for a verdict."""
+    few = record.measured_s < SHORTEST_S or record.counts.operations < FEWEST_OPERATIONS
+    return record.verdict.result == VerdictResult.INCONCLUSIVE and few
+
+
+def headline(record: RunRecord) -> str:
+    """The verdict without its figures."""
+    if record.search is not None:
+        return _searched(record.search.rate_per_s, at_least=record.search.at_least)
+    verdict = record.verdict
+    if verdict.result == VerdictResult.THROTTLED:
+        return _throttled(record)
+    if verdict.result == VerdictResult.CLIENT_LIMITED:
+        return _CLIENT.get(verdict.limited_by) or _generator(record)
+    if verdict.result == VerdictResult.ENDPOINT_LIMITED:
+        return "The endpoint was the limit: it served less than was asked, without throttling."
+    if verdict.result == VerdictResult.WITHIN_TARGET:
+        return _within(record)
+    if verdict.result == VerdictResult.OVER_TARGET:
+        return _over(record)
+    if verdict.result == VerdictResult.NO_TARGET:
+        return f"{_calm(record)}. The documents name no target for blobs."
+    sentence = verdict.sentence.removeprefix("Inconclusive: ")
+    return sentence[:1].upper() + sentence[1:]
+
+
+def told(record: RunRecord) -> list[str]:
+    """The verdict: its headline, the longest stall, and its sentence with all figures.
+
+    The sentence stands alone where it says the headline in the same words.
+    """
+    short, whole, stall = headline(record), record.verdict.sentence, stall_sentence(record)
+    if short.lower() in whole.lower():
+        return [whole]
+    return [short, *([] if stall is None else [stall]), whole]
+
+
+def _searched(rate_per_s: float | None, *, at_least: bool) -> str:
+    if rate_per_s is None:
+        return "No rate was found that can be sustained."
+    least = "At least " if at_least else ""
+    return f"{least}{number(rate_per_s)} entities/s can be sustained."
+
+
+def _throttled(record: RunRecord) -> str:
+    if record.verdict.limited_by == "account":
+        if record.accounts:
+            return "The accounts were throttled."
+        return f"The account was throttled{_at(record, account_limit(record))}."
+    if record.verdict.limited_by == "throughput":
+        used, limit = number(account_rate(record)), account_limit(record)
+        of = "" if limit is None else f" of {number(limit * max(1, len(record.accounts)))}"
+        return f"The provisioned throughput was used up: {used}{of} RU/s."
+    throttled = sorted(
+        filter(throttled_attempts, record.partitions), key=throttled_attempts, reverse=True
+    )
+    if not throttled:
+        return "Partitions were throttled."
+    name, used = _named(throttled[0]), _used(record)
+    attempts = sum(map(throttled_attempts, throttled))
+    share = throttled_attempts(throttled[0]) / attempts
+    if share >= _DOMINANT:
+        others = ""
+        if (more := len(throttled) - 1) > 0:
+            others = f" {counted(more, 'other')} had {percent(1 - share)} of the throttling."
+        at = _at(record, partition_limit(record))
+        return f"Partition {name} was throttled{at}.{used}{others}"
+    least = "" if record.partitions_folded is None else "At least "
+    return f"{least}{len(throttled):,} partitions were throttled, {name} the most.{used}"
+
+
+def _used(record: RunRecord) -> str:
+    """How much of what is provisioned was used while partitions were throttled."""
+    units = record.request_units
+    if units is None or units.ratio is None or record.verdict.limited_by != "partition":
+        return ""
+    return f" {percent(units.ratio)} of the provisioned RU/s were used."
+
+
+def _at(record: RunRecord, limit: float | None) -> str:
+    if limit is None:
+        return ""
+    return f": its {limit_word(record)} is {number(limit)} {unit_of(record)}"
+
+
+def _calm(record: RunRecord) -> str:
+    if record.throttled_ratio:
+        return f"Only {percent(record.throttled_ratio)} of the attempts were throttled"
+    return f"Nothing was throttled at {number(account_rate(record))} {unit_of(record)}"
+
+
+def _within(record: RunRecord) -> str:
+    calm = _calm(record)
+    hot, limit = busiest(record), partition_limit(record)
+    if hot is None or limit is None:
+        return f"{calm}."
+    which = "the partition" if len(record.partitions) == 1 else "the hottest partition"
+    share = percent(judged_rate(record, hot) / limit)
+    return f"{calm}: {which} took {share} of its {limit_word(record)}."
+
+
+def _generator(record: RunRecord) -> str:
+    """Who used the CPU, where it was neither the workers nor the emulator."""
+    capacity = record.generator.capacity
+    full = None if capacity is None else capacity.fullest
+    ours = 0.0 if full is None else full.workers_percent + full.harness_percent
+    if full is not None and full.busy_share >= BUSY_SHARE and full.others_percent > ours:
+        return _OTHERS
+    return _GENERATOR
+
+
+def _over(record: RunRecord) -> str:
+    hot = busiest(record)
+    target = None if hot is None else target_of(hot)
+    if hot is not None and target is not None and judged_rate(record, hot) > target:
+        return f"Partition {_named(hot)} is over its target of {number(target)} {unit_of(record)}."
+    return f"{'An' if record.accounts else 'The'} account went over its target."
+
+
+def _named(part: PartitionPart) -> str:
+    return f"'{shortened(partition_name(part.key), _NAME_WIDTH)}'"

@@ -1,0 +1,356 @@
+"""The columns of the tables of partitions and of accounts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.measure.record.measured import AccountLoadPart, PartitionPart
+from harness.measure.record.record import RunRecord
+from harness.model.figures import milliseconds, number, per_operation, percent
+from harness.model.outcome import THROTTLING_STATUSES, Scope
+from harness.report.answers import other_answers, throttled_by_status
+from harness.report.columns import (
+    LATENCY_FIGURES,
+    NOWHERE,
+    Column,
+    Output,
+    best_over,
+    charges_units,
+    counts_entities,
+    lasted_seconds,
+    latency_figure,
+    measures,
+)
+from harness.report.limits import of_limit, partition_limit
+
+_count = "{:,}".format
+_REFUSED = "throttled attempts"
+_FIRST_IN_CSV = (503, 500, 429)
+"""The statuses of the first version of ``partitions.csv``."""
+
+
+def csv_columns(record: RunRecord) -> list[Column[PartitionPart]]:
+    """The columns of ``partitions.csv``."""
+    written = [
+        column
+        for column in PARTITION_COLUMNS
+        if column.csv
+        and (record.accounts or column is not ACCOUNT)
+        and (charges_units(record) or column not in UNITS)
+    ]
+    return sorted(written, key=lambda column: column.csv_place)
+
+
+def throttled_attempts(part: PartitionPart) -> int:
+    return sum(throttled_by_status(part.attempts_by_status).values())
+
+
+def _other_count(part: Any) -> int:
+    return sum(count for _, count in other_answers(part.attempts_by_status))
+
+
+def _has_others(record: RunRecord) -> bool:
+    return bool(other_answers(record.attempts_by_status))
+
+
+def _has_status(status: str) -> Callable[[RunRecord], bool]:
+    def has(record: RunRecord) -> bool:
+        if throttled_by_status(record.attempts_by_status)[status]:
+            return True
+        return status == ("429" if record.endpoint.cosmos else "503")
+
+    return has
+
+
+def _has_retries(record: RunRecord) -> bool:
+    return record.counts.attempts > record.counts.operations and any(
+        part.operations for part in record.partitions
+    )
+
+
+def _limit(record: RunRecord) -> str:
+    limit = partition_limit(record)
+    return "target" if limit is None else f"of {number(limit)}"
+
+
+def _several_seconds(record: RunRecord) -> bool:
+    return counts_entities(record) and lasted_seconds(record)
+
+
+def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> str:
+    targets = (part.request_units.target for part in parts if part.request_units is not None)
+    target = next((target for target in targets if target is not None), None)
+    return "target" if target is None else f"of {number(target)}"
+
+
+def _account_target(record: RunRecord) -> str:
+    target = next((part.target for part in record.accounts), None)
+    return "target" if target is None else f"of {number(target)}"
+
+
+def _throttled_by(status: str) -> Callable[[Any], int]:
+    return lambda part: throttled_by_status(part.attempts_by_status)[status]
+
+
+def _throttled_for(scope: Scope) -> Callable[[Any], int]:
+    # The names of other responses have no scope.
+    return lambda part: sum(
+        count for name, count in part.attempts_by_status.items() if name.endswith(f" {scope}")
+    )
+
+
+def _partition_latency(latency: str, figure: str) -> Column[PartitionPart]:
+    shown = figure in ("p50", "p99")
+    outputs = Output.HTML if latency == "response" else Output.REPORT
+    return Column(
+        figure,
+        latency_figure(latency, figure),
+        milliseconds,
+        narrow=f"{figure}\nms",
+        group=f"{latency} ms",
+        outputs=outputs if shown else NOWHERE,
+        when=measures(latency),
+        csv=f"{latency}_{figure}_ms",
+        tab=(f"{latency}_{figure}", f"{latency.capitalize()} {figure} ms") if shown else None,
+    )
+
+
+def _in_csv(
+    name: str, get: Callable[[PartitionPart], Any], place: int = 0
+) -> Column[PartitionPart]:
+    """A column of the CSV file alone."""
+    return Column(name, get, outputs=NOWHERE, csv=name, csv_place=place)
+
+
+MEAN_RATE: Column[Any] = Column(
+    "mean",
+    lambda part: part.entities_per_s.mean,
+    number,
+    narrow="entities/s",
+    group="entities/s",
+    adds=True,
+    csv="entities_per_s_mean",
+    tab=("entities_per_s", "Entities/s"),
+)
+RATES: tuple[Column[Any], ...] = (
+    MEAN_RATE,
+    Column(
+        "best 1 s",
+        lambda part: part.entities_per_s.best_1s,
+        number,
+        group="entities/s",
+        when=counts_entities,
+        csv="entities_per_s_best_1s",
+    ),
+    Column(
+        "best 10 s",
+        lambda part: part.entities_per_s.best_10s,
+        number,
+        group="entities/s",
+        heading=best_over,
+        when=_several_seconds,
+        csv="entities_per_s_best_10s",
+    ),
+)
+"""Rates of entities of a partition or an account."""
+
+
+def _throttled_column(status: int) -> Column[Any]:
+    """Attempts with one throttling status, where it occurred or is the usual one."""
+    name = str(status)
+    return Column(
+        name,
+        _throttled_by(name),
+        _count,
+        group=_REFUSED,
+        when=_has_status(name),
+        adds=True,
+        bad=True,
+        csv=f"throttled_{name}_attempts",
+        csv_place=0 if status in _FIRST_IN_CSV else 1,
+    )
+
+
+THROTTLED: tuple[Column[Any], ...] = tuple(map(_throttled_column, THROTTLING_STATUSES))
+
+OTHER_COUNT: Column[Any] = Column(
+    "other answers",
+    _other_count,
+    _count,
+    outputs=Output.TERMINAL,
+    narrow="other",
+    when=_has_others,
+    adds=True,
+    csv="other_unsuccessful_attempts",
+    csv_place=1,
+)
+
+OTHER_ANSWERS: Column[Any] = Column(
+    "other answers",
+    lambda part: ", ".join(
+        f"{name} {count:,}" for name, count in other_answers(part.attempts_by_status)
+    ),
+    outputs=Output.MARKDOWN | Output.HTML,
+    when=_has_others,
+)
+"""A terminal has no room for texts in a table: it lists all answers below."""
+
+THROTTLED_RATIO: Column[PartitionPart] = Column(
+    "share of its attempts",
+    lambda part: part.throttled_ratio,
+    percent,
+    outputs=NOWHERE,
+    csv="throttled_ratio",
+)
+
+ATTEMPTS_PER_OPERATION: Column[PartitionPart] = Column(
+    "attempts per operation",
+    lambda part: part.attempts_per_operation,
+    per_operation,
+    narrow="attempts\nper op",
+    when=_has_retries,
+)
+"""Above 1 where retries hid failures from the application, or queries had further pages."""
+
+
+def _unit_column(name: str, figure: str, **more: Any) -> Column[Any]:
+    """A rate of request units, of a partition, an account or an operation."""
+    return Column(
+        name,
+        lambda part: part.request_units and getattr(part.request_units.per_s, figure),
+        number,
+        group="RU/s",
+        csv=f"request_units_per_s_{figure}",
+        csv_place=2,
+        **{"when": charges_units, **more},
+    )
+
+
+UNITS: tuple[Column[Any], ...] = (
+    _unit_column("mean", "mean", narrow="RU/s", adds=True),
+    _unit_column("best 1 s", "best_1s"),
+    _unit_column(
+        "best 10 s",
+        "best_10s",
+        heading=best_over,
+        when=lambda record: charges_units(record) and lasted_seconds(record),
+    ),
+    Column(
+        "of target",
+        lambda part: part.request_units and part.request_units.ratio,
+        percent,
+        heading=lambda record: _unit_target(record.partitions),
+        when=charges_units,
+        absent="none",
+        share=True,
+        csv="ratio_to_request_unit_target",
+        csv_place=2,
+    ),
+    Column(
+        "request units",
+        lambda part: part.request_units and part.request_units.total,
+        outputs=NOWHERE,
+        when=charges_units,
+        csv="request_units",
+        csv_place=2,
+    ),
+)
+"""Request units of a partition."""
+
+ACCOUNT: Column[PartitionPart] = Column(
+    "account",
+    lambda part: part.account,
+    outputs=Output.HTML,
+    when=lambda record: bool(record.accounts),
+    csv="account",
+    csv_place=99,
+)
+"""The account of a partition, in a run against several."""
+
+PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
+    _in_csv("entities", lambda part: part.entities),
+    *RATES,
+    _in_csv("target_entities_per_s", lambda part: part.target),
+    Column(
+        "of target",
+        lambda part: part.ratio,
+        percent,
+        heading=_limit,
+        figure=of_limit,
+        when=counts_entities,
+        absent="none",
+        share=True,
+        csv="ratio_to_target",
+        tab=("of_target", "Of the limit"),
+    ),
+    *UNITS,
+    _in_csv("attempts", lambda part: sum(part.attempts_by_status.values())),
+    *THROTTLED,
+    _in_csv("throttled_partition_attempts", _throttled_for(Scope.PARTITION)),
+    _in_csv("throttled_account_attempts", _throttled_for(Scope.ACCOUNT)),
+    THROTTLED_RATIO,
+    OTHER_COUNT,
+    OTHER_ANSWERS,
+    ATTEMPTS_PER_OPERATION,
+    _in_csv("operations", lambda part: part.operations or None, place=1),
+    *(
+        _partition_latency(latency, figure)
+        for latency in ("service", "response")
+        for figure in LATENCY_FIGURES
+    ),
+    _in_csv("told_apart_since_utc_s", lambda part: part.since),
+    _in_csv("entities_at_least", lambda part: getattr(part.estimate, "at_least", None)),
+    _in_csv("entities_at_most", lambda part: getattr(part.estimate, "at_most", None)),
+    ACCOUNT,
+)
+"""The columns behind the name of a partition."""
+
+ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
+    *RATES,
+    Column(
+        "of target",
+        lambda part: part.ratio,
+        percent,
+        heading=_account_target,
+        when=counts_entities,
+        absent="none",
+        share=True,
+    ),
+    *(
+        dataclasses.replace(column, heading=lambda record: _unit_target(record.accounts))
+        if column.share
+        else column
+        for column in UNITS
+    ),
+    Column(
+        "transactions/s", lambda part: part.transactions_per_s, number, narrow="trans-\nactions/s"
+    ),
+    *THROTTLED,
+    Column(
+        "by its partitions",
+        _throttled_for(Scope.PARTITION),
+        _count,
+        outputs=Output.MARKDOWN | Output.HTML,
+        group=_REFUSED,
+        bad=True,
+    ),
+    Column(
+        "by the account",
+        _throttled_for(Scope.ACCOUNT),
+        _count,
+        narrow="by the\naccount",
+        group=_REFUSED,
+        bad=True,
+    ),
+    OTHER_COUNT,
+    OTHER_ANSWERS,
+    Column(
+        "billable transactions",
+        lambda part: part.billable_transactions,
+        _count,
+        outputs=Output.MARKDOWN | Output.HTML,
+    ),
+)
+"""The columns behind the name of one of several accounts."""

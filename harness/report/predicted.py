@@ -1,0 +1,62 @@
+"""The predicted shares of the load beside those that a run measured."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from harness.measure.record.findings import PredictionPart
+from harness.measure.record.record import RunRecord
+from harness.model.figures import percent
+from harness.profile.checks.prediction import KeyRanges
+from harness.report.names import partition_name
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Predicted:
+    """The predicted and the measured share of the load, of a partition or of a range of keys.
+
+    The measured share is None where the record does not show it.
+    """
+
+    what: str
+    predicted: float
+    measured: float | None
+
+    @property
+    def sentence(self) -> str:
+        measured = "not known" if self.measured is None else percent(self.measured)
+        return f"{self.what}: {percent(self.predicted)} predicted, {measured} measured"
+
+
+def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
+    """The shares predicted from mix and keys, and the measured shares of the same keys."""
+    return () if record.prediction is None else beside(record.prediction, record)
+
+
+def beside(prediction: PredictionPart, record: RunRecord) -> tuple[Predicted, ...]:
+    """A prediction beside the measured window of a run.
+
+    The share of a range is known only where the record counts all partitions separately.
+    """
+    everything = record.account.entities_per_s.mean
+    if everything <= 0:
+        return ()
+    measured = {part.key: part.entities_per_s.mean / everything for part in record.partitions}
+    shares = []
+    if hot := prediction.hottest:
+        name = f"partition {partition_name(hot)}"
+        shares.append(Predicted(name, prediction.hottest_share, measured.get(hot)))
+    place = prediction.hottest_range
+    if place is not None and prediction.range_count > 1:
+        ranges = KeyRanges(prediction.ranges)
+        inside = sum(share for key, share in measured.items() if ranges.of(key) == place)
+        known = None if record.partitions_folded is not None else inside
+        name = f"keys {range_words(prediction, place)}"
+        shares.append(Predicted(name, prediction.hottest_range_share, known))
+    return tuple(shares)
+
+
+def range_words(prediction: PredictionPart, place: int) -> str:
+    """The first and the last key of a range of a prediction."""
+    first, last = prediction.ranges[place]
+    return first if first == last else f"{first} to {last}"

@@ -1,0 +1,106 @@
+"""Request units that were predicted or measured: each operation, the hottest keys, the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from harness.model.figures import number, percent, request_units
+from harness.profile.checks.seen import ChargesSeen
+from harness.report.names import partition_name, shortened
+from harness.report.terminal.page import Page, facts, table_of
+
+_NAME_WIDTH = 40
+_HASHED = (
+    "The hash of Cosmos DB is not documented: which keys share a physical partition is an example."
+)
+
+
+def charges_shown(
+    charges: ChargesSeen, page: Page, *, measured: bool = False
+) -> list[RenderableType]:
+    """A table of the operations, and the facts about the load."""
+    if not charges.kinds:
+        return [Text("Unknown: no answer named its charge.")]
+    rows = [(kind.label, request_units(kind.each), percent(kind.share)) for kind in charges.kinds]
+    note = _HASHED
+    if not measured:
+        size = f"entities of {charges.entity_bytes:,} bytes as JSON, "
+        note = f"Estimates for {size}session consistency and one region. {_HASHED}"
+    return [
+        table_of(("operation", "RU each", "share\nof RU"), rows),
+        Text(),
+        facts(_facts(charges, page), page),
+        Text(note, "dim"),
+    ]
+
+
+def charges_json(charges: ChargesSeen) -> dict[str, Any]:
+    """The same as plain types; charges and rates are in request units, None if unknown."""
+    throughput, known = charges.throughput, charges.known
+    return {
+        "operations": {
+            kind.label: {"each": kind.each, "share": kind.share} for kind in charges.kinds
+        },
+        "each": charges.each if known else None,
+        "entity_json_bytes": charges.entity_bytes,
+        "per_s": charges.per_s,
+        "hottest_partition_key": charges.shares.hottest if known else None,
+        "hottest_partition_key_share": charges.shares.hottest_share if known else None,
+        "physical_partitions": throughput.fewest_partitions,
+        "hottest_physical_partition_share": charges.hottest_share if known else None,
+        "partition_ru_per_s": throughput.partition_ru_per_s,
+        "provisioned_ru_per_s": throughput.ru_per_s,
+        "first_limit_at_ru_per_s": charges.reached_per_s if known else None,
+    }
+
+
+def _facts(charges: ChargesSeen, page: Page) -> list[tuple[str, str]]:
+    total = f"{request_units(charges.each)} RU an operation"
+    if charges.per_s is not None:
+        total += f", {number(charges.per_s)} RU/s at the highest rate"
+    rows = [("mean", total)]
+    if charges.shares.hottest:
+        name = partition_name(charges.shares.hottest, page.ascii_only)
+        name = shortened(name, _NAME_WIDTH, page.ascii_only)
+        share = _share(charges, charges.shares.hottest_share)
+        rows.append(("hottest PartitionKey", f"{name}: {share}"))
+    count = charges.throughput.fewest_partitions
+    if count > 1:
+        even = f"even: {percent(1 / count)}"
+        share = _share(charges, charges.hottest_share)
+        rows.append(("hottest physical partition", f"1 of {count}: {share} ({even})"))
+    return [*rows, ("first limit", first_limit(charges))]
+
+
+def first_limit(charges: ChargesSeen) -> str:
+    """What is reached first, and whether the load stays below it."""
+    limit, provisioned = charges.throughput.partition_ru_per_s, charges.throughput.ru_per_s
+    reached = charges.reached_per_s
+    if reached is None:
+        return "unknown: every query goes over several partitions"
+    if provisioned is not None and reached >= provisioned:
+        words = f"the provisioned {number(provisioned)} RU/s, before the limit of any partition"
+    elif provisioned is None:
+        words = (
+            f"the {number(limit)} RU/s of one PartitionKey, at {number(reached)} RU/s in total, if "
+            "as much is provisioned (endpoint.provisioned_ru_per_s)"
+        )
+    else:
+        used = percent(reached / provisioned)
+        words = (
+            f"the {number(limit)} RU/s of a physical partition, at {number(reached)} RU/s in "
+            f"total: {used} of the {number(provisioned)} that are provisioned can be used"
+        )
+    if charges.per_s is None:
+        return words
+    below = charges.per_s <= reached
+    return f"{words}. The load {'stays below' if below else 'is above'} it"
+
+
+def _share(charges: ChargesSeen, share: float) -> str:
+    if charges.per_s is None:
+        return percent(share)
+    return f"{percent(share)}, {number(charges.per_s * share)} RU/s"

@@ -1,0 +1,122 @@
+"""The figures at the top of a page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from harness.measure.record.measured import LatencyPart
+from harness.measure.record.record import RunRecord
+from harness.model.figures import agreed, milliseconds, number, percent
+from harness.model.outcome import FAILURES
+from harness.report import answers
+from harness.report.limits import (
+    account_limit,
+    account_rate,
+    busiest,
+    judged_rate,
+    limit_word,
+    partition_limit,
+    unit_of,
+)
+from harness.report.names import partition_name
+from harness.report.passing import failed_latency
+from harness.report.web.tables import named
+
+_MORE_THAN_EXPECTED = 1.02
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A figure at the top of a page. ``title`` is the whole name where ``name`` is shortened."""
+
+    name: str
+    value: str
+    unit: str = ""
+    note: str = ""
+    _: dataclasses.KW_ONLY
+    tone: str = ""
+    title: str = ""
+
+
+def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
+    """What decides the verdict first; the tables of the page have the rest."""
+    yield from _rates(record)
+    by_status = answers.throttled_by_status(record.attempts_by_status)
+    yield KeyFigure(
+        "throttled",
+        percent(record.throttled_ratio),
+        "of attempts",
+        ", ".join(f"{name}: {count:,}" for name, count in by_status.items() if count) or "none",
+        tone="bad" if record.throttled_ratio else "",
+    )
+    ended = sum(record.outcomes.values())
+    failed = sum(count for name, count in record.outcomes.items() if name in FAILURES)
+    yield KeyFigure(
+        "failed",
+        f"{failed:,}",
+        agreed(failed, "operation", "operations"),
+        f"{percent(failed / ended if ended else 0.0)} of {ended:,}",
+        tone="bad" if failed else "",
+    )
+    yield from _latency(record, "service", record.service_ms)
+    yield from _latency(record, "response", record.response_ms)
+    if (offered := _offered(record)) is not None:
+        achieved = record.account.entities_per_s.mean
+        share = percent(min(1.0, achieved / offered) if offered else 1.0)
+        note = f"{number(achieved)} of {number(offered)} entities/s"
+        if achieved > offered * _MORE_THAN_EXPECTED:
+            # What queries walk is known afterwards only.
+            note = f"{number(achieved)} entities/s, {number(offered)} expected"
+        yield KeyFigure("served of asked", share, "", note)
+
+
+def _rates(record: RunRecord) -> Iterator[KeyFigure]:
+    """The hottest partition, and the account unless both are the same.
+
+    Of what is provisioned, a single partition has a share only.
+    """
+    hot, when = busiest(record), "" if record.watched is None else ", best 10 s"
+    if hot is not None:
+        name = named(partition_name(hot.key), 24)
+        alone = len(record.partitions) == 1
+        yield KeyFigure(
+            f"{'partition' if alone else 'hottest:'} {name.text}{when}",
+            number(rate := judged_rate(record, hot)),
+            unit_of(record),
+            _of(record, rate, partition_limit(record)),
+            title=name.title,
+        )
+        if alone and record.partitions_folded is None and record.request_units is None:
+            return
+    rate = account_rate(record)
+    whole, limit = "account", account_limit(record)
+    if record.accounts:
+        whole, limit = "all accounts", None if limit is None else limit * len(record.accounts)
+    yield KeyFigure(f"{whole}{when}", number(rate), unit_of(record), _of(record, rate, limit))
+
+
+def _of(record: RunRecord, rate: float, limit: float | None) -> str:
+    if limit is None:
+        return ""
+    return f"{percent(rate / limit)} of the {limit_word(record)}, {number(limit)}"
+
+
+def _latency(record: RunRecord, kind: str, part: LatencyPart | None) -> Iterator[KeyFigure]:
+    late = failed_latency(record)
+    if part is not None:
+        note = f"median {milliseconds(part.p50)} ms"
+        tone = "bad" if late is not None and late.form.of == kind else ""
+        yield KeyFigure(f"p99 {kind}", milliseconds(part.p99), "ms", note, tone=tone)
+
+
+def _offered(record: RunRecord) -> float | None:
+    """Entities/s offered in the measured window; None in a closed loop."""
+    start, end = record.window_start, record.window_start + record.measured_s
+    known = [
+        (point.offered, point.width_s)
+        for point in record.series
+        if point.offered is not None and start <= point.t < end
+    ]
+    seconds = sum(width for _, width in known)
+    return sum(rate * width for rate, width in known) / seconds if seconds else None
