@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Response
 
-from tests.support.locust_process import QUICK, LocustProcess, Stress
+from tests.support.locust_process import WEB, LocustProcess, Stress
 from tests.support.ports import free_port
 from tests.support.web_pages import PATIENCE_MS
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
-WEB = tuple(option for option in QUICK if option != "--headless")
 FOREIGN = "evil.example"
 """The browser is told that this name is of this machine, as its owner's DNS could tell it."""
 START = "user_count=1&spawn_rate=1"

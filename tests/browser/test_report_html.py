@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.trend import trends_of
+from harness.report.web.compare_page import compare_page
 from harness.report.web.document import document
+from harness.report.web.trend_page import trend_page
 from tests.support.records import kept, with_courses, with_heat, with_partitions
 from tests.support.web_pages import PATIENCE_MS, Pages, drawn
 
@@ -21,9 +25,14 @@ KEYS = [
     "x" * 1024,
 ]
 CHARTS = [
-    *("chart-rate", "chart-heat", "chart-throttling", "chart-refused", "chart-service"),
+    *("chart-main", "chart-heat", "chart-throttling", "chart-refused", "chart-service"),
     *("chart-response", "chart-backlog", "chart-generator"),
 ]
+PLOTS = """[...document.querySelectorAll('.js-plotly-plot')].map(element => {
+    const { left } = element.getBoundingClientRect(), size = element._fullLayout._size
+    return [left + size.l, left + size.l + size.w]
+})"""
+"""The left and the right edge of every plot."""
 RANGES = "[...document.querySelectorAll('.js-plotly-plot')].map(e => String(e.layout.xaxis.range))"
 
 
@@ -55,6 +64,89 @@ def test_every_chart_is_drawn(page: Page) -> None:
         drawn(page, chart)
 
 
+def test_plots_above_each_other_have_one_time_axis(pages: Pages, file: Path) -> None:
+    """Every plot begins and ends at the same pixel, on a desk and on a phone, where all fits."""
+    for width in (1400, 390):
+        shown = pages(file.as_uri(), width=width, height=900)
+        drawn(shown, "chart-response")
+        edges = shown.evaluate(PLOTS)
+        assert len(edges) == len(CHARTS)
+        assert len({tuple(edge) for edge in edges}) == 1, edges
+        assert shown.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_first_screen_answers(pages: Pages, tmp_path: Path) -> None:
+    """Whether it passed, the verdict in a short sentence, and the chart that shows it."""
+    record = with_courses(kept())
+    for name, shown in {
+        "plain": record,
+        "search": with_courses(kept("run-v1-search.json")),
+    }.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(document(shown), encoding="utf-8")
+        page = pages(path.as_uri(), width=1400, height=900)
+        for part in ("#verdict .badge", "#verdict .sentence", "#figures", "#chart-main .main-svg"):
+            box = page.locator(part).first.bounding_box()
+            assert box is not None, part
+            assert box["y"] + box["height"] <= 900, part
+        assert len(page.inner_text("#verdict .sentence")) < 100
+        assert not page.locator("#head dl").is_visible()
+
+
+def test_pages_of_several_runs_are_drawn(pages: Pages, tmp_path: Path) -> None:
+    """Runs over each other have one axis; a trend has its points, and neither is too wide."""
+    records = [with_courses(kept("run-v1.json")), with_courses(kept("run-v1-search.json"))]
+    subjects = [
+        Subject(letter=a, source=a, records=(b,)) for a, b in zip("AB", records, strict=True)
+    ]
+    later = records[0].model_copy(update={"run_id": "later"})
+    trends, single = trends_of([*records, later])
+    for name, text in {
+        "compare": compare_page(compare(subjects, [])),
+        "trend": trend_page(trends, single),
+    }.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text, encoding="utf-8")
+        for width in (1400, 390):
+            page = pages(path.as_uri(), width=width)
+            expect(page.locator(".scatterlayer .trace").first).to_be_visible(timeout=PATIENCE_MS)
+            edges = page.evaluate(PLOTS)
+            assert len(edges) > 2
+            assert len({tuple(edge) for edge in edges}) == 1
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_partitions_are_searched_and_sorted(pages: Pages, tmp_path: Path) -> None:
+    """By name and by any column; sums of other rows stay at the end and are no partition."""
+    keys = [f"tenant-{place}" for place in range(12)]
+    record = with_partitions(kept(), keys, folded=True)
+    parts = tuple(
+        part.model_copy(
+            update={"entities_per_s": part.entities_per_s.model_copy(update={"mean": 9.0 * place})}
+        )
+        for place, part in enumerate(record.partitions)
+    )
+    path = tmp_path / "many.html"
+    path.write_text(document(record.model_copy(update={"partitions": parts})), encoding="utf-8")
+    page = pages(path.as_uri())
+    table = page.locator("#partitions table")
+    names = table.locator("tbody tr:visible td:first-child")
+    said = page.locator("#partitions [role=status]")
+    expect(said).to_have_text("12 partitions")
+    table.get_by_role("button", name="partition").click()
+    assert names.all_inner_texts()[:3] == ["tenant-0", "tenant-1", "tenant-2"]
+    assert names.all_inner_texts()[-1] == "all others"
+    table.get_by_role("button", name="mean", exact=True).click()
+    means = [float(text.replace(",", "")) for text in table.locator(
+        "tbody tr:not(.sum) td:nth-child(2)"
+    ).all_inner_texts()]  # fmt: skip
+    assert means == sorted(means, reverse=True)
+    assert len(set(means)) > 1
+    page.get_by_role("searchbox").fill("ANT-1")
+    assert sorted(names.all_inner_texts()) == ["tenant-1", "tenant-10", "tenant-11"]
+    expect(said).to_have_text("3 of 12 partitions")
+
+
 def test_keys_are_text(page: Page) -> None:
     """Hostile keys are seen as they are, in the table and in the chart, and did nothing."""
     names = page.locator("#partitions bdi").all_inner_texts()
@@ -67,7 +159,7 @@ def test_keys_are_text(page: Page) -> None:
 
 def test_a_chart_cannot_be_sent_anywhere(page: Page) -> None:
     """The library's buttons are those that were chosen: none of them leads to another host."""
-    titles = page.locator("#chart-rate .modebar-btn").evaluate_all(
+    titles = page.locator("#chart-main .modebar-btn").evaluate_all(
         "buttons => buttons.map(button => button.dataset.title)"
     )
     assert titles == ["Download plot as a PNG", "Zoom", "Pan", "Reset axes"]
@@ -77,7 +169,7 @@ def test_all_charts_show_the_same_time(page: Page) -> None:
     """What is zoomed to in one chart is shown in all; a double click shows all again."""
     whole = set(page.evaluate(RANGES))
     assert len(whole) == 1
-    area = page.locator("#chart-rate .nsewdrag").first
+    area = page.locator("#chart-main .nsewdrag").first
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
     assert box is not None
@@ -97,7 +189,7 @@ def test_in_the_dark_it_has_other_colours(pages: Pages, page: Page, file: Path) 
     """Charts follow the reader's colour scheme."""
     dark = pages(file.as_uri(), scheme="dark")
     drawn(dark, "chart-heat")
-    inks = [one.evaluate("document.querySelector('#chart-rate').layout.font.color") for one in (
+    inks = [one.evaluate("document.querySelector('#chart-main').layout.font.color") for one in (
         page, dark,
     )]  # fmt: skip
     assert len(set(inks)) == 2
@@ -116,7 +208,7 @@ def test_it_is_read_without_scripts(browser: Browser, file: Path) -> None:
         plain.goto(file.as_uri())
         expect(plain.locator("#verdict .sentence")).to_be_visible(timeout=PATIENCE_MS)
         expect(plain.locator("#partitions table")).to_be_visible(timeout=PATIENCE_MS)
-        expect(plain.locator("#chart-rate")).to_be_hidden(timeout=PATIENCE_MS)
+        expect(plain.locator("#chart-main")).to_be_hidden(timeout=PATIENCE_MS)
     finally:
         context.close()
 
@@ -124,5 +216,6 @@ def test_it_is_read_without_scripts(browser: Browser, file: Path) -> None:
 def test_nothing_was_asked_for(pages: Pages, page: Page, file: Path) -> None:
     """The file is all that was loaded, and its own policy stopped nothing."""
     assert page.url == file.as_uri()
-    assert {url for url in pages.loaded if not url.startswith(("data:", "blob:"))} == {page.url}
+    loaded = {url for url in pages.loaded if not url.startswith(("data:", "blob:"))}
+    assert loaded == {opened.url for opened in pages.opened}
     assert pages.wrong == []

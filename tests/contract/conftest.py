@@ -22,6 +22,7 @@ from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import SESSION_KINDS, open_session
 from harness.workload.budget import Budget
 from harness.workload.retry import ScheduledBackoff
+from tests.support.http_messages import read_message
 from tests.support.ports import free_port
 from tests.support.sdk import named_key
 
@@ -164,32 +165,13 @@ class ScriptedService:
 
     def _converse(self, connection: socket.socket) -> None:
         with connection:
-            while (request := self._read(connection)) is not None:
+            while (request := read_message(connection)) is not None:
                 self.requests.append(request)
                 step = self.script.pop(0)
                 if isinstance(step, bytes):
                     connection.sendall(step)
                 elif not step(connection):
                     return
-
-    @staticmethod
-    def _read(connection: socket.socket) -> bytes | None:
-        data = b""
-        while b"\r\n\r\n" not in data:
-            if not (block := connection.recv(65536)):
-                return None
-            data += block
-        head, _, body = data.partition(b"\r\n\r\n")
-        length = 0
-        for line in head.split(b"\r\n"):
-            name, _, value = line.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-        while len(body) < length:
-            if not (block := connection.recv(65536)):
-                return None
-            body += block
-        return head + b"\r\n\r\n" + body
 
 
 @pytest.fixture

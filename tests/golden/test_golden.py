@@ -6,8 +6,6 @@ The record of version 1 is never written anew: it was kept by a run, and stays r
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,39 +13,28 @@ import pytest
 from harness.measure.record.record import SCHEMA_VERSION, RecordError, RunRecord
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
-
-HERE = Path(__file__).parent
-KEPT = HERE / "run-v1.json"
-
-
-def check(name: str, text: str) -> None:
-    """``text`` is what the golden file holds."""
-    path = HERE / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+from tests.support.golden import check
+from tests.support.records import KEPT, kept
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_summary_of_the_kept_record(width: int) -> None:
     """The report of a kept record is the same text, year after year."""
-    record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
-    check(f"summary-{width}.txt", summary(record, Page(width=width)) + "\n")
+    check(f"summary-{width}.txt", summary(kept(), Page(width=width)) + "\n")
 
 
 def test_summary_in_ascii() -> None:
     """Where nothing but ASCII can be shown the report says the same."""
-    record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
-    check("summary-ascii.txt", summary(record, Page(width=80, ascii_only=True)) + "\n")
+    check("summary-ascii.txt", summary(kept(), Page(width=80, ascii_only=True)) + "\n")
 
 
-def holds(read: Any, kept: Any) -> bool:
-    """Whether everything ``kept`` was read; fields may have been added since."""
-    if isinstance(kept, dict):
-        return all(name in read and holds(read[name], part) for name, part in kept.items())
-    if isinstance(kept, list):
-        return len(read) == len(kept) and all(map(holds, read, kept))
-    return bool(read == kept)
+def holds(read: Any, stored: Any) -> bool:
+    """Whether everything ``stored`` was read; fields may have been added since."""
+    if isinstance(stored, dict):
+        return all(name in read and holds(read[name], part) for name, part in stored.items())
+    if isinstance(stored, list):
+        return len(read) == len(stored) and all(map(holds, read, stored))
+    return bool(read == stored)
 
 
 def test_a_record_of_version_1_stays_readable() -> None:

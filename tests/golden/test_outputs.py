@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from harness.measure.counts.latency import LatencyHistogram
@@ -23,17 +20,10 @@ from harness.report.export.markdown import markdown
 from harness.report.terminal.checklist import Checked, check_text, facts_of
 from harness.report.terminal.page import Page
 from tests.support.behaviour import attempt, insert, measured, query, result, write
+from tests.support.golden import check
+from tests.support.records import kept
 
-HERE = Path(__file__).parent
-RECORD = RunRecord.from_json((HERE / "run-v1.json").read_text(encoding="utf-8"))
-
-
-def check(name: str, text: str) -> None:
-    """``text`` is what the golden file holds."""
-    path = HERE / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+RECORD = kept()
 
 
 def test_summary_for_a_ci_page() -> None:

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 
 from harness.report.web.document import document, update
+from tests.support.golden import check
 from tests.support.records import kept, with_courses, with_heat
 
-HERE = Path(__file__).parent
 KEYS = [f"2026-11-{day:02d}" for day in range(1, 6)]
 RECORD = with_heat(
     with_courses(kept("run-v1-search.json")),
@@ -21,14 +19,6 @@ RECORD = with_heat(
     lambda row, column: 240 if column // 25 == row else 0,
     lambda row, column: 9 if column % 40 == 8 * row else 0,
 )
-
-
-def check(name: str, text: str) -> None:
-    """``text`` is what the golden file holds."""
-    path = HERE / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 def test_report() -> None:

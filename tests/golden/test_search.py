@@ -7,26 +7,15 @@ never written anew.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from harness.measure.record.record import RunRecord
 from harness.report.export.markdown import markdown
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
+from tests.support.golden import check
+from tests.support.records import kept
 
-HERE = Path(__file__).parent
-RECORD = RunRecord.from_json((HERE / "run-v1-search.json").read_text(encoding="utf-8"))
-
-
-def check(name: str, text: str) -> None:
-    """``text`` is what the golden file holds."""
-    path = HERE / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+RECORD = kept("run-v1-search.json")
 
 
 def test_the_record_has_all_that_is_to_be_shown() -> None:

@@ -52,3 +52,17 @@ def test_paths_are_found_in_a_text() -> None:
 def test_a_path_of_the_document_exists(path: str) -> None:
     """It is written from the root of the repository, from `harness/`, or as a name alone."""
     assert _exists(path)
+
+
+def test_what_is_inside_a_package_is_on_the_map() -> None:
+    """Each file and folder of a package is named in the document, but for the subcommands."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = {name.rstrip("/").rpartition("/")[2] for name in paths_in(text)}
+    inside = [
+        path
+        for path in HARNESS.glob("*/*")
+        if (path.suffix == ".py" or (path / "__init__.py").is_file())
+        and path.name != "__init__.py"
+        and path.parent.name != "commands"
+    ]
+    assert [str(path) for path in inside if path.name not in named] == []

@@ -42,6 +42,8 @@ UNITS = {
     "percentunit",
     "s",
     "short",
+    "suffix: RU",
+    "suffix: RU/s",
     "suffix: attempts/s",
     "suffix: entities/s",
     "suffix: operations/s",
@@ -199,8 +201,8 @@ def test_targets_and_limits_are_lines() -> None:
 
 
 def test_statuses_are_kept_apart() -> None:
-    """503, 500 and 429 have a panel each, which asks for that status alone."""
-    for status in (503, 500, 429):
+    """503, 500, 504 and 429 have a panel each, which asks for that status alone."""
+    for status in (503, 500, 504, 429):
         (target,) = panel_of(f"{status} per partition")["targets"]
         assert re.findall(r'status="(\d+)"', target["expr"]) == [str(status)]
 

@@ -10,9 +10,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
-from harness.cli import COMMANDS
-from harness.profile.profile_loader import parse, question_of, shipped_names
+from harness.cli import COMMANDS, main
+from harness.profile.profile_loader import parse, question_of, resolve, shipped_names
 from harness.report.compare.comparison import parse_regression
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +115,26 @@ def test_the_document_names_every_output() -> None:
         "report.html",
         "errors.jsonl",
     ]
+
+
+def test_the_job_of_the_document_runs_what_harness_init_writes(tmp_path: Path) -> None:
+    """Its YAML is whole; the files that it names are those of the folder, and so are commands."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
+    workflow = yaml.safe_load(text)
+    (job,) = workflow["jobs"].values()
+    folder = tmp_path / job["defaults"]["run"]["working-directory"]
+    assert main(["init", str(folder)]) == 0
+    runs = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
+    assert [words[:2] for words in runs] == [
+        ["pip", "install"],
+        ["harness", "azurite"],
+        ["harness", "run"],
+    ]
+    named = [word for words in runs for word in words if (folder / word).is_file()]
+    assert named == ["requirements.txt", "profile.toml"]
+    resolve(str(folder / "profile.toml"), [runs[2][runs[2].index("--set") + 1]])
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+    ours = (ROOT / ".github" / "workflows" / "stress.yml").read_text(encoding="utf-8")
+    assert set(used) == set(_USES.findall(ours))
+    assert workflow["permissions"] == {"contents": "read"}
+    assert job["timeout-minutes"]

@@ -10,11 +10,8 @@ import http.server
 import json
 import threading
 import time
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-
-import trustme
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 OBJECT_ID = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
@@ -118,14 +115,3 @@ class ManagedIdentity:
             "resource": audience,
             "token_type": "Bearer",
         }
-
-
-def certificate(folder: Path) -> dict[str, Path]:
-    """Files of a certificate for 127.0.0.1: ``authority``, ``cert`` and ``key``."""
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    files = {name: folder / f"{name}.pem" for name in ("authority", "cert", "key")}
-    authority.cert_pem.write_to_path(str(files["authority"]))
-    issued.cert_chain_pems[0].write_to_path(str(files["cert"]))
-    issued.private_key_pem.write_to_path(str(files["key"]))
-    return files

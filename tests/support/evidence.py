@@ -8,11 +8,12 @@ from typing import Any
 from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.record import GeneratorPart
+from harness.measure.record.measured import GeneratorPart
 from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Scope, is_throttling
 from harness.model.target import EndpointKind, targets_for
+from tests.support.results import done
 
 START = 1_700_000_000
 
@@ -26,31 +27,29 @@ def snapshot_of(
     scope: Scope = Scope.PARTITION,
     accounts: Sequence[str] = (),
     throttled: Collection[str] | None = None,
+    answer: tuple[int, str] = (503, "ServerBusy"),
 ) -> Snapshot:
     """Each key took its rate of entities a second in so many operations.
 
-    Only the keys in ``throttled`` are throttled; None is all.
+    Only the keys in ``throttled`` are throttled; None is all. ``answer`` is the status and the
+    error code of the refusals.
     """
     ledger = Ledger(accounts=accounts)
     ledger.open_window(START, START + seconds)
     for second in range(seconds):
         at_s = float(START + second)
         ok = Attempt(status=204, sent_s=at_s, latency_s=0.004)
-        busy = Attempt(status=503, sent_s=at_s, latency_s=0.1, error_code="ServerBusy", scope=scope)
+        status, code = answer
+        refused_by = scope if is_throttling(status, code) else Scope.NONE
+        busy = Attempt(status=status, sent_s=at_s, latency_s=0.1, error_code=code, scope=refused_by)
         for key, rate in rates.items():
             for number in range(operations_per_s):
                 more = 1 if number < rate % operations_per_s else 0
                 refused = number < throttled_per_s and (throttled is None or key in throttled)
-                ledger.add(
-                    Result(
-                        operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
-                        outcome=Outcome.SUCCESS,
-                        sent_s=at_s,
-                        done_s=at_s + 0.004,
-                        attempts=(busy, ok) if refused else (ok,),
-                        entities=rate // operations_per_s + more,
-                    )
-                )
+                upsert = Operation(kind=Kind.UPSERT_MERGE, partition_key=key)
+                attempts = (busy, ok) if refused else (ok,)
+                entities = rate // operations_per_s + more
+                ledger.add(done(upsert, at_s, 0.004, attempts=attempts, entities=entities))
     return ledger.snapshot(start=START, end=START + seconds)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from harness.measure.counts.latency import BUCKETS_S
 from harness.metrics.exposition import OVER_S
+from harness.report.answers import other_answers
 from tests.support.scraped_run import Figures, Seen
 
 RATE_S = 15
@@ -71,12 +72,22 @@ def _throttled(status: int) -> Expected:
             (part.key, name.split()[-1]): float(count)
             for part in seen.record.partitions
             for name, count in part.attempts_by_status.items()
-            if name.startswith(f"{status} ")
+            if name.startswith(f"{status} ") and name.endswith(("partition", "account"))
         }
         labels = f'status="{status}",scope!=""'
         return seen.since_first(found, "aztables_attempts_total", labels, "partition", "scope")
 
     return Expected(Seen.grown, counted, near)
+
+
+def _other_answers(seen: Seen) -> Figures:
+    found: dict[tuple[str, ...], float] = {}
+    for name, count in other_answers(seen.record.attempts_by_status):
+        status, _, code = name.partition(" ")
+        place = (code, status) if status.isdecimal() else (status, "0")
+        found[place] = found.get(place, 0.0) + count
+    labels = 'scope="",status!~"2.."'
+    return seen.since_first(found, "aztables_attempts_total", labels, "error_code", "status")
 
 
 def _by_scope(seen: Seen) -> Figures:
@@ -97,6 +108,20 @@ def _attempts(seen: Seen) -> float:
 def _operations(seen: Seen) -> float:
     found: Figures = {(): float(seen.record.counts.operations)}
     return seen.since_first(found, "aztables_operations_total", "")[()]
+
+
+def _tries_by_partition(seen: Seen) -> Figures:
+    found = {}
+    for place, name in enumerate(
+        ("aztables_attempts_total", "aztables_partition_operations_total")
+    ):
+        counts: Figures = {
+            (part.key,): (sum(part.attempts_by_status.values()), part.operations)[place]
+            for part in seen.record.partitions
+        }
+        found[name] = seen.since_first(counts, name, "", "partition")
+    attempts, operations = found.values()
+    return {key: attempts[key] / operations[key] for key in operations}
 
 
 def _throttled_ratio(seen: Seen) -> float:
@@ -127,7 +152,7 @@ def _all_buckets(seen: Seen, expr: str) -> Figures:
 
 def _busiest(seen: Seen, expr: str) -> Figures:
     """Of all workers the one with the most."""
-    return {(): max(seen.level(expr).values())}
+    return seen.level(f"max({expr})")
 
 
 def _by_range(name: str) -> Expected:
@@ -208,15 +233,18 @@ PANELS: dict[str, Expected] = {
     ),
     "503 per partition A": _throttled(503),
     "500 per partition A": _throttled(500),
+    "504 per partition A": _throttled(504),
+    "Other answers A": Expected(Seen.grown, _other_answers, near),
     "Throttled attempts by scope A": Expected(Seen.grown, _by_scope, near),
     "Hidden throttling: attempts per operation A": Expected(
         Seen.whole, one(lambda seen: _attempts(seen) / _operations(seen))
     ),
+    "Hidden throttling per partition A": Expected(Seen.whole, _tries_by_partition),
     **_latency("service"),
     **_latency("response"),
     "Entities/s by key range A": _by_range("entities"),
     "Throttled attempts by key range A": _by_range("throttled"),
-    "Generator CPU A": Expected(_busiest, one(lambda seen: seen.series("cpu_percent"))),
+    "Generator CPU A": Expected(_busiest, one(lambda seen: seen.series("cpu_percent")), near),
     "Workers and users A": Expected(Seen.highest, one(lambda seen: seen.record.workers)),
     "Workers and users B": Expected(Seen.highest, one(lambda seen: seen.record.users)),
     "Billable transactions A": Expected(Seen.grown, one(_billed)),
@@ -258,14 +286,6 @@ def _rated(name: str) -> Callable[[Seen], Figures]:
     return one(lambda seen: seen.series(name, over_s=RATE_S))
 
 
-def _throttled_partitions(seen: Seen) -> Figures:
-    return {
-        (part.key, "warning"): 1.0
-        for part in seen.record.partitions
-        if any(name.endswith(" partition") for name in part.attempts_by_status)
-    }
-
-
 RULES: dict[str, Expected] = {
     "run_partition:aztables_entities:rate15s": Expected(
         _recorded, lambda seen: seen.ranges("entities", over_s=RATE_S)
@@ -283,13 +303,21 @@ RULES: dict[str, Expected] = {
             )
         ),
     ),
-    "PartitionThrottled": Expected(Seen.fired, _throttled_partitions),
+    "PartitionThrottled": Expected(Seen.fired, lambda seen: {("warning",): 1.0}),
     "AccountThrottled": Expected(Seen.fired, lambda seen: {("critical",): 1.0}),
     "BudgetNearlySpent": Expected(Seen.fired, lambda seen: {("info",): 1.0}),
 }
 """By name of the record or the alert; an alert has fired, with the labels that are left."""
 
+_NO_UNITS = "Table storage, and so the gateway, charges no request units: Cosmos DB does"
 EMPTY = {
+    "RU/s per partition A": _NO_UNITS,
+    "RU/s per partition B": _NO_UNITS,
+    "RU/s of the account A": _NO_UNITS,
+    "RU/s of the account B": _NO_UNITS,
+    "Share of the RU/s of a partition, ten hottest partitions A": _NO_UNITS,
+    "RU/s by operation A": _NO_UNITS,
+    "RU of an operation A": _NO_UNITS,
     "429 per partition A": "Table storage, and so the gateway, never answers 429: Cosmos DB does",
     "HotPartition": "nobody's two cores serve 2,000 entities/s from one partition of an emulator",
     "ClientLimited": "a generator with 90 % CPU would disturb what the other panels are held to",

@@ -9,10 +9,10 @@ from typing import Any
 
 import gevent
 import gevent.lock
-import trustme
 
 from harness.endpoint.azurite import AzuriteProcess
 from harness.measure.record.record import RunRecord
+from tests.support.certificates import certificate
 from tests.support.faulty_service.books import Books, differences
 from tests.support.faulty_service.process import Faulty
 from tests.support.locust_process import PATIENCE_S, LocustProcess, Stress
@@ -104,7 +104,7 @@ class Runs:
 
     def _run(self, case: Case) -> list[Ran]:
         port = self._azurite.endpoint.port
-        tls = self._certificate() if case.remote else None
+        tls = certificate(self._folder, REMOTE)[1:] if case.remote else None
         with (
             self._room,
             contextlib.closing(
@@ -130,13 +130,3 @@ class Runs:
             records, books = process.records, faulty.books()
             assert len(records) == len(books) == len(case.scripts), process.said
             return [Ran(process, *run) for run in zip(records, books, strict=True)]
-
-    def _certificate(self) -> tuple[Path, Path]:
-        """Files of certificate and key of the remote host, and beside them of who issued it."""
-        authority = trustme.CA()
-        issued = authority.issue_cert(REMOTE)
-        certificate, key = self._folder / "certificate.pem", self._folder / "key.pem"
-        authority.cert_pem.write_to_path(str(self._folder / "authority.pem"))
-        issued.cert_chain_pems[0].write_to_path(str(certificate))
-        issued.private_key_pem.write_to_path(str(key))
-        return certificate, key

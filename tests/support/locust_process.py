@@ -43,6 +43,8 @@ QUICK = (
 )
 """A small table, a short window, a load that leaves two cores mostly idle. Without conditions a
 busy machine, which makes the verdict client-limited, does not change the exit code."""
+WEB = tuple(option for option in QUICK if option != "--headless")
+"""The same with the web UI."""
 JUDGED = ("--set", "conditions=['throttled_ratio < 1%']")
 """After `QUICK`: the shipped condition."""
 

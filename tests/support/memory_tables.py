@@ -16,8 +16,9 @@ from typing import Any
 
 from harness.model.entity import ETAG
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result
+from harness.model.outcome import Outcome, Result
 from harness.workload.operation_source import Task, next_operation, steps_of
+from tests.support.results import done
 
 _COMPARISON = re.compile(r"(\w+) (eq|lt|ge) (?:datetime)?('.*'|-?\d+)")
 
@@ -93,14 +94,7 @@ class MemoryTables:
             outcome = Outcome.THROTTLED
         else:
             outcome = self._write(operation.parts or (operation,))
-        return Result(
-            operation=operation,
-            outcome=outcome,
-            sent_s=0.0,
-            done_s=0.0,
-            attempts=(Attempt(status=200, sent_s=0.0, latency_s=0.0),),
-            value=value,
-        )
+        return done(operation, 0.0, 0.0, outcome=outcome, value=value)
 
     def entities(self, table: str = "") -> Iterator[Entity]:
         """All entities of a table in key order."""

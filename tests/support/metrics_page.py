@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.measure.counts.ledger import Ledger
 from harness.metrics.exposition import Exposed, LoadState, Read, RunCourse, RunState
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Fault, Result, Scope
 from harness.model.target import PUBLISHED, Targets
+from tests.support.results import done
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 START = 1_700_000_000
@@ -36,28 +37,16 @@ def result(
     key: str,
     *,
     kind: Kind = Kind.UPSERT_MERGE,
-    outcome: Outcome = Outcome.SUCCESS,
     attempts: tuple[Attempt, ...] = (OK,),
-    entities: int = 1,
     returned: int = 0,
-    estimated: bool = False,
     service_s: float = 0.005,
-    due_s: float | None = None,
     name: str = "",
     table: str = "",
+    **more: Any,
 ) -> Result:
     """A result of an operation on ``key`` that was sent at `START`."""
-    return Result(
-        operation=Operation(kind=kind, partition_key=key, row_key="r", name=name, table=table),
-        outcome=outcome,
-        sent_s=START,
-        done_s=START + service_s,
-        due_s=due_s,
-        attempts=attempts,
-        entities=entities,
-        entities_returned=returned,
-        estimated=estimated,
-    )
+    sent = Operation(kind=kind, partition_key=key, row_key="r", name=name, table=table)
+    return done(sent, START, service_s, attempts=attempts, entities_returned=returned, **more)
 
 
 COURSE = RunCourse(
@@ -153,5 +142,20 @@ ENDED = dataclasses.replace(
         "sentence": "Throttled: partition 'p\x000'",
     },
 )
-WHOLE = exposed(result("p0"), result("p1", attempts=(BUSY, OK)), course=ENDED, load=LOAD)
+CHARGED = Attempt(status=204, sent_s=START, latency_s=0.004, request_charge=1067)
+REFUSED = Attempt(
+    status=429,
+    sent_s=START,
+    latency_s=0.002,
+    error_code="TooManyRequests",
+    scope=Scope.PARTITION,
+    request_charge=38,
+)
+WHOLE = exposed(
+    result("p0"),
+    result("p1", attempts=(BUSY, OK)),
+    result("p1", attempts=(REFUSED, CHARGED)),
+    course=ENDED,
+    load=LOAD,
+)
 """With every family that there is."""

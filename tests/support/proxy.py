@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import re
 import socket
 import struct
 import time
@@ -20,11 +19,11 @@ import gevent
 from gevent.pool import Pool
 from gevent.server import StreamServer
 
+from tests.support.http_messages import read_message
+
 _REUSE_S = 2.0
 """Azurite drops a connection that was idle for 5 s."""
 _TLS = ("certfile", "keyfile")
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +72,7 @@ class Proxy:
         delay_s: How long each answer is held back.
         answer: Gives the answer to a request, or None where the endpoint shall.
         before: Called with each request before it is passed on.
+        after: Gives what the client gets in place of the endpoint's answer.
         certificate: Files of certificate and key, for https.
     """
 
@@ -83,11 +83,13 @@ class Proxy:
         delay_s: float = 0.0,
         answer: Callable[[Seen], bytes | None] | None = None,
         before: Callable[[Seen], None] | None = None,
+        after: Callable[[Seen, bytes], bytes] | None = None,
         certificate: tuple[str, str] | None = None,
     ) -> None:
         self.seen: list[Seen] = []
         self.answer = answer
         self.before = before
+        self._after = after
         self._delay_s = delay_s
         self._upstream_port = upstream_port
         self._tls = {} if certificate is None else dict(zip(_TLS, certificate, strict=True))
@@ -135,6 +137,8 @@ class Proxy:
             if self.before is not None:
                 self.before(seen)
             answer = upstream.ask(seen)
+            if answer is not None and self._after is not None:
+                answer = self._after(seen, answer)
         if answer is None:
             return False
         if self._delay_s:
@@ -169,7 +173,7 @@ class Upstream:
             self._connection = socket.create_connection(("127.0.0.1", self._port))
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection.sendall(seen.raw)
-        answer = _read(self._connection)
+        answer = read_message(self._connection)
         self._used_s = time.monotonic()
         return answer
 
@@ -187,7 +191,7 @@ def reset_on_close(client: socket.socket) -> None:
 
 def read_request(client: socket.socket) -> Seen | None:
     """The next request of a connection; None where there is none any more."""
-    request = _read(client)
+    request = read_message(client)
     return None if request is None else _parsed(request)
 
 
@@ -202,26 +206,3 @@ def _parsed(request: bytes) -> Seen:
     return Seen(
         method=method, path=path, headers=headers, body=body, at_s=time.monotonic(), raw=request
     )
-
-
-def _read(connection: socket.socket) -> bytes | None:
-    """One whole message, request or answer; None where the other side is gone."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        if not (block := connection.recv(65536)):
-            return None
-        data += block
-    head, _, body = data.partition(b"\r\n\r\n")
-    if _CHUNKED.search(head):
-        while not body.endswith(b"0\r\n\r\n"):
-            if not (block := connection.recv(65536)):
-                return None
-            body += block
-        return head + b"\r\n\r\n" + body
-    match = _LENGTH.search(head)
-    length = int(match[1]) if match is not None else 0
-    while len(body) < length:
-        if not (block := connection.recv(65536)):
-            return None
-        body += block
-    return head + b"\r\n\r\n" + body

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import Any
 
 from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
+from tests.support.golden import GOLDEN
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+KEPT = GOLDEN / "run-v1.json"
 
 
-def kept(name: str = "run-v1.json") -> RunRecord:
+def kept(name: str = KEPT.name) -> RunRecord:
     """A record that a run kept."""
     return RunRecord.from_json((GOLDEN / name).read_bytes())
 
 
-def with_partitions(record: RunRecord, keys: Sequence[str], *, folded: bool = False) -> RunRecord:
-    """``record`` with partitions of these keys, all like its first."""
+def line_with(text: str, part: str) -> str:
+    """The first line that holds ``part``."""
+    return next(line for line in text.splitlines() if part in line)
+
+
+def with_partitions(
+    record: RunRecord, keys: Sequence[str], *, folded: bool = False, **parts: Any
+) -> RunRecord:
+    """``record`` with partitions of these keys, all like its first but for ``parts``."""
     like = record.partitions[0]
     return record.model_copy(
         update={
-            "partitions": tuple(like.model_copy(update={"key": key}) for key in keys),
+            "partitions": tuple(like.model_copy(update={"key": key, **parts}) for key in keys),
             "partitions_folded": like.model_copy(update={"key": "(other)"}) if folded else None,
         }
     )

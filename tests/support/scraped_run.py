@@ -11,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from harness.measure.record.record import LatencyPart, RunRecord
+from harness.measure.record.measured import LatencyPart
+from harness.measure.record.record import RunRecord
+from tests.support.metrics_page import Series
 from tests.support.prometheus import SCRAPE_S, Prometheus
 
 GRAFANA_S = 4 * SCRAPE_S
@@ -26,10 +28,14 @@ Figures = Mapping[Key, float]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The run. ``began_s`` and ``over_s`` are before its first and after its last scrape."""
+    """The run. ``began_s`` and ``over_s`` are before its first and after its last scrape.
+
+    ``page`` is the metrics page after its end.
+    """
 
     prometheus: Prometheus
     record: RunRecord
+    page: Series
     began_s: float
     over_s: float
 

@@ -9,6 +9,7 @@ from typing import Any
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.trace.reader import Trace
+from tests.support.results import add_all
 
 Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
 """Entities by name of the operation, and attempts by status, of each partition."""
@@ -17,10 +18,7 @@ Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
 def snapshot_of_trace(path: Path) -> Snapshot:
     """All operations of a trace, counted as those of a run are."""
     trace, ledger = Trace(path), Ledger()
-    for row in trace.rows():
-        ledger.note_due()
-        ledger.note_sent()
-        ledger.add(row.result(trace.head.started_ms / 1000))
+    add_all(ledger, (row.result(trace.head.started_ms / 1000) for row in trace.rows()))
     assert trace.damage.sentences() == []
     return ledger.snapshot(start=0, end=0)
 

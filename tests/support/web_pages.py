@@ -30,11 +30,16 @@ class Pages:
         self.wrong: list[str] = []
 
     def __call__(
-        self, url: str, *, scheme: Literal["light", "dark"] = "light", height: int = HEIGHT
+        self,
+        url: str,
+        *,
+        scheme: Literal["light", "dark"] = "light",
+        width: int = WIDTH,
+        height: int = HEIGHT,
     ) -> Page:
         """A page in a browser profile of its own, at ``url``."""
         context = self._browser.new_context(
-            viewport={"width": WIDTH, "height": height},
+            viewport={"width": width, "height": height},
             color_scheme=scheme,
             reduced_motion="reduce",
         )
@@ -110,6 +115,14 @@ class LocustUi:
             ".map(row => [...row.children].map(cell => cell.innerText.trim()))"
         ) or [[]]
         return {row[0]: dict(zip(titles, row, strict=True)) for row in cells}
+
+    def lines(self) -> dict[str, str]:
+        """The rows of the open tab's table of two columns."""
+        cells = self.page.evaluate(
+            "[...document.querySelectorAll('table tbody tr')]"
+            ".map(row => [...row.children].map(cell => cell.innerText.trim()))"
+        )
+        return dict(cells)
 
     def data(self) -> dict[str, Any]:
         """What our own page is told."""

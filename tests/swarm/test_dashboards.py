@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 
 from tests.support.expected_series import EMPTY, PANELS, RULES, Expected
 from tests.support.locust_process import LocustProcess, Stress, wait_until
+from tests.support.metrics_page import Series, labelled, scrape
 from tests.support.ports import free_port
 from tests.support.prometheus import FOLDER, Prometheus
 from tests.support.scraped_run import Seen
@@ -45,11 +47,26 @@ entities_per_s = 100000.0
 [moving]
 hot_after_s = 600.0
 [refusal]
-timeout_share = 0.2
+timeout_share = 0.4
 timeout_after_s = 0.2
+timeout_statuses = [500, 504]
+[faults]
+error_500 = 0.02
 """
 LOAD = (
-    *("--headless", "-u", "4", "-r", "100", "-t", "90s", "--profile", "key-spread"),
+    *(
+        "--headless",
+        "--processes",
+        "2",
+        "-u",
+        "4",
+        "-r",
+        "100",
+        "-t",
+        "90s",
+        "--profile",
+        "key-spread",
+    ),
     *("--set", "load.entities_per_s=200", "--set", "load.give_up_after_s=1.5"),
     *("--set", "load.settle_s=2", "--set", "loading.settle_s=0", "--set", "conditions=[]"),
     *("--set", "keys.partitions=4", "--set", "keys.distribution=zipfian"),
@@ -90,9 +107,10 @@ def seen(
     _until_scraped(process, run)
     time.sleep(FLAT_S)
     over_s = time.time()
+    page = scrape(port)
     run.interrupt()
     run.wait()
-    found = Seen(prometheus=process, record=record, began_s=began_s, over_s=over_s)
+    found = Seen(prometheus=process, record=record, page=page, began_s=began_s, over_s=over_s)
     _write_table(found, run.folder / "panels.txt")
     return found
 
@@ -139,7 +157,8 @@ def test_the_run_has_something_to_see_in_every_panel(seen: Seen) -> None:
     """Throttling of both scopes and statuses, a backlog, dropped operations, a spent budget."""
     record = seen.record
     assert {"partition", "account"} <= {scope for scope, count in record.throttled.items() if count}
-    assert any(name.startswith("500 ") for name in record.attempts_by_status)
+    answers = {name.split()[0] for name in record.attempts_by_status if "Internal" not in name}
+    assert {"500", "503", "504"} <= answers
     assert record.counts.dropped > 20
     assert "budget" in record.ended_by
     assert record.measured_s > 17, "too short for the rates of rules"
@@ -153,7 +172,43 @@ def test_nothing_is_left_out() -> None:
         if line.strip().startswith(("- record:", "- alert:"))
     }
     assert {*PANELS, *RULES, *EMPTY} == {*QUERIES, *rules}
-    assert len(EMPTY) == 3
+    assert len(EMPTY) == 10
+
+
+def _summed(page: Series, name: str, *places: int) -> Counter[tuple[str, ...]]:
+    """The samples of one family, added up by the labels at some places in order of their names."""
+    sums: Counter[tuple[str, ...]] = Counter()
+    for labels, count in labelled(page, name).items():
+        sums[tuple(labels[place] for place in places)] += int(count)
+    return sums
+
+
+def test_the_page_has_the_sums_of_the_record(seen: Seen) -> None:
+    """Of two processes that load: each count on the metrics page is that of the record, exactly."""
+    record, page = seen.record, seen.page
+    assert record.workers == 2
+    attempts = _summed(page, "aztables_attempts_total", 1, 4, 0, 3)
+    assert {
+        (partition, " ".join(part for part in answer if part not in ("", "0"))): count
+        for (partition, *answer), count in attempts.items()
+    } == {
+        (part.key, name): count
+        for part in record.partitions
+        for name, count in part.attempts_by_status.items()
+    }
+    assert _summed(page, "aztables_entities_total", 1, 0) == {
+        (part.key, kind): count
+        for part in record.partitions
+        for kind, count in part.entities_by_kind.items()
+    }
+    operations = {(part.key,): part.operations for part in record.partitions}
+    assert _summed(page, "aztables_partition_operations_total", 0) == operations
+    assert sum(operations.values()) == record.counts.operations
+    assert all((part.attempts_per_operation or 0) > 1 for part in record.partitions)
+    outcomes = {(name,): count for name, count in record.outcomes.items()}
+    assert _summed(page, "aztables_operations_total", 1) == outcomes
+    billed = record.counts.billable_transactions
+    assert _summed(page, "aztables_billable_transactions_total") == {(): billed}
 
 
 @pytest.mark.parametrize("name", PANELS)

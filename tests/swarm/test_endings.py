@@ -19,6 +19,7 @@ from harness.endpoint.endpoint import Endpoint
 from tests.support.locust_process import (
     LOCUSTFILE,
     QUICK,
+    WEB,
     LocustProcess,
     Stress,
     forked,
@@ -34,7 +35,6 @@ pytestmark = [pytest.mark.azurite, pytest.mark.session]
 CALM = ("--set", "load.max_entities_per_s=50", "-t", "40s")
 LONG_LOADING = ("--set", "keys.rows_per_partition=300000")
 SLOW_RAMP = ("-u", "60", "-r", "1")
-WEB = tuple(option for option in QUICK if option != "--headless")
 MEASURED = " 0:10 |"
 """Said ten seconds after the load began: the measured window is then long enough."""
 

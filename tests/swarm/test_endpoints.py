@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.azurite import start_azurite
 from harness.endpoint.endpoint import Endpoint
+from tests.support.certificates import CertificateFiles, certificate
 from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.sdk import named_key
@@ -39,28 +39,22 @@ wire(events)
 
 
 @pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    """A certificate authority that only these tests know."""
-    return trustme.CA()
+def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    """A certificate for 127.0.0.1 of an authority that only these tests know."""
+    return certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="module")
-def bundles(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Its certificate, and that of another."""
-    folder = tmp_path_factory.mktemp("authorities")
-    for name, made in (("right", authority), ("wrong", trustme.CA())):
-        made.cert_pem.write_to_path(str(folder / name))
-    return {name: folder / name for name in ("right", "wrong")}
+def bundles(files: CertificateFiles, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Its authority, and another."""
+    other = certificate(tmp_path_factory.mktemp("other"))
+    return {"right": files.authority, "wrong": other.authority}
 
 
 @pytest.fixture(scope="module")
-def secure(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def secure(files: CertificateFiles) -> Iterator[str]:
     """The address of an Azurite behind TLS."""
-    folder = tmp_path_factory.mktemp("certificate")
-    issued = authority.issue_cert("127.0.0.1")
-    issued.private_key_pem.write_to_path(str(folder / "key.pem"))
-    issued.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
-    with start_azurite(cert=folder / "cert.pem", key=folder / "key.pem") as process:
+    with start_azurite(cert=files.cert, key=files.key) as process:
         yield f"https://{process.endpoint.host}"
 
 

@@ -21,8 +21,8 @@ from harness.measure.record.record import RunRecord
 from harness.report.export.data_files import write_whole
 from harness.report.export.run_folder import write_run
 from tests.support.locust_process import LOCUSTFILE, QUICK, LocustProcess, Stress
+from tests.support.records import kept
 
-KEPT = Path(__file__).parents[1] / "golden" / "run-v1.json"
 LIMITED = """\
 import resource, runpy
 resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
@@ -105,7 +105,7 @@ def test_a_run_that_leaves_no_record_does_not_pass(runs: dict[str, LocustProcess
 
 def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     """The disk fills between the two times that a record is written."""
-    record = RunRecord.from_json(KEPT.read_bytes())
+    record = kept()
     said: list[str] = []
     with ExitStack() as stack:
 
@@ -128,7 +128,7 @@ def test_the_record_that_is_there_stays_until_the_new_one_is_whole(tmp_path: Pat
 
 def test_a_file_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path) -> None:
     """The failed attempts are too many for the disk; what is left of them is no file."""
-    record = RunRecord.from_json(KEPT.read_bytes())
+    record = kept()
     said: list[str] = []
     with no_room(NO_REPORT):
         _, path = write_run(
@@ -153,7 +153,7 @@ def test_an_output_that_cannot_be_made_changes_no_verdict(tmp_path: Path) -> Non
     def broken() -> None:
         raise ZeroDivisionError
 
-    record = RunRecord.from_json(KEPT.read_bytes())
+    record = kept()
     said: list[str] = []
     final, path = write_run(
         record,

@@ -99,6 +99,12 @@ def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: Run
     assert record.counts.attempts > record.counts.operations
 
 
+def test_users_that_wait_to_retry_are_counted_by_second(record: RunRecord) -> None:
+    """Those of both workers together, and never more than there are users."""
+    waiting = [point.retrying for point in record.series]
+    assert 0 < max(waiting) <= record.users
+
+
 def test_the_limits_and_the_moves_are_in_the_record(record: RunRecord) -> None:
     """What the run was held to can be drawn from its record, years later."""
     enforced = record.enforced

@@ -245,3 +245,17 @@ def test_the_untouched_sdk_is_counted(runs: dict[str, LocustProcess]) -> None:
     record = runs["sdk-default"].record
     assert record.session == "sdk-default"
     assert record.counts.attempts >= record.counts.operations > 100
+
+
+def test_an_own_class_is_judged_by_what_it_does(runs: dict[str, LocustProcess]) -> None:
+    """Not by the profile that gives its load: no entities are loaded, and none are predicted."""
+    process = runs["own class"]
+    record, stdout = process.record, process.stdout
+    assert record.prediction is None
+    assert record.loading.entities == 0
+    assert record.entity.stored_bytes == 0
+    assert record.profile["name"] == record.profile["user_class"] == "OrderUser"
+    assert "keys" not in record.profile
+    assert "nothing, because OrderUser makes its own entities" in stdout
+    for foreign in ("predicted", "check: ", "partition p0", "ONE partition"):
+        assert foreign not in stdout

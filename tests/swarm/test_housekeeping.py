@@ -33,6 +33,7 @@ from harness.swarm.plan import new_plan
 from tests.support.locust_process import (
     QUICK,
     ROOT,
+    WEB,
     LocustProcess,
     Stress,
     wait_until,
@@ -43,7 +44,6 @@ from tests.support.sdk import named_key
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
-WEB = tuple(option for option in QUICK if option != "--headless")
 HELD_S = 100.0
 """An endpoint holds a request for so long: longer than anything here is waited for."""
 GIVEN = "heldtable"
@@ -179,7 +179,11 @@ class HeldUp:
         """A table that is given, and whose pages do not end, is looked through for a start."""
 
         def answer(seen: Seen) -> bytes | None:
-            return ENDLESS % len(proxy.seen) if GIVEN in seen.path else None
+            if GIVEN not in seen.path:
+                return None
+            # Of a hundred empty pages nobody looks at more.
+            gevent.sleep(0.1)
+            return ENDLESS % len(proxy.seen)
 
         proxy, port = self._proxy_to(answer=answer), free_port()
         given = ("--table", GIVEN, "--web-port", str(port))
@@ -195,16 +199,16 @@ class HeldUp:
         return process
 
     def repeats(self) -> LocustProcess:
-        """The endpoint lets nobody in after the first of two runs."""
+        """The endpoint lets nobody in after the second of three runs."""
 
         def answer(seen: Seen) -> bytes | None:
-            gone = any(one.method == "DELETE" and one.of_table for one in proxy.seen)
-            if gone and seen.method == "GET":
+            gone = sum(one.method == "DELETE" and one.of_table for one in proxy.seen)
+            if gone == 2 and seen.method == "GET":
                 return refusal(403, "AuthenticationFailed", "No.")
             return None
 
         proxy = self._proxy_to(answer=answer)
-        return self._stress(*QUICK, "--repeat", "2", "-H", proxy.url)
+        return self._stress(*QUICK, "-t", "1s", "--repeat", "3", "--quiet", "-H", proxy.url)
 
 
 NAMES = (*ENDED, "azurite killed", "form", "repeats")
@@ -235,6 +239,12 @@ def test_the_record_and_the_process_tell_one_end(name: str, held_up: HeldUp) -> 
 def test_nobody_sees_a_traceback(name: str, held_up: HeldUp) -> None:
     """What is said are sentences."""
     assert "Traceback" not in held_up.done[name].said
+
+
+@pytest.mark.parametrize("name", ["creating", "loading refused"])
+def test_a_run_without_load_has_no_tables_of_locust(name: str, held_up: HeldUp) -> None:
+    """They would be empty."""
+    assert "Aggregated" not in held_up.done[name].said
 
 
 @pytest.mark.parametrize("name", ["creating", "loading", "deleting", "form"])
@@ -294,12 +304,28 @@ def test_stop_ends_a_start_that_is_being_checked(held_up: HeldUp) -> None:
 
 
 def test_a_repeat_that_cannot_be_ends_the_process(held_up: HeldUp) -> None:
-    """The first run has its record, the second its sentence, and the exit code is 2."""
+    """Two runs have records, the third its sentence, and the exit code is the severest: 2."""
     process = held_up.done["repeats"]
     assert process.process.returncode == 2, process.said
     assert "refuses the key" in process.stderr
-    files = list((process.folder / "out").glob("*/*/run.json"))
-    assert len(files) == 1
+    assert len(process.records) == 2
+    (folder,) = (process.folder / "out").iterdir()
+    end = process.stdout.splitlines()[-4:]
+    assert end[-1] == "Exit code: 2 (the severest of 3 runs)"
+    assert end[0] == f"Records: out/{folder.name}"
+    assert process.stdout.count("Inconclusive: ") == 2
+    for chatter in ("[1/4]", "workers", "Aggregated", "operations"):
+        assert chatter not in process.stdout
+    shown = subprocess.run(
+        [sys.executable, "-m", "harness", *end[1].partition("harness ")[2].split()],
+        cwd=process.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "2 runs of single-partition" in shown.stdout
+    assert {line.split()[-1] for line in shown.stdout.splitlines() if "Z-" in line} == {"3"}
 
 
 def test_loading_that_is_not_answered_fails() -> None:

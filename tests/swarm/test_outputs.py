@@ -53,9 +53,8 @@ def test_a_run_leaves_its_files_and_names_them(
     assert sorted(path.name for path in folder.iterdir()) == FILES
     stdout = runs["open"].stdout
     assert f"Record: out/{folder.name}/run.json" in stdout
-    assert (
-        "Other files: junit.xml, latencies.hlog, partitions.csv, report.html, summary.md" in stdout
-    )
+    assert f"Report: out/{folder.name}/report.html" in stdout
+    assert "Other files: junit.xml, latencies.hlog, partitions.csv, summary.md" in stdout
 
 
 def test_the_files_are_about_the_run(runs: dict[str, LocustProcess], folder: Path) -> None:

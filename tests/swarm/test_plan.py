@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import math
 from typing import Any
 
@@ -10,10 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from locust.rpc import Message
 
-from harness.profile.profile_loader import parse
+from harness.endpoint.accounts import Accounts
+from harness.endpoint.endpoint import emulator_endpoint
+from harness.model.errors import SetupError
+from harness.model.target import EndpointKind
+from harness.profile.profile_loader import NamedProfile, parse
 from harness.swarm.master.load_monitor import users_at
 from harness.swarm.master.master_run import Cause, Ending
-from harness.swarm.plan import RunPlan
+from harness.swarm.plan import RunPlan, new_plan
 
 
 def sent(content: Any) -> Any:
@@ -35,7 +41,45 @@ def sent(content: Any) -> Any:
 )
 def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
     """Profile, tables and all, also of a scenario, and what was not set stays unset."""
-    plan = RunPlan(
+    plan = made(parts)
+    arrived = RunPlan.from_options(sent(plan.to_options()))
+    assert arrived == plan
+    assert arrived.profile.model_fields_set == plan.profile.model_fields_set
+    assert arrived.table_names == ("stress1", "stress1Index")
+
+
+def test_an_own_class_is_recorded_without_the_settings_that_it_replaces() -> None:
+    """A mix that nobody sends is no setting of the run, nor keys that were not loaded."""
+    plan = made({})
+    assert plan.recorded_settings().keys() >= {"question", "mix", "keys", "load"}
+    own = dataclasses.replace(plan, own_class="Mine", loads=True).recorded_settings()
+    assert own.keys() >= {"keys", "entity", "load"}
+    assert own.keys().isdisjoint({"question", "mix", "query", "transaction"})
+    assert (own["name"], own["profile"]) == ("Mine", "mine")
+    unloaded = dataclasses.replace(plan, own_class="Mine", loads=False).recorded_settings()
+    assert unloaded.keys().isdisjoint({"keys", "entity", "loading", "mix"})
+    assert unloaded["load"] == own["load"]
+
+
+def test_an_own_class_and_a_replay_do_not_go_together() -> None:
+    """The class would send its own operations, and the record would name those of the trace."""
+    profile = {"question": "q", "replay": {"trace": "app.trace"}}
+    with pytest.raises(SetupError, match="user class Mine makes its own operations, and profile r"):
+        new_plan(
+            NamedProfile(name="replayed", given="r", profile=parse(profile, source="a test")),
+            dt.datetime.now(dt.UTC),
+            session=None,
+            table=None,
+            tables=("",),
+            accounts=Accounts((emulator_endpoint("http://127.0.0.1:1"),)),
+            embedded=False,
+            own_class="Mine",
+        )
+
+
+def made(parts: dict[str, Any]) -> RunPlan:
+    """A plan of a profile with these parts."""
+    return RunPlan(
         run_id="20260101T000000Z-00000000",
         profile_name="mine",
         profile=parse({"question": "Why?", **parts}, source="a test"),
@@ -46,12 +90,8 @@ def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
         session="sdk",
         fingerprint="f",
         embedded=True,
-        throttled=False,
+        kind=EndpointKind.COSMOS_EMULATOR,
     )
-    arrived = RunPlan.from_options(sent(plan.to_options()))
-    assert arrived == plan
-    assert arrived.profile.model_fields_set == plan.profile.model_fields_set
-    assert arrived.table_names == ("stress1", "stress1Index")
 
 
 STAGES = [(4.0, 10.0, False), (2.0, 10.0, False), (3.0, 30.0, True), (5.0, 0.0, False)]

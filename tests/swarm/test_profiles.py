@@ -9,12 +9,13 @@ import gevent
 import gevent.pool
 import pytest
 
-from harness.profile.profile_loader import resolve, shipped_names
+from harness.profile.profile_loader import resolve
 from tests.support.locust_process import LocustProcess, Stress
+from tests.support.profiles import without_trace
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
-NAMES = shipped_names()
+NAMES = without_trace()
 AT_ONCE = 3
 SHORT = (
     "--headless",
@@ -30,6 +31,8 @@ SMALLER = {
     # What takes long by its nature, made short.
     "burst": SHORT_STAGE,
     "ramp-up": SHORT_STAGE,
+    "retry-documented": SHORT_STAGE,
+    "retry-schedule": SHORT_STAGE,
     "size-sweep": (*FOR_A_TIME, "--set", "keys.rows_per_partition=[20, 200, 600]"),
     "find-limit": SHORT_SEARCH,
     "find-limit-spread": SHORT_SEARCH,
@@ -44,7 +47,9 @@ def runs(stress: Stress, host: str) -> dict[str, LocustProcess]:
     done: dict[str, LocustProcess] = {}
 
     def run(name: str) -> None:
-        process = stress(*SHORT, "--profile", name, "-H", host, *SMALLER.get(name, FOR_A_TIME))
+        # Session blob starts the embedded blob server.
+        to = () if resolve(name).profile.session.kind == "blob" else ("-H", host)
+        process = stress(*SHORT, "--profile", name, *to, *SMALLER.get(name, FOR_A_TIME))
         process.wait()
         done[name] = process
 

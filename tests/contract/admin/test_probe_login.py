@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,8 @@ from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.endpoint.entra.login import Login
 from harness.endpoint.entra.token import Token, identity_of
 from harness.model.errors import SetupError
-from tests.support.entra import MANAGED, OBJECT_ID, TENANT, access_token, certificate
+from tests.support.certificates import CertificateFiles, certificate
+from tests.support.entra import MANAGED, OBJECT_ID, TENANT, access_token
 
 OTHER = "99999999-2222-3333-4444-555555555555"
 WHO = f"the login (managed identity, object id {OBJECT_ID}, tenant {TENANT})"
@@ -31,15 +31,15 @@ def login(**claims: Any) -> Login:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     """A certificate for this machine."""
-    return certificate(tmp_path_factory.mktemp("certificate"))
+    return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="module")
-def secure(files: dict[str, Path]) -> Iterator[Endpoint]:
+def secure(files: CertificateFiles) -> Iterator[Endpoint]:
     """An Azurite that takes tokens."""
-    with start_azurite(cert=files["cert"], key=files["key"], oauth=True) as azurite:
+    with start_azurite(cert=files.cert, key=files.key, oauth=True) as azurite:
         yield azurite.endpoint
 
 
@@ -55,11 +55,11 @@ def secure(files: dict[str, Path]) -> Iterator[Endpoint]:
     ],
 )
 def test_a_real_service_checks_the_token(
-    secure: Endpoint, files: dict[str, Path], claims: dict[str, Any]
+    secure: Endpoint, files: CertificateFiles, claims: dict[str, Any]
 ) -> None:
     """A good token is let in, after it was fetched; else the sentence names the identity."""
     endpoint = dataclasses.replace(secure, credential=login(**claims))
-    environ = {"SSL_CERT_FILE": str(files["authority"])}
+    environ = {"SSL_CERT_FILE": str(files.authority)}
     if not claims:
         check(endpoint, environ=environ)
         return

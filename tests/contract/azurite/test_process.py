@@ -20,7 +20,9 @@ from harness.endpoint import azurite as embedded
 from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.endpoint.admin.probe import check
 from harness.endpoint.azurite import AzuriteProcess, start_azurite
+from harness.endpoint.credential import EMULATOR_KEY
 from harness.model.errors import SetupError
+from tests.support.certificates import certificate
 
 pytestmark = pytest.mark.azurite
 
@@ -57,6 +59,13 @@ def test_two_of_them_take_two_ports(azurite: AzuriteProcess) -> None:
     with start_azurite() as other:
         assert other.endpoint.port != azurite.endpoint.port
         assert other.endpoint.fingerprint != azurite.endpoint.fingerprint
+
+
+def test_the_port_of_another_azurite_is_named(azurite: AzuriteProcess) -> None:
+    """The other one, which answers, is not taken for the new one."""
+    port = azurite.endpoint.port
+    with pytest.raises(SetupError, match=f"port {port} is in use"):
+        start_azurite(port=port)
 
 
 def test_a_port_in_use_is_named() -> None:
@@ -103,12 +112,15 @@ def test_ctrl_c_in_the_terminal_does_not_reach_it(azurite: AzuriteProcess) -> No
 
 
 def test_it_is_told_nothing_of_our_environment(azurite: AzuriteProcess) -> None:
-    """No variable but PATH reaches it, credentials least of all."""
+    """No variable but PATH reaches it; its accounts have the key that every emulator has."""
     environ = Path(f"/proc/{azurite.pid}/environ")
     if not environ.exists():
         pytest.skip("allowed: no /proc on this system")
-    names = {entry.partition(b"=")[0] for entry in environ.read_bytes().split(b"\0") if entry}
-    assert names <= {b"PATH"}
+    entries = [entry.partition(b"=") for entry in environ.read_bytes().split(b"\0") if entry]
+    found = {name: text.decode() for name, _, text in entries}
+    assert found.keys() <= {b"PATH", b"AZURITE_ACCOUNTS"}
+    accounts = [account.split(":") for account in found[b"AZURITE_ACCOUNTS"].split(";")]
+    assert {key for _, key in accounts} == {EMULATOR_KEY}
 
 
 @pytest.fixture(scope="module")
@@ -123,12 +135,8 @@ def trusting(authority: trustme.CA, folder: Path) -> dict[str, str]:
 
 
 def serving(authority: trustme.CA, name: str, folder: Path) -> AzuriteProcess:
-    issued = authority.issue_cert(name)
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    for part in issued.cert_chain_pems:
-        part.write_to_path(cert, append=True)
-    issued.private_key_pem.write_to_path(key)
-    return start_azurite(cert=cert, key=key)
+    files = certificate(folder, name, authority=authority)
+    return start_azurite(cert=files.cert, key=files.key)
 
 
 def test_https_is_checked_against_the_authority_of_the_environment(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from azure.data.tables import TableClient, TableServiceClient
 from harness.endpoint.azurite import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.process import GatewayProcess, start_gateway
+from tests.support.gateways import Connect, StartGateway
 from tests.support.sdk import named_key
 
 WIDE = "[partition]\nentities_per_s = 1e6\n[account]\nentities_per_s = 1e6\n"
@@ -23,27 +22,8 @@ WIDE += "[servers]\nentities_per_s = 1e6\n"
 """Limits that no test meets."""
 
 
-class Told:
-    """A gateway's truth page."""
-
-    def __init__(self, gateway: GatewayProcess) -> None:
-        self.page: dict[str, Any] = json.loads(gateway.truth())
-
-    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
-        """What was counted, of one table only where it is named."""
-        rows: list[dict[str, Any]] = self.page["counts"]
-        return [row for row in rows if table is None or row["table"] == table]
-
-    def by(self, *names: str, table: str | None = None) -> Counter[tuple[str, ...]]:
-        """Requests by these columns."""
-        found: Counter[tuple[str, ...]] = Counter()
-        for row in self.rows(table):
-            found[tuple(row[name] for name in names)] += row["requests"]
-        return found
-
-
 @pytest.fixture
-def gateway_to(azurite: AzuriteProcess, tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
+def gateway_to(azurite: AzuriteProcess, tmp_path: Path) -> Iterator[StartGateway]:
     """Starts gateways with limits in TOML, before Azurite where nothing else is said."""
     started: list[GatewayProcess] = []
 
@@ -82,13 +62,7 @@ def client_of(
 
 
 @pytest.fixture
-def told() -> Callable[[GatewayProcess], Told]:
-    """Reads a truth page."""
-    return Told
-
-
-@pytest.fixture
-def connect() -> Iterator[Callable[[GatewayProcess], socket.socket]]:
+def connect() -> Iterator[Connect]:
     """Opens raw connections."""
     opened: list[socket.socket] = []
 

@@ -8,7 +8,7 @@ import http.client
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from harness.endpoint.azurite import AzuriteProcess, start_azurite
 from harness.gateway.limits import limits_path
 from harness.gateway.process import GatewayProcess, start_gateway
 from tests.support.differential import Answer, differences, gateway_counts, own_counts
+from tests.support.gateways import StartGateway
 from tests.support.raw_forms import Form, all_forms
 from tests.support.sdk import named_key
 
@@ -99,7 +100,7 @@ def test_every_form_of_a_request_is_answered_as_without_the_gateway(
 
 
 def test_every_form_of_a_request_reaches_the_endpoint_as_it_was_sent(
-    service: Any, gateway_to: Callable[..., GatewayProcess]
+    service: Any, gateway_to: StartGateway
 ) -> None:
     """Request line, fields in their order, and body are those that the client sent."""
     forms = [

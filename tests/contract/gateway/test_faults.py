@@ -17,6 +17,7 @@ from harness.endpoint.admin.probe import check
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.errors import SetupError
 from tests.contract.gateway.conftest import WIDE
+from tests.support.gateways import Connect, Told
 
 pytestmark = pytest.mark.azurite
 
@@ -63,7 +64,6 @@ def always(fault: str, more: str = "") -> str:
 def test_an_error_of_no_limit_does_nothing(
     gateway_to: Callable[..., Any],
     client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
     fault: str,
     status: int,
     code: str,
@@ -75,18 +75,14 @@ def test_an_error_of_no_limit_does_nothing(
     assert caught.value.status_code == status
     assert code in str(caught.value)
     assert not stored(client_of(None))
-    assert told(gateway).by("result", "rule", "sent", "upstream") == {
+    assert Told(gateway).by("result", "rule", "sent", "upstream") == {
         ("fault", fault, str(status), ""): 1
     }
 
 
 @pytest.mark.parametrize(("fault", "done"), [("reset", False), ("lost_answer", True)])
 def test_a_reset_says_nothing_about_the_write(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
-    fault: str,
-    done: bool,
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient], fault: str, done: bool
 ) -> None:
     """The client sees the same reset, whether the write was done or not; the truth tells."""
     gateway = gateway_to(always(fault))
@@ -95,14 +91,12 @@ def test_a_reset_says_nothing_about_the_write(
         client.create_entity(ENTITY)
     assert stored(client_of(None)) is done
     upstream = "201" if done else ""
-    assert told(gateway).by("result", "rule", "sent", "upstream") == {
+    assert Told(gateway).by("result", "rule", "sent", "upstream") == {
         ("fault", fault, "reset", upstream): 1
     }
 
 
-def test_a_reset_is_a_reset_on_the_wire(
-    gateway_to: Callable[..., Any], connect: Callable[..., socket.socket]
-) -> None:
+def test_a_reset_is_a_reset_on_the_wire(gateway_to: Callable[..., Any], connect: Connect) -> None:
     """Not a byte comes before the connection is reset."""
     connection = connect(gateway_to(always("reset")))
     connection.sendall(request())
@@ -110,9 +104,7 @@ def test_a_reset_is_a_reset_on_the_wire(
 
 
 def test_half_an_answer_ends_in_the_middle(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """The write is done, and the client gets a head and less than the body it promises."""
     direct = client_of(None)
@@ -120,7 +112,7 @@ def test_half_an_answer_ends_in_the_middle(
     gateway = gateway_to(always("half_answer"))
     with pytest.raises(Exception, match=r"(?i)incomplete|broken|reset|closed|more expected"):
         client_of(gateway, **NO_RETRIES).get_entity("p", "r")
-    assert told(gateway).by("rule", "sent", "upstream") == {("half_answer", "half", "200"): 1}
+    assert Told(gateway).by("rule", "sent", "upstream") == {("half_answer", "half", "200"): 1}
 
 
 def test_a_slow_answer_is_the_answer(
@@ -135,9 +127,7 @@ def test_a_slow_answer_is_the_answer(
 
 
 def test_an_acknowledged_write_may_not_be_done(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """The SDK takes inserts, upserts, deletes and transactions for done; nothing is stored."""
     gateway = gateway_to(always("unapplied_write"))
@@ -150,7 +140,7 @@ def test_an_acknowledged_write_may_not_be_done(
     )
     client.delete_entity("p", "r")
     assert not stored(client_of(None))
-    counts = told(gateway).by("rule", "upstream")
+    counts = Told(gateway).by("rule", "upstream")
     assert counts == {("unapplied_write", ""): 4}
 
 
@@ -167,9 +157,7 @@ def test_a_stall_holds_everything(
     assert stored(client)
 
 
-def test_for_a_while_nothing_listens(
-    gateway_to: Callable[..., Any], connect: Callable[..., socket.socket]
-) -> None:
+def test_for_a_while_nothing_listens(gateway_to: Callable[..., Any], connect: Connect) -> None:
     """In a closed window connections end and are refused; afterwards they are taken again."""
     gateway = gateway_to(f"{WIDE}[faults]\nclosed = [{{ at_s = 1.0, for_s = 1.0 }}]\n")
     early = connect(gateway)
@@ -186,9 +174,7 @@ def test_for_a_while_nothing_listens(
     assert all_of(late)[0].startswith(b"HTTP/1.1 200")
 
 
-def test_an_endpoint_that_is_not_there_is_named(
-    gateway_to: Callable[..., Any], told: Callable[..., Any]
-) -> None:
+def test_an_endpoint_that_is_not_there_is_named(gateway_to: Callable[..., Any]) -> None:
     """A run's first question is refused with both addresses; the gateway answers 502."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -200,7 +186,7 @@ def test_an_endpoint_that_is_not_there_is_named(
     assert gateway.url.removeprefix("http://") in said
     assert upstream in said
     assert "502" in said
-    assert told(gateway).by("rule", "sent") == {("upstream", "502"): 1}
+    assert Told(gateway).by("rule", "sent") == {("upstream", "502"): 1}
 
 
 def test_a_malformed_batch_is_the_endpoints_business(
@@ -219,10 +205,7 @@ def test_a_malformed_batch_is_the_endpoints_business(
 
 
 def test_an_endpoint_that_breaks_off_breaks_off(
-    gateway_to: Callable[..., Any],
-    service: Any,
-    connect: Callable[..., Any],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], service: Any, connect: Callable[..., Any]
 ) -> None:
     """Where the endpoint resets a write, the client is reset too, and may not take it for done."""
     service.script = [service.reset]
@@ -230,14 +213,13 @@ def test_an_endpoint_that_breaks_off_breaks_off(
     connection = connect(gateway)
     connection.sendall(request("POST", "/account/table", b'{"PartitionKey":"p","RowKey":"r"}'))
     assert all_of(connection) == (b"", "reset")
-    assert told(gateway).by("rule", "sent") == {("upstream", "reset"): 1}
+    assert Told(gateway).by("rule", "sent") == {("upstream", "reset"): 1}
 
 
 def test_a_client_that_goes_away_disturbs_nobody(
     gateway_to: Callable[..., Any],
     client_of: Callable[..., TableClient],
     connect: Callable[..., Any],
-    told: Callable[..., Any],
 ) -> None:
     """Gone in the middle of its request or before its answer, it is counted; others go on."""
     gateway = gateway_to(always("slow_answer", "slow_s = 0.3\n"))
@@ -249,10 +231,10 @@ def test_a_client_that_goes_away_disturbs_nobody(
     whole.close()
     client_of(gateway).create_entity(ENTITY)
     deadline = time.monotonic() + 5.0
-    while time.monotonic() < deadline and sum(told(gateway).by("sent").values()) < 3:
+    while time.monotonic() < deadline and sum(Told(gateway).by("sent").values()) < 3:
         time.sleep(0.05)
-    assert told(gateway).by("result", "sent")["fault", "gone"] >= 1
-    assert told(gateway).page["requests"] == 3
+    assert Told(gateway).by("result", "sent")["fault", "gone"] >= 1
+    assert Told(gateway).page["requests"] == 3
 
 
 def test_a_client_that_waits_to_be_asked_is_asked(
@@ -275,9 +257,7 @@ def test_a_client_that_waits_to_be_asked_is_asked(
 
 
 def test_with_nothing_behind_writes_are_acknowledged(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """The SDK writes, finds nothing, and the limits hold all the same."""
     # A hundred entities, and hardly another one however slow the machine is.
@@ -293,7 +273,7 @@ def test_with_nothing_behind_writes_are_acknowledged(
     with pytest.raises(HttpResponseError, match="ServerBusy"):
         client.submit_transaction([("upsert", {**ENTITY, "RowKey": str(n)}) for n in range(90)])
     assert not stored(client_of(None))
-    entities = sum(row["entities"] for row in told(gateway).rows())
+    entities = sum(row["entities"] for row in Told(gateway).rows())
     assert entities == 1 + 90 + 1
 
 

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from harness.endpoint.endpoint import Endpoint
 from harness.gateway.key_ranges import key_ranges
-from harness.gateway.process import GatewayProcess
 from tests.contract.gateway.conftest import WIDE
+from tests.support.gateways import StartGateway, Told
 from tests.support.sdk import named_key
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
@@ -246,10 +246,7 @@ ONE_SERVER = f"{WIDE}count = 1\n"
 
 
 def test_what_azurite_acknowledges_is_counted_once_for_its_partition(
-    gateway_to: Callable[..., GatewayProcess],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
-    endpoint: Endpoint,
+    gateway_to: StartGateway, client_of: Callable[..., TableClient], endpoint: Endpoint
 ) -> None:
     """Requests and entities by partition are those of the acknowledged requests in any form.
 
@@ -266,7 +263,7 @@ def test_what_azurite_acknowledges_is_counted_once_for_its_partition(
     sender = Sender(gateway.url, endpoint.account, table, sas)
 
     def counts() -> dict[str, Counter[str | None]]:
-        rows = [row for row in told(gateway).rows() if row["table"].lower() == table.lower()]
+        rows = [row for row in Told(gateway).rows() if row["table"].lower() == table.lower()]
         done = [row for row in rows if row["sent"] in ("200", "201", "202", "204", "404")]
         return {
             "entities": told_by(done, "entities"),

@@ -16,8 +16,8 @@ from harness.endpoint.endpoint import Endpoint
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
 from harness.gateway.links import route_of
-from harness.gateway.process import GatewayProcess
 from harness.gateway.upstream import MAX_HELD_BYTES
+from tests.support.gateways import StartGateway, Told
 from tests.support.sdk import named_key
 
 AZURE = "acme.table.core.windows.net"
@@ -30,10 +30,9 @@ ENTITY = {"PartitionKey": "p", "RowKey": "r", "Text": "http://127.0.0.1:10002/ac
     [("{account}.table.localhost:81", False), ("gateway.example:81", True), ("gateway:81", True)],
 )
 def test_a_name_of_any_form_reaches_the_account_and_gets_links_to_itself(
-    gateway_to: Callable[..., GatewayProcess],
+    gateway_to: StartGateway,
     client_of: Callable[..., TableClient],
     endpoint: Endpoint,
-    told: Callable[..., Any],
     host: str,
     account_in_path: bool,
 ) -> None:
@@ -63,11 +62,11 @@ def test_a_name_of_any_form_reaches_the_account_and_gets_links_to_itself(
     assert f'"odata.metadata":"http://{host}/' in body
     assert f'"odata.id":"http://{host}/' in body
     assert f'"Text":"{ENTITY["Text"]}"' in body
-    assert told(gateway).by("partition", "sent") == {("p", "200"): 1}
+    assert Told(gateway).by("partition", "sent") == {("p", "200"): 1}
 
 
 def test_a_transaction_holds_the_urls_of_its_recipient(
-    gateway_to: Callable[..., GatewayProcess], service: Any, connect: Callable[..., Any]
+    gateway_to: StartGateway, service: Any, connect: Callable[..., Any]
 ) -> None:
     """Where the Host is replaced, so are the URLs of the parts and the links of their answers."""
     inside, outside = f"http://{service.endpoint.host}", "http://gateway.example"
@@ -90,10 +89,7 @@ def test_a_transaction_holds_the_urls_of_its_recipient(
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_page_of_any_size_leads_to_the_gateway(
-    gateway_to: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., Any],
-    packed: bool,
+    gateway_to: StartGateway, service: Any, connect: Callable[..., Any], packed: bool
 ) -> None:
     """Links of a large page are replaced while it passes, and those of a packed one; texts stay."""
     inside, outside = f"http://{service.endpoint.host}", "http://gateway.example"

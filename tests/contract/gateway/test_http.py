@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from harness.gateway.process import GatewayProcess
 from tests.contract.gateway.test_faults import all_of
+from tests.support.gateways import Connect, StartGateway, Told
 
 TARGET = "/account/table(PartitionKey='p',RowKey='r')"
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -63,9 +63,7 @@ class Answers:
 
 
 @pytest.fixture
-def through(
-    gateway_to: Callable[..., GatewayProcess], service: Any
-) -> Callable[..., GatewayProcess]:
+def through(gateway_to: StartGateway, service: Any) -> StartGateway:
     """Starts a gateway before the scripted service, with the script."""
 
     def start(*script: Any) -> GatewayProcess:
@@ -76,10 +74,7 @@ def through(
 
 
 def test_a_request_is_sent_to_the_endpoint_once(
-    through: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
+    through: StartGateway, service: Any, connect: Connect
 ) -> None:
     """An endpoint that reads a request and closes gets no second one; the truth says it was asked.
 
@@ -95,7 +90,7 @@ def test_a_request_is_sent_to_the_endpoint_once(
         with pytest.raises(ConnectionResetError):
             connection.recv(1000)
     assert [sent.split(b" ")[0] for sent in service.requests] == [b"PUT", b"PUT", b"DELETE"]
-    assert told(gateway).by("sent", "upstream") == {("reset", "unanswered"): 2, ("204", "204"): 1}
+    assert Told(gateway).by("sent", "upstream") == {("reset", "unanswered"): 2, ("204", "204"): 1}
 
 
 @pytest.mark.parametrize(
@@ -109,9 +104,8 @@ def test_a_request_is_sent_to_the_endpoint_once(
 )
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_over_4_mib_is_refused_as_by_the_service(
-    gateway_to: Callable[..., GatewayProcess],
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
+    gateway_to: StartGateway,
+    connect: Connect,
     method: str,
     target: str,
     status: int,
@@ -133,11 +127,11 @@ def test_a_body_over_4_mib_is_refused_as_by_the_service(
     assert json.loads(content)["odata.error"]["code"] == code
     connection.sendall(request("PUT", body=b"{}"))
     assert answers.next()[0] == 204
-    assert told(gateway).by("rule", "sent") == {("size", str(status)): 1, ("", "204"): 1}
+    assert Told(gateway).by("rule", "sent") == {("size", str(status)): 1, ("", "204"): 1}
 
 
 def test_an_announced_body_over_4_mib_is_not_asked_for(
-    gateway_to: Callable[..., GatewayProcess], connect: Callable[..., socket.socket]
+    gateway_to: StartGateway, connect: Connect
 ) -> None:
     """A client that waits to be asked gets the refusal, and the connection ends."""
     connection = connect(gateway_to(upstream="none"))
@@ -149,10 +143,7 @@ def test_an_announced_body_over_4_mib_is_not_asked_for(
 
 
 def test_a_packed_body_is_passed_on_as_it_is_and_understood(
-    through: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
+    through: StartGateway, service: Any, connect: Connect
 ) -> None:
     """A body in gzip counts for its partition; one that unpacks to 100 MiB is not unpacked."""
     gateway = through(NO_CONTENT, NO_CONTENT)
@@ -164,14 +155,11 @@ def test_a_packed_body_is_passed_on_as_it_is_and_understood(
         assert connection.recv(1000).startswith(b"HTTP/1.1 204 ")
     assert [sent.partition(b"\r\n\r\n")[2] for sent in service.requests] == [entity, bomb]
     assert all(b"Content-Encoding: gzip\r\n" in sent for sent in service.requests)
-    assert set(told(gateway).by("table", "partition")) == {("table", "packed"), ("table", None)}
+    assert set(Told(gateway).by("table", "partition")) == {("table", "packed"), ("table", None)}
 
 
 def test_every_form_of_a_target_is_answered_and_counted(
-    through: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
+    through: StartGateway, service: Any, connect: Connect
 ) -> None:
     """A whole URL is the request it names, OPTIONS * is passed on, CONNECT is refused."""
     gateway = through(NO_CONTENT, NO_CONTENT)
@@ -188,7 +176,7 @@ def test_every_form_of_a_target_is_answered_and_counted(
     lines = [sent.partition(b"\r\n\r\n")[0].split(b"\r\n")[:2] for sent in service.requests]
     assert lines[0] == [f"PUT {TARGET} HTTP/1.1".encode(), b"Host: 127.0.0.1:1"]
     assert lines[1][0] == b"OPTIONS * HTTP/1.1"
-    counts = told(gateway).by("partition", "result", "rule", "sent")
+    counts = Told(gateway).by("partition", "result", "rule", "sent")
     assert counts == {
         ("p", "passed", "", "204"): 1,
         (None, "passed", "", "204"): 1,
@@ -207,12 +195,7 @@ def test_every_form_of_a_target_is_answered_and_counted(
     ],
 )
 def test_what_is_not_a_request_is_refused_and_counted(
-    gateway_to: Callable[..., GatewayProcess],
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
-    sent: bytes,
-    status: int,
-    rule: str,
+    gateway_to: StartGateway, connect: Connect, sent: bytes, status: int, rule: str
 ) -> None:
     """The client gets an error, the connection ends, the truth has a row, and others go on."""
     gateway = gateway_to(upstream="none")
@@ -221,12 +204,10 @@ def test_what_is_not_a_request_is_refused_and_counted(
     answers = Answers(connection)
     assert answers.next()[0] == status
     assert answers.ended()
-    assert told(gateway).by("result", "rule", "sent") == {("refused", rule, str(status)): 1}
+    assert Told(gateway).by("result", "rule", "sent") == {("refused", rule, str(status)): 1}
 
 
-def test_an_upgrade_is_not_made(
-    through: Callable[..., GatewayProcess], connect: Callable[..., socket.socket], service: Any
-) -> None:
+def test_an_upgrade_is_not_made(through: StartGateway, connect: Connect, service: Any) -> None:
     """A request that offers another protocol is answered in this one, and so is the next."""
     connection = connect(through(NO_CONTENT, NO_CONTENT))
     answers = Answers(connection)
@@ -237,9 +218,7 @@ def test_an_upgrade_is_not_made(
     assert b"pgrade" not in service.requests[0]
 
 
-def test_a_half_closed_client_gets_its_answers(
-    through: Callable[..., GatewayProcess], connect: Callable[..., socket.socket]
-) -> None:
+def test_a_half_closed_client_gets_its_answers(through: StartGateway, connect: Connect) -> None:
     """A client that sends its requests and closes its half reads every answer, then the end."""
     connection = connect(through(NO_CONTENT, NO_CONTENT))
     connection.sendall(request("PUT", body=b"{}") * 2)
@@ -250,7 +229,7 @@ def test_a_half_closed_client_gets_its_answers(
 
 
 def test_requests_that_do_not_wait_are_answered_in_order(
-    through: Callable[..., GatewayProcess], connect: Callable[..., socket.socket], service: Any
+    through: StartGateway, connect: Connect, service: Any
 ) -> None:
     """A hundred requests in one piece get their hundred answers, each its own."""
     count = 100
@@ -264,9 +243,7 @@ def test_requests_that_do_not_wait_are_answered_in_order(
     assert targets == [f"/account/t{n:03d}(a)".encode() for n in range(count)]
 
 
-def test_answers_without_a_body_have_none(
-    through: Callable[..., GatewayProcess], connect: Callable[..., socket.socket]
-) -> None:
+def test_answers_without_a_body_have_none(through: StartGateway, connect: Connect) -> None:
     """HEAD and 304 keep the length of the body that is not there; 204 has neither."""
     gateway = through(
         b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n",
@@ -289,10 +266,7 @@ def test_answers_without_a_body_have_none(
     ],
 )
 def test_an_answer_arrives_however_it_was_framed(
-    through: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
-    answer: bytes,
+    through: StartGateway, service: Any, connect: Connect, answer: bytes
 ) -> None:
     """In chunks, after an interim answer, or up to the end of the connection, byte by byte."""
 
@@ -306,7 +280,7 @@ def test_an_answer_arrives_however_it_was_framed(
 
 
 def test_fields_of_one_connection_stay_on_it(
-    through: Callable[..., GatewayProcess], connect: Callable[..., socket.socket], service: Any
+    through: StartGateway, connect: Connect, service: Any
 ) -> None:
     """What Connection names, and Connection itself, is not passed on in either direction."""
     connection = connect(
@@ -326,9 +300,7 @@ def test_fields_of_one_connection_stay_on_it(
 
 
 def test_an_answer_of_the_gateway_allows_what_the_endpoint_allowed(
-    gateway_to: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
+    gateway_to: StartGateway, service: Any, connect: Connect
 ) -> None:
     """A page of another origin may read a 503 where it may read the endpoint's answers."""
     service.script = [
@@ -352,7 +324,7 @@ def test_an_answer_of_the_gateway_allows_what_the_endpoint_allowed(
 
 
 def test_a_page_may_use_a_gateway_without_an_endpoint(
-    gateway_to: Callable[..., GatewayProcess], connect: Callable[..., socket.socket]
+    gateway_to: StartGateway, connect: Connect
 ) -> None:
     """A preflight request is allowed, and the page reads answers and refusals, but no own page."""
     limits = "[partition]\nentities_per_s = 0.1\nburst_s = 10.0\n"
@@ -387,10 +359,7 @@ def test_a_page_may_use_a_gateway_without_an_endpoint(
 
 
 def test_a_large_answer_is_passed_on_while_it_comes(
-    through: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
+    through: StartGateway, service: Any, connect: Connect
 ) -> None:
     """A page of 30 MiB arrives in order and counts its entities, before a client that waits."""
     row = b'{"PartitionKey":"k%d","RowKey":"r","Text":"%b"}'
@@ -402,14 +371,11 @@ def test_a_large_answer_is_passed_on_while_it_comes(
     connection.sendall(request("GET", "/account/table()"))
     answers = Answers(connection)
     assert answers.next()[2] == body
-    assert told(gateway).rows("table")[0]["entities"] == 30
+    assert Told(gateway).rows("table")[0]["entities"] == 30
 
 
 def test_a_large_answer_that_breaks_off_is_no_answer(
-    through: Callable[..., GatewayProcess],
-    service: Any,
-    connect: Callable[..., socket.socket],
-    told: Callable[..., Any],
+    through: StartGateway, service: Any, connect: Connect
 ) -> None:
     """The client gets an error in place of the end, and the truth counts half an answer."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -417,4 +383,4 @@ def test_a_large_answer_that_breaks_off_is_no_answer(
     connection = connect(gateway)
     connection.sendall(request("GET", "/account/table()"))
     assert all_of(connection)[1] == "reset"
-    assert told(gateway).by("rule", "sent") == {("upstream", "half"): 1}
+    assert Told(gateway).by("rule", "sent") == {("upstream", "half"): 1}

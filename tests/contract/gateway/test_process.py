@@ -20,6 +20,7 @@ from harness.gateway.limits import limits_path
 from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
 from harness.gateway.process import start_gateway
 from harness.model.errors import SetupError
+from tests.support.gateways import Connect, Told
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = limits_path("published")
@@ -89,7 +90,10 @@ def test_a_port_in_use_is_named() -> None:
         ),
         (["--upstream", "http://acme.example:80"], "--upstream names acme.example with plain http"),
         (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
-        (["--limits", "imaginary"], "the shipped limits are: demo, none, published, ramping"),
+        (
+            ["--limits", "imaginary"],
+            "the shipped limits are: cosmos, cosmos-demo, demo, none, published",
+        ),
         (
             ["--upstream", "https://acme.table.core.windows.net"],
             "add --remote-ok acme",
@@ -145,7 +149,7 @@ def test_in_the_foreground_it_ends_at_a_signal(number: signal.Signals) -> None:
 
 
 def test_memory_is_bounded_by_what_was_used_lately(
-    gateway_to: Callable[..., Any], told: Callable[..., Any], connect: Callable[..., socket.socket]
+    gateway_to: Callable[..., Any], connect: Connect
 ) -> None:
     """After some thousand keys the page still names 200, and every request is in a sum."""
     gateway = gateway_to(upstream="none")
@@ -157,7 +161,7 @@ def test_memory_is_bounded_by_what_was_used_lately(
             f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{{}}".encode()
         )
         assert connection.recv(4096).startswith(b"HTTP/1.1 204 ")
-    page = told(gateway)
+    page = Told(gateway)
     assert page.page["requests"] == requests
     assert sum(page.by("partition").values()) == requests
     assert len(page.by("partition")) == 201

@@ -23,6 +23,7 @@ from azure.data.tables import RequestTooLargeError, TableClient, UpdateMode
 
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.process import GatewayProcess
+from tests.support.gateways import Told
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
@@ -143,16 +144,14 @@ def _credential(service: Any) -> Any:
 
 
 def test_its_own_retries_recover_from_a_throttled_second(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """A transaction that meets an empty bucket is refused, sent again by the SDK, and done."""
     gateway = gateway_to(NARROW)
     client = client_of(gateway)
     client.submit_transaction(upserts(100))
     client.submit_transaction(upserts(100))
-    statuses = told(gateway).by("result", "sent", "scope", "rule", table=client.table_name)
+    statuses = Told(gateway).by("result", "sent", "scope", "rule", table=client.table_name)
     assert statuses["passed", "202", "", ""] == 2
     assert statuses["refused", "503", "partition", "partition"] >= 1
     assert set(statuses) == {
@@ -220,9 +219,7 @@ def test_without_retries_it_raises_its_own(
 
 
 def test_a_body_over_4_mib_is_too_large(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """The SDK raises what it raises for the service, and the connection goes on."""
     gateway = gateway_to()
@@ -235,7 +232,7 @@ def test_a_body_over_4_mib_is_too_large(
     with pytest.raises(RequestTooLargeError):
         client.submit_transaction(parts)
     client.upsert_entity(entity(1))
-    assert told(gateway).by("rule", "sent")["size", "413"] == 1
+    assert Told(gateway).by("rule", "sent")["size", "413"] == 1
 
 
 def test_a_query_over_servers_comes_in_pages(
@@ -254,9 +251,7 @@ def test_a_query_over_servers_comes_in_pages(
 
 
 def test_a_moved_partition_is_gone_for_a_while(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """A client without retries sees a gap of the stated length, then answers again."""
     moving = "[moving]\nhot_after_s = 0.5\ncool_after_s = 5.0\noffline_s = 1.0\n"
@@ -270,7 +265,7 @@ def test_a_moved_partition_is_gone_for_a_while(
             passed_at.append(time.monotonic())
         except HttpResponseError:
             time.sleep(0.005)
-        page = told(gateway).page
+        page = Told(gateway).page
         # The gap is over a second after the move; a slow machine comes to the move late.
         if page["moves"] and passed_at and time.time() - page["moves"][0]["until_s"] > 0.5:
             break
@@ -283,9 +278,7 @@ def test_a_moved_partition_is_gone_for_a_while(
 
 
 def test_two_clients_together_meet_what_the_truth_counted(
-    gateway_to: Callable[..., Any],
-    client_of: Callable[..., TableClient],
-    told: Callable[..., Any],
+    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """Each request of two clients, retries included, is on the page, by partition and status."""
     gateway = gateway_to("[partition]\nentities_per_s = 20.0\n")
@@ -306,6 +299,6 @@ def test_two_clients_together_meet_what_the_truth_counted(
         thread.start()
     for thread in threads:
         thread.join()
-    counted = told(gateway).by("partition", "sent")
+    counted = Told(gateway).by("partition", "sent")
     assert counted == Counter((key, str(status)) for key, status in seen)
     assert {status for _, status in seen} == {202, 204, 503}

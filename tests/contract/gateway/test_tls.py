@@ -18,6 +18,7 @@ from azure.data.tables import TableClient
 
 from harness.endpoint.azurite import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint
+from tests.support.certificates import certificate
 from tests.support.sdk import named_key
 
 ROOT = Path(__file__).parents[3]
@@ -88,13 +89,10 @@ def test_the_certificate_is_for_the_names_of_this_machine(name: str) -> None:
 def test_a_given_certificate_is_used(tmp_path: Path) -> None:
     """The certificate and the key may be in two files."""
     authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    issued.cert_chain_pems[0].write_to_path(certificate)
-    issued.private_key_pem.write_to_path(key)
+    made = certificate(tmp_path, authority=authority)
     context = ssl.create_default_context()
     authority.configure_trust(context)
-    files = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    files = ("--tls-cert", str(made.cert), "--tls-key", str(made.key))
     with listening("--upstream", "none", *files) as (url, _):
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         with (

@@ -11,7 +11,6 @@ import pytest
 
 from harness.endpoint.http.pool import Connection
 
-TIMEOUT_S = 0.2
 LONG_S = 30.0
 Ends = tuple[Connection, blocking.socket]
 

@@ -21,6 +21,7 @@ from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault, Outcome
 from harness.workload.retry import ScheduledBackoff
+from tests.support.certificates import CertificateFiles, certificate
 
 pytestmark = pytest.mark.azurite
 
@@ -34,21 +35,21 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture(scope="module")
-def bundle(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The authority's own certificate."""
-    path = tmp_path_factory.mktemp("authority") / "ca.pem"
-    authority.cert_pem.write_to_path(str(path))
-    return path
+def files(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    """A certificate for 127.0.0.1."""
+    return certificate(tmp_path_factory.mktemp("certificate"), authority=authority)
 
 
 @pytest.fixture(scope="module")
-def secure(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """An Azurite behind TLS, with a certificate for 127.0.0.1."""
-    folder = tmp_path_factory.mktemp("certificate")
-    issued = authority.issue_cert("127.0.0.1")
-    issued.private_key_pem.write_to_path(str(folder / "key.pem"))
-    issued.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
-    with start_azurite(cert=folder / "cert.pem", key=folder / "key.pem") as process:
+def bundle(files: CertificateFiles) -> Path:
+    """The authority's own certificate."""
+    return files.authority
+
+
+@pytest.fixture(scope="module")
+def secure(files: CertificateFiles) -> Iterator[Endpoint]:
+    """An Azurite behind TLS."""
+    with start_azurite(cert=files.cert, key=files.key) as process:
         yield process.endpoint
 
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
+import os
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.endpoint.admin.tables import list_tables
 from harness.endpoint.azurite import start_azurite
-from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
 from harness.endpoint.entra.login import Login
 from harness.endpoint.entra.token import Token, identity_of
+from harness.model.auth_mode import AUTH_MODE, LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome
+from harness.model.target import EndpointKind
 from harness.workload.budget import Budget
 from tests.contract.conftest import ScriptedService
-from tests.support.entra import TENANT, access_token, certificate
+from tests.support.certificates import CertificateFiles, certificate
+from tests.support.entra import TENANT, ManagedIdentity, access_token
 
 INSERT = Operation(kind=Kind.INSERT, partition_key="p", row_key="r", properties={"A": 1})
 QUESTION = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
@@ -52,17 +57,17 @@ class Issuer:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     """A certificate for this machine."""
-    return certificate(tmp_path_factory.mktemp("certificate"))
+    return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
 
 
 @pytest.fixture
-def secure(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedService]:
+def secure(files: CertificateFiles, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedService]:
     """A scripted service behind TLS, whose authority is trusted."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(files["authority"]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(files.authority))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files["cert"], files["key"])
+    context.load_cert_chain(files.cert, files.key)
     service = ScriptedService(context)
     yield service
     service.stop()
@@ -180,6 +185,48 @@ def test_the_baseline_follows_a_challenge_with_its_own_token(
     assert session.execute(INSERT).outcome is Outcome.FORBIDDEN
 
 
+def test_a_login_at_cosmos_db_asks_for_its_audience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A managed identity is asked for a token of Cosmos DB, and the SDK names the same scope."""
+    identity = ManagedIdentity()
+    for name, text in identity.environ.items():
+        monkeypatch.setenv(name, text)
+    host = "https://orders.table.cosmos.azure.com"
+    login = endpoint_from(host, {**os.environ, AUTH_MODE: LOGIN_MODE}).login
+    assert login is not None
+    try:
+        login.sign_in()
+    finally:
+        identity.stop()
+    claims = login.token.value.split(".")[1]
+    claimed = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    assert claimed["aud"] == login.for_sdk()["audience"] == "https://cosmos.azure.com"
+
+
+def test_cosmos_db_takes_the_token_in_its_dialect(
+    ours: str, secure: ScriptedService, login: Login, issuer: Issuer, open_to: Callable[..., Any]
+) -> None:
+    """In the header of every request; a refusal without a challenge renews it too."""
+    secure.script = [secure.answer(401, "Unauthorized", "The token has expired.")]
+    secure.script += [secure.no_content] * 2
+    secure.script += [secure.transaction_answer(secure.no_content)]
+    secure.script += [secure.entity_answer(RowKey="r")]
+    endpoint = dataclasses.replace(secure.endpoint, credential=login)
+    session = open_to(ours, as_kind(endpoint, EndpointKind.COSMOS_EMULATOR))
+    merge = dataclasses.replace(INSERT, kind=Kind.UPSERT_MERGE)
+    result = session.execute(merge)
+    assert [attempt.status for attempt in result.attempts] == [401, 204]
+    for operation in (INSERT, transaction((merge,)), QUESTION):
+        assert session.execute(operation).outcome is Outcome.SUCCESS
+    first, second = issuer.issued
+    assert tokens_of(secure.requests) == [first, *[second] * 4]
+    for request in secure.requests[:2]:
+        head = request.lower()
+        assert head.startswith(b"post ")
+        assert b"\r\nx-http-method: merge\r\n" in head
+    for request, token in zip(secure.requests, tokens_of(secure.requests), strict=True):
+        assert request.count(token.encode()) == 1
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_no_token_follows_a_redirect(
     kind: str, status: int, secure: ScriptedService, login: Login, open_to: Callable[..., Any]
@@ -206,14 +253,14 @@ def test_requests_around_a_run_go_on_after_a_401(
 
 @pytest.mark.azurite
 def test_a_real_service_takes_the_token(
-    files: dict[str, Path],
+    files: CertificateFiles,
     monkeypatch: pytest.MonkeyPatch,
     login: Login,
     open_to: Callable[..., Any],
 ) -> None:
     """Azurite with OAuth serves all sessions."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(files["authority"]))
-    with start_azurite(cert=files["cert"], key=files["key"], oauth=True) as azurite:
+    monkeypatch.setenv("SSL_CERT_FILE", str(files.authority))
+    with start_azurite(cert=files.cert, key=files.key, oauth=True) as azurite:
         endpoint: Endpoint = dataclasses.replace(azurite.endpoint, credential=login)
         for kind in ("sdk", "wire", "sdk-default"):
             session = open_to(kind, endpoint, "nosuchtable")

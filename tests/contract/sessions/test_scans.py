@@ -20,18 +20,15 @@ from harness.endpoint.azurite import AzuriteProcess
 from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.ledger import Ledger
+from harness.measure.record.measured import CountsPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
-    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
     RunRecord,
 )
-from harness.measure.record.record_builder import (
-    judged_fields,
-    measured_fields,
-)
+from harness.measure.record.record_builder import judged_fields, measured_fields
 from harness.measure.verdict.verdict import judge
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunState
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation

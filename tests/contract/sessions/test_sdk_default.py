@@ -116,3 +116,14 @@ def test_unknown_kinds_are_refused(service: Any, open_to: Callable[..., Any]) ->
     """A session kind that is not there is refused with the names of those that are."""
     with pytest.raises(ValueError, match="session 'lean'; the sessions are sdk, wire, sdk-default"):
         open_to("lean", service.endpoint)
+
+
+def test_a_retry_that_the_budget_does_not_cover_is_not_sent(
+    service: Any, open_to: Callable[..., Any]
+) -> None:
+    """The SDK would retry, but the call ends with the answer that it has."""
+    service.script = [service.answer(503, "ServerBusy")] * 3
+    budget = Budget(2)
+    result = open_to("sdk-default", service.endpoint, budget=budget).execute(PUT)
+    assert (result.outcome, seen(result)) == (Outcome.THROTTLED, [503, 503])
+    assert budget.spent == len(service.requests) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import platform
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +32,25 @@ def test_a_transaction_is_prepared_without_threads(
     done = b"HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n"
     service.script = [service.transaction_answer(done, done)]
     result = session.execute(transaction((of(Kind.INSERT, "a"), of(Kind.UPSERT_MERGE, "b"))))
+    assert result.outcome is Outcome.SUCCESS
+
+
+def test_an_operation_starts_no_process(
+    service: Any, open_to: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK names the platform, which Python asks `uname` for once: that is when a session is
+    opened, and not in the first operation of every user.
+    """
+
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("a process is started")
+
+    monkeypatch.setattr(platform, "_uname_cache", None)
+    monkeypatch.setattr(platform, "_platform_cache", {})
+    session = open_to("sdk", service.endpoint)
+    monkeypatch.setattr(subprocess, "Popen", started)
+    service.script = [service.transaction_answer(b"HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n")]
+    result = session.execute(transaction((of(Kind.INSERT, "a"),)))
     assert result.outcome is Outcome.SUCCESS
 
 

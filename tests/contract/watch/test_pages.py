@@ -51,7 +51,7 @@ def test_pages_of_a_watch(watch: Callable[..., Any]) -> None:
     def counted() -> dict[str, Any] | None:
         status, kind, text = get(url, "/data")
         assert (status, kind) == (200, "application/json")
-        return json.loads(text) if '"orders/p"' in text else None
+        return json.loads(text) if "orders/p" in text else None
 
     assert watching.wait_for(counted)
 

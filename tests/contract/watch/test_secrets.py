@@ -43,7 +43,7 @@ def test_no_output_holds_a_secret(
 
     def shown() -> str:
         data = read(f"{page}data")
-        return data if '"orders/' in data else ""
+        return data if "orders/" in data else ""
 
     outputs = {"data": watching.wait_for(shown), "page": read(page), "metrics": read(metrics)}
     assert 'partition="orders/' in outputs["metrics"]

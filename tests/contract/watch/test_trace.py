@@ -18,6 +18,7 @@ from tests.support.traced import require_same
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
+ENDINGS = str(PROGRAMS / "endings.py")
 COMMAND = (sys.executable, str(PROGRAMS / "python_sdk.py"), "sync")
 
 
@@ -55,3 +56,22 @@ def test_the_trace_has_the_counts_of_the_record(
     assert max(len(batch.row_keys) for batch in batches) == 100
     assert all(min(batch.sizes) >= 0 and max(batch.sizes) > 50 for batch in batches)
     assert any(isinstance(detail, TracedQuery) for detail in details)
+
+
+def test_a_killed_watch_leaves_a_trace_that_can_be_read(
+    watch: Callable[..., Any], tmp_path: Path
+) -> None:
+    """After kill -9 of the watch its blocks are there, and what is missing is said.
+
+    Bounds: some hundred requests, about fifteen seconds.
+    """
+    path = tmp_path / "app.trace"
+    watching = watch("--trace", str(path), "--", sys.executable, ENDINGS, "write")
+    watching.said("ready")
+    watching.wait_for(lambda: path.is_file() and Trace(path).operations > 100)
+    watching.process.kill()
+    watching.process.wait()
+    trace = Trace(path)
+    assert sum(len(batch) for batch in trace.batches()) == trace.operations > 100
+    [said] = trace.damage.sentences()
+    assert said == "The recording did not end regularly: its last seconds are missing."

@@ -89,7 +89,7 @@ def seen_in(asked: Asked, answer: bytes) -> tuple[str, bool, str]:
         pass
     code = code if named is None else named[1].decode()
     scope = ""
-    if status in (503, 429) or (status, code) == (500, "OperationTimedOut"):
+    if status in (503, 504, 429) or (status, code) == (500, "OperationTimedOut"):
         scope = "account" if "over the account limit" in message else "partition"
     return " ".join(part for part in (str(status), code, scope) if part), False, message
 

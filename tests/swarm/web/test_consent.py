@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trustme
 
 from harness.endpoint.azurite import start_azurite
-from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.certificates import certificate
+from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.sdk import account_key
 
 pytestmark = pytest.mark.azurite
 
-WEB = tuple(option for option in QUICK if option != "--headless")
 GOOD = {"user_count": "4", "spawn_rate": "100"}
 BUDGET = ("--set", "limits.billable_transactions=2000", "--set", "load.run_time_s=2")
 NAME = "0.0.0.0"
@@ -28,16 +27,11 @@ NAME = "0.0.0.0"
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Options and environment of a run against an account elsewhere, played by Azurite."""
-    folder = tmp_path_factory.mktemp("account")
-    authority = trustme.CA()
-    issued = authority.issue_cert(NAME, "127.0.0.1")
-    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    issued.private_key_pem.write_to_path(str(folder / "key.pem"))
-    issued.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
-    with start_azurite(cert=folder / "cert.pem", key=folder / "key.pem") as process:
+    files = certificate(tmp_path_factory.mktemp("account"), NAME, "127.0.0.1")
+    with start_azurite(cert=files.cert, key=files.key) as process:
         account, key = process.endpoint.account, account_key(process.endpoint)
         url = f"https://{NAME}:{process.endpoint.port}/{account}"
-        environ = {"AZURE_STORAGE_KEY": key, "SSL_CERT_FILE": str(folder / "ca.pem")}
+        environ = {"AZURE_STORAGE_KEY": key, "SSL_CERT_FILE": str(files.authority)}
         yield ("-H", url, "--remote-ok", account), environ
 
 

@@ -15,13 +15,15 @@ from harness.report.web.live import State
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import Loaded, Phase
 from harness.swarm.web.pages import FRESH_FOR_S, Showing
+from tests.support.records import kept
 
-RECORD = RunRecord.from_json((Path(__file__).parents[2] / "golden" / "run-v1.json").read_bytes())
+RECORD = kept()
 
 
 class Plan:
     profile_name = "single-partition"
     run_id = RECORD.run_id
+    store = "table"
 
 
 class OneRun:
@@ -79,7 +81,8 @@ def test_before_the_first_run_there_is_nothing() -> None:
         "parts": {},
         "charts": {},
     }
-    assert [row["partition"] for row in nothing.now().rows] == ["No run yet."]
+    tabs = nothing.now().tabs
+    assert tabs == {"verdict": [{"what": "Run", "said": "No run yet."}], "partitions": []}
 
 
 @pytest.mark.parametrize(
@@ -124,9 +127,9 @@ def test_page_and_tab_share_a_record() -> None:
     """Both are made of the same moment."""
     run = OneRun(Phase.MEASURING)
     shared = showing(Leader(run))
-    rows, content = shared.now().rows, data(shared)
+    tabs, content = shared.now().tabs, data(shared)
     assert run.made == 1
-    assert content["sentence"] == rows[0]["partition"]
+    assert content["sentence"] == tabs["verdict"][0]["said"]
 
 
 def test_a_live_record_is_made_again_after_a_second() -> None:

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.support.locust_process import QUICK, LocustProcess, Stress
+from tests.support.locust_process import WEB, LocustProcess, Stress
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.azurite
 
-WEB = tuple(option for option in QUICK if option != "--headless")
 BASE = "/load"
 LOCUSTFILE = """\
 import json

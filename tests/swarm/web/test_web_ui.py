@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import http.client
 import json
@@ -12,7 +11,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -22,23 +20,22 @@ from azure.data.tables import TableServiceClient
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
-from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from harness.swarm.web.form_choices import profile_in
+from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
-WEB = (
-    *(option for option in QUICK if option != "--headless"),
-    *("--set", "keys.rows_per_partition=10"),
-)
+SMALL = (*WEB, "--set", "keys.rows_per_partition=10")
 GOOD = {"user_count": "3", "spawn_rate": "50"}
 WRONG_FORMS = {
     "unknown profile": ({**GOOD, "profile": "nosuch"}, "no profile 'nosuch'"),
     "profile by path": ({**GOOD, "profile": "/etc/passwd"}, "only shipped profiles can be chosen"),
     "profile by file": ({**GOOD, "profile": "../own.toml"}, "only shipped profiles can be chosen"),
     "another host": ({**GOOD, "host": "https://x.table.core.windows.net"}, "cannot be changed"),
+    "limits on another endpoint": ({**GOOD, "throttling": "demo"}, "restart without -H"),
     "consent": ({**GOOD, "remote_ok": "x"}, "remote_ok cannot be set"),
     "overrides": ({**GOOD, "overrides": "load.users=1"}, "overrides cannot be set"),
     "table": ({**GOOD, "table": "precious"}, "table cannot be set"),
@@ -140,7 +137,7 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
     port, metrics_port = free_port(), free_port()
     ui = Ui(
         stress(
-            *(*WEB, "-H", proxy.url, "--set", "loading.concurrency=1"),
+            *(*SMALL, "-H", proxy.url, "--set", "loading.concurrency=1"),
             *("--web-port", str(port), "--metrics-port", str(metrics_port)),
         ),
         port,
@@ -203,10 +200,14 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
 
 
 def test_the_form_suggests_the_shipped_profiles(session: Session) -> None:
-    """The page knows the profiles by name, and the one Locust was started with."""
-    found = re.search(r'"all_profiles": (\[[^\]]*\])', session.page)
+    """The page knows each profile with its question, and the one Locust was started with."""
+    found = re.search(r'"all_profiles": (\[".*?"\])', session.page)
     assert found is not None
-    assert json.loads(found[1]) == shipped_names()
+    offered = json.loads(found[1])
+    assert list(map(profile_in, offered)) == shipped_names()
+    assert any("How many entities a second does ONE partition" in label for label in offered)
+    # Only the embedded Azurite can have a gateway before it.
+    assert '"throttling"' not in session.page
 
 
 @pytest.mark.parametrize("name", WRONG_FORMS)
@@ -317,42 +318,62 @@ def test_only_files_of_the_last_run_are_given_away(session: Session) -> None:
     assert saved == session.records[1]
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def test_a_login_is_asked_for(stress: Stress, host: str, tmp_path: Path) -> None:
-    """With --web-login nobody starts a run without having logged in."""
-    locustfile = tmp_path / "locustfile.py"
-    locustfile.write_text(
-        "from flask_login import UserMixin\n"
-        "from locust import events\n"
-        "from harness.swarm import SinglePartitionUser, wire\n"
-        "wire(events)\n"
-        "@events.init.add_listener\n"
-        "def add_login(environment, **_):\n"
-        "    environment.web_ui.app.secret_key = 'of this test'\n"
-        "    environment.web_ui.login_manager.user_loader(lambda name: UserMixin())\n"
-        "    environment.web_ui.auth_args = {'username_password_callback': '/no'}\n",
-        encoding="utf-8",
-    )
+def test_throttling_is_chosen_in_the_form(stress: Stress) -> None:
+    """Each run has the gateway that its form asks for; a form can name no file."""
     port = free_port()
+    process = stress(*SMALL, "-t", "1s", "--web-port", str(port))
+    process.until_said("Web UI:")
+    ui = Ui(process, port)
+    page = ui.get("/")
+    (host,) = re.findall(r'"host": "([^"]+)"', page)
+    assert '"choices": ["off", "cosmos", ' in page
+    form = {**GOOD, "host": host, "profile": "single-partition \N{EM DASH} How many?"}
+    for wrong in ("/etc/hostname", "nosuch", "demo.toml"):
+        answer = ui.start({**form, "throttling": wrong})
+        assert "only shipped limits can be chosen here: cosmos, " in answer["message"]
+    for runs, limits in enumerate(("demo", "off"), 1):
+        assert ui.start({**form, "throttling": limits})["success"]
+        ui.wait_for_records(runs)
+    process.interrupt()
+    process.wait()
+    assert [record.endpoint.kind for record in process.records] == ["gateway", "azurite"]
+    assert "Traceback" not in process.said
+
+
+def test_a_login_is_asked_for(stress: Stress, host: str) -> None:
+    """With --web-login nobody starts a run, or sees a page, without the password."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
     process = stress(
-        *WEB, "-H", host, "--web-login", "--web-port", str(port), locustfile=locustfile
+        *(
+            *SMALL,
+            "-H",
+            host,
+            "--web-login",
+            "--web-port",
+            str(port),
+            "--web-base-path",
+            "/load",
+        ),
+        environ={"STRESS_WEB_PASSWORD": "sesame"},
     )
     process.until_said("Web UI:")
-    data = urllib.parse.urlencode(GOOD).encode()
-    opener = urllib.request.build_opener(_NoRedirect)
-    with (
-        pytest.raises(urllib.error.HTTPError) as refused,
-        contextlib.closing(opener.open(f"http://127.0.0.1:{port}/swarm", data, timeout=10)),
-    ):
-        pass
-    refused.value.close()
-    assert refused.value.code == 302
-    assert "/login" in refused.value.headers["Location"]
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+
+    def place(path: str, **fields: object) -> str:
+        """Where the browser is after this request."""
+        data = urllib.parse.urlencode(fields).encode() if fields else None
+        with opener.open(url + path, data, timeout=10) as answer:
+            arrived: str = answer.geturl()
+        return arrived.removeprefix(url).partition("?")[0]
+
+    assert place("/load/swarm", **GOOD) == "/load/login"
+    assert place("/load/stress/login", password="open") == "/load/login"
+    assert place("/load/stress/") == "/load/login"
+    assert place("/load/stress/login", password="sesame") == "/load/"
+    assert place("/load/stress/") == "/load/stress/"
     process.interrupt()
     assert process.wait() == 0
     assert process.records == []
     assert "[1/4]" not in process.stdout
+    assert "sesame" not in process.said

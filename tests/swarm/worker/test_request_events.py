@@ -10,8 +10,9 @@ from locust.env import Environment
 from locust.exception import StopUser
 
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result
+from harness.model.outcome import Outcome, Result
 from harness.swarm.worker.request_events import RequestEvents
+from tests.support.results import done
 
 START_S = 1_790_000_000.0
 
@@ -23,18 +24,9 @@ def result(
     outcome: Outcome = Outcome.SUCCESS,
 ) -> Result:
     """An upsert with a number for its name, done so many seconds after the start."""
+    sent = Operation(kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r", name=str(number))
     at_s = START_S + done_s
-    return Result(
-        operation=Operation(
-            kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r", name=str(number)
-        ),
-        outcome=outcome,
-        sent_s=at_s - 0.25,
-        done_s=at_s,
-        attempts=(Attempt(status=204, sent_s=at_s - 0.25, latency_s=0.25),),
-        entities=1,
-        bytes_received=received,
-    )
+    return done(sent, at_s - 0.25, 0.25, outcome=outcome, bytes_received=received)
 
 
 def listening(told: Callable[..., None]) -> RequestEvents:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from tests.support.records import GOLDEN
+from tests.support.records import KEPT
 
 
 def harness(*arguments: str, out: int) -> tuple[int, str]:
@@ -38,12 +38,13 @@ def test_a_full_standard_output_is_said() -> None:
         os.close(full)
 
 
-def test_a_reader_that_has_gone_is_no_mistake() -> None:
+@pytest.mark.parametrize("command", ["profiles", "schemes"])
+def test_a_reader_that_has_gone_is_no_mistake(command: str) -> None:
     """As with `head`: nothing is said."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        assert harness("profiles", out=writing) == (128 + signal.SIGPIPE, "")
+        assert harness(command, out=writing) == (128 + signal.SIGPIPE, "")
     finally:
         os.close(writing)
 
@@ -63,7 +64,7 @@ def test_a_report_that_does_not_fit_leaves_the_earlier_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The system refuses to write on half-way: the report that was there stays whole."""
-    shutil.copy(GOLDEN / "run-v1.json", tmp_path / "run.json")
+    shutil.copy(KEPT, tmp_path / "run.json")
     (tmp_path / "report.html").write_text("the earlier one", encoding="utf-8")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from tests.support.records import GOLDEN
+from tests.support.records import KEPT
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def runs(tmp_path: Path) -> Path:
     """A folder with the folders of two runs."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        shutil.copy(GOLDEN / "run-v1.json", tmp_path / name / "run.json")
+        shutil.copy(KEPT, tmp_path / name / "run.json")
     return tmp_path
 
 

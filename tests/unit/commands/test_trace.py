@@ -10,11 +10,12 @@ import pytest
 
 from harness.cli import main
 from harness.model.operation import KeyRange, Kind, Operation, transaction
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Result, Scope
 from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
+from tests.support.results import done
 
 START = 1_700_000_000
 OK = Attempt(status=204, sent_s=START, latency_s=0.01)
@@ -30,15 +31,7 @@ BUSY = Attempt(
 def result(
     operation: Operation, at_s: float, attempts: tuple[Attempt, ...] = (OK,), entities: int = 1
 ) -> Result:
-    return Result(
-        operation=operation,
-        outcome=Outcome.SUCCESS,
-        sent_s=START + at_s,
-        done_s=START + at_s + 0.01,
-        attempts=attempts,
-        entities=entities,
-        bytes_sent=400,
-    )
+    return done(operation, START + at_s, attempts=attempts, entities=entities, bytes_sent=400)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +84,7 @@ def test_a_trace_for_programs(recorded: Path, capsys: pytest.CaptureFixture[str]
     content = json.loads(capsys.readouterr().out)
     assert content["operations"] == 500
     assert content["kinds"]["transaction"]["entities"] == 10
-    assert content["throttled"] == {"503": 20, "500": 0, "429": 0}
+    assert content["throttled"] == {"503": 20, "500": 0, "504": 0, "429": 0}
     assert content["peaks"][0] == {
         "seconds": 1,
         "at": "2023-11-14T22:13:25+00:00",

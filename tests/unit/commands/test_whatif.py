@@ -1,4 +1,4 @@
-"""``harness whatif`` does not overwrite what it reads."""
+"""``harness whatif`` refuses what it cannot do, and does not overwrite what it reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("page", ["app.trace", "mine.toml"])
@@ -21,3 +23,47 @@ def test_a_page_does_not_replace_the_trace_or_a_scheme(
     assert main(["whatif", *paths]) == 2
     assert f"{page}: name another file" in capsys.readouterr().err
     assert trace.read_bytes() == b"recorded"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--provisioned-ru-per-s", "1800"),
+            "--provisioned-ru-per-s needs limits in request units",
+        ),
+        (("--physical-partitions", "3"), "--physical-partitions needs limits in request units"),
+        (("--provisioned-ru-per-s", "0"), "must be a whole number from 1 to 10000000, not '0'"),
+        (("--physical-partitions", "many"), "must be a whole number from 1 to 1000, not 'many'"),
+    ],
+)
+def test_what_is_provisioned_belongs_to_request_units(
+    options: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Limits of Storage have no such thing."""
+    try:
+        code: object = main(["whatif", "missing.trace", *options])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        ((), "18,000 RU/s over 3 physical partitions with 6,000 each"),
+        (
+            ("--provisioned-ru-per-s", "25000"),
+            "25,000 RU/s over 3 physical partitions with 8,333 each",
+        ),
+        (("--physical-partitions", "6"), "18,000 RU/s over 6 physical partitions with 3,000 each"),
+    ],
+)
+def test_options_say_what_is_provisioned(
+    options: tuple[str, ...], limits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without them the limits do; the fewest physical partitions have 10,000 RU/s at most."""
+    trace = EXAMPLES / "even-spread" / "even-spread.trace"
+    assert main(["whatif", str(trace), "--limits", "cosmos", *options]) == 0
+    assert limits in " ".join(capsys.readouterr().out.split())

@@ -13,7 +13,9 @@ from harness.doctor.checks import CheckResult, Status, exit_code, not_tried
 from harness.doctor.generator import Generated
 from harness.doctor.machine import load_part, machine_checks, watch_idle
 from harness.doctor.page import check_text, summary_text, together
+from harness.doctor.request_units import request_units
 from harness.doctor.sizing import capacity_checks
+from harness.endpoint.admin.permissions import Tried
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.report.terminal.page import Page
 
@@ -79,6 +81,8 @@ def test_each_target_has_its_processes_or_machines() -> None:
     assert "--session sdk on 5 such machines (17 processes)" in account.text
     assert "--session wire --processes 4" in account.text
     assert account.status is Status.OK
+    *_, of_cosmos = capacity_checks(made, cosmos=True)
+    assert (of_cosmos.name, of_cosmos.text[:8]) == ("for one partition", "2,020/s ")
     *_, account = capacity_checks([generated("sdk", 1500.0)])
     assert account.status is Status.WARNING
 
@@ -104,3 +108,15 @@ def test_a_cpu_that_others_take_is_seen_and_they_are_named() -> None:
     assert checks["CPU"].figures["cores"] == cores
     assert set(checks) == {"CPU", "other load", "memory", "open files", "local ports"}
     json.dumps([dict(check.figures) for check in checks.values()])
+
+
+def test_the_charges_of_cosmos_db_are_shown() -> None:
+    """Each that was told; and where none was, what a run cannot know."""
+    shown = request_units([Tried("insert", charge=795), Tried("point query", charge=100)])
+    assert shown.status is Status.OK
+    assert "insert 7.95 and point query 1;" in shown.text
+    assert shown.figures == {"insert": 7.95, "point query": 1.0}
+    untold = request_units([Tried("insert"), Tried("point query")])
+    assert untold.status is Status.WARNING
+    assert "--host-kind cosmos" in untold.advice
+    assert "10,000 RU/s" in untold.text

@@ -13,6 +13,7 @@ from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
 from harness.endpoint.endpoint import (
     Endpoint,
+    as_kind,
     emulator_endpoint,
     endpoint_from,
 )
@@ -39,7 +40,10 @@ def problem(host: str, environ: dict[str, str]) -> str:
         ("https://orders.table.core.usgovcloudapi.net", EndpointKind.STORAGE, "orders"),
         ("https://orders.z01.table.storage.azure.net", EndpointKind.STORAGE, "orders"),
         ("https://orders.table.cosmos.azure.com:443", EndpointKind.COSMOS, "orders"),
+        ("https://orders.table.cosmosdb.azure.com", EndpointKind.COSMOS, "orders"),
+        ("https://orders.table.cosmos.azure.us", EndpointKind.COSMOS, "orders"),
         ("https://orders.documents.azure.com", EndpointKind.COSMOS, "orders"),
+        ("https://orders.documents.azure.cn", EndpointKind.COSMOS, "orders"),
         ("http://127.0.0.1:10002/orders", EndpointKind.AZURITE, "orders"),
         ("https://azurite.test:10002/devstoreaccount1", EndpointKind.AZURITE, EMULATOR_ACCOUNT),
         ("https://tables.example.com/orders", EndpointKind.STORAGE, "orders"),
@@ -122,6 +126,19 @@ def test_credentials_come_from_the_variables_of_azure_cli(
 ) -> None:
     """Connection string, then key, then SAS."""
     assert endpoint_from(ACCOUNT_URL, environ).credential == credential
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["TableEndpoint=https://my-db.table.cosmos.azure.com:443/", "EndpointSuffix=cosmos.azure.com"],
+)
+def test_a_connection_string_of_cosmos_db_is_taken(named: str) -> None:
+    """As the portal shows it, with a port, or with the suffix that the SDKs take."""
+    text = f"DefaultEndpointsProtocol=https;AccountName=my-db;AccountKey={KEY};{named};"
+    host = "https://my-db.table.cosmos.azure.com"
+    endpoint = endpoint_from(host, {"AZURE_STORAGE_CONNECTION_STRING": text})
+    assert (endpoint.kind, endpoint.account, endpoint.url) == (EndpointKind.COSMOS, "my-db", host)
+    assert endpoint.credential == SharedKey("my-db", KEY)
 
 
 def test_the_emulators_connection_string_is_for_any_loopback_port() -> None:
@@ -264,6 +281,23 @@ def test_the_fingerprint_is_of_kind_address_and_account_alone() -> None:
     assert dataclasses.replace(endpoint, credential=Sas(SAS)).fingerprint == endpoint.fingerprint
     for change in ({"account": "stock"}, {"url": "https://x.test"}, {"kind": EndpointKind.COSMOS}):
         assert dataclasses.replace(endpoint, **change).fingerprint != endpoint.fingerprint
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:10010", "localhost:10010", "[::1]:10010"])
+def test_a_stand_in_of_cosmos_db_is_reached_as_localhost(host: str) -> None:
+    """The SDK speaks the dialect of Cosmos DB on this machine to that name only."""
+    found = endpoint_from(f"http://{host}/orders", {"AZURE_STORAGE_KEY": KEY})
+    assert found.kind is EndpointKind.AZURITE
+    stand_in = as_kind(found, EndpointKind.COSMOS_EMULATOR)
+    assert stand_in.url == "http://localhost:10010/orders"
+    assert stand_in.loopback
+    assert as_kind(found, EndpointKind.GATEWAY).url == found.url
+
+
+def test_an_endpoint_elsewhere_keeps_its_kind() -> None:
+    """Its address tells what it is, and must never become this machine's."""
+    endpoint = endpoint_from(ACCOUNT_URL, {"AZURE_STORAGE_KEY": KEY})
+    assert as_kind(endpoint, EndpointKind.COSMOS_EMULATOR) is endpoint
 
 
 LOGIN = {"AZURE_STORAGE_AUTH_MODE": "login"}

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from harness.gateway import contents as contents_module
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.contents import Contents
+from harness.gateway.decision import GatewayAction
 from harness.gateway.key_ranges import key_ranges
 from harness.gateway.limits import GatewayLimits, Rate
 from harness.gateway.look import TableLook
-from harness.gateway.model import GatewayAction, Model
+from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
 from harness.gateway.requests import Asked, RowWrite, read_request
+from tests.support.asked import about_entity, query
 
 KEYS = st.sampled_from(["", "a", "b", "b0", "c"])
 WRITES = st.lists(st.builds(RowWrite, KEYS, KEYS, st.booleans()), max_size=60)
@@ -58,26 +60,16 @@ def test_a_walk_is_of_the_rows_that_are_stored(
         assert known.first_partition("table", ranges) == (rows[0][0] if rows else None)
 
 
-def query(text: str, more: str = "") -> Asked:
-    """A query with this filter."""
-    return read_request("GET", f"/account/table()?$filter={quote(text)}{more}", {}, b"")
-
-
 def made(rows: int = 100) -> Model:
     """A model of a new table with so many rows in the partition ``p``."""
     model = Model(GatewayLimits(partition=Rate(entities_per_s=100, burst_s=10)), 0.0)
     table = Asked(kind=None, table="table", makes_table=True)
     model.answered(table, Answered(status=201), 0.0)
     for number in range(rows):
-        insert = read_request("PUT", entity(f"r{number:03d}"), {}, b"")
+        insert = about_entity("PUT", "p", f"r{number:03d}")
         assert model.decide(insert, 0.0).action is GatewayAction.PASS
         model.answered(insert, Answered(status=204), 0.0)
     return model
-
-
-def entity(row: str) -> str:
-    """Path of an entity."""
-    return f"/account/table(PartitionKey='p',RowKey='{row}')"
 
 
 def test_a_query_counts_what_it_walks_and_not_what_it_returns() -> None:
@@ -131,7 +123,7 @@ def test_what_cannot_be_known_is_an_estimate() -> None:
     count = model.answered(asked, Answered(status=200, found={"p": 7}), 0.0)
     assert (count.entities, count.returned, count.estimated) == (7, 7, 7)
     model = made()
-    model.lost(read_request("PUT", entity("lost"), {}, b""))
+    model.lost(about_entity("PUT", "p", "lost"))
     count = model.answered(asked, Answered(status=200, found={"p": 7}), 0.0)
     assert (count.entities, count.returned, count.estimated) == (100, 7, 100)
 
@@ -174,7 +166,7 @@ def test_one_look_finds_what_was_there_before() -> None:
     while look.target is not None:
         look.take(stored.answer(look.target))
         # Deleted while the look is on its way: the last page still shows the row.
-        gone = read_request("DELETE", entity("r099"), {}, b"")
+        gone = about_entity("DELETE", "p", "r099")
         model.answered(gone, Answered(status=204), 0.0)
     assert stored.asked == 3
     assert model.look(asked, target) is None

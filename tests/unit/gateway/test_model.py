@@ -6,12 +6,12 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.gateway.decision import Decision, GatewayAction
 from harness.gateway.limits import (
     Faults,
     GatewayLimits,
@@ -21,14 +21,15 @@ from harness.gateway.limits import (
     Servers,
     Window,
 )
-from harness.gateway.model import Decision, GatewayAction, Model
+from harness.gateway.model import Model
 from harness.gateway.reading import Answered
-from harness.gateway.requests import Asked, RowWrite, read_request
+from harness.gateway.requests import Asked, RowWrite
 from harness.gateway.rules.bucket import Bucket
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.rules.ranges import MOST_RANGES
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
+from tests.support.asked import query
 
 WIDE = Rate(entities_per_s=1e9)
 
@@ -150,9 +151,9 @@ def test_a_refused_request_takes_nothing() -> None:
 def test_a_query_is_charged_for_what_it_scanned() -> None:
     """The entities of an answered query are owed by their partition before anything else passes."""
     model = Model(limits(partition=Rate(entities_per_s=100)), 0.0)
-    query = read_query("PartitionKey eq 'p'")
-    assert model.decide(query, 0.0).action is GatewayAction.PASS
-    model.answered(query, Answered(status=200, found={"p": 1000}), 0.0)
+    scan = query("PartitionKey eq 'p'")
+    assert model.decide(scan, 0.0).action is GatewayAction.PASS
+    model.answered(scan, Answered(status=200, found={"p": 1000}), 0.0)
     assert model.decide(upsert("p"), 8.9).action is GatewayAction.BUSY
     assert model.decide(upsert("p"), 9.1).action is GatewayAction.PASS
 
@@ -238,7 +239,7 @@ def test_a_query_over_a_border_ends_there() -> None:
     assert len(set(servers.values())) > 1
 
     def cut(text: str, keys: Sequence[str | None]) -> int | None:
-        return model.cut(read_query(text), Answered(status=200, keys=tuple(keys)))
+        return model.cut(query(text), Answered(status=200, keys=tuple(keys)))
 
     first = cut("", names)
     assert first is not None
@@ -246,11 +247,6 @@ def test_a_query_over_a_border_ends_there() -> None:
     assert cut("PartitionKey lt 'p00'", ()) is None
     assert cut("PartitionKey eq 'p05'", ["p05"]) is None
     assert cut("", [*names[:-1], None]) is None
-
-
-def read_query(text: str) -> Asked:
-    """A query with this filter."""
-    return read_request("GET", f"/account/table()?$filter={quote(text)}", {}, b"")
 
 
 def test_a_share_of_refusals_comes_late_as_a_timeout() -> None:
@@ -388,7 +384,7 @@ def test_a_model_without_limits_counts_as_one_with_limits_that_nobody_reaches(
         )
         for per_s in (1e9, 9e8)
     ]
-    scan = read_request("GET", "/account/table()?$filter=PartitionKey%20ge%20'a'", {}, b"")
+    scan = query("PartitionKey ge 'a'")
     for number, (key, entities, status) in enumerate(requests):
         write = upsert(key, entities)
         assert {model.decide(write, number).action for model in models} == {GatewayAction.PASS}

@@ -7,8 +7,9 @@ import random
 
 import pytest
 
+from harness.gateway.decision import GatewayAction
 from harness.gateway.limits import GatewayLimits, Rate, RefusalSettings, limits_path, load_limits
-from harness.gateway.model import GatewayAction, Model
+from harness.gateway.model import Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite
 from harness.model.operation import Kind

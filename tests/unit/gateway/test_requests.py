@@ -1,10 +1,9 @@
-"""What the gateway reads out of requests and answers, its limits files, and its counts."""
+"""What the gateway reads out of requests and answers."""
 
 from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -12,14 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.limits import GatewayLimits, limits_path, load_limits, shipped_directory
 from harness.gateway.reading import Answered, read_answer, with_top
 from harness.gateway.requests import Asked, RowWrite, read_request
-from harness.gateway.rules.counting import Count, count_of
-from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
+from harness.gateway.rules.counting import count_of
 from harness.model.entity import key_problem
-from harness.model.errors import SetupError
-from harness.model.operation import FOLDED, Kind
+from harness.model.operation import Kind
 
 KEYS = st.text(max_size=40).filter(lambda key: key_problem(key) is None)
 
@@ -217,78 +213,3 @@ def test_a_failed_part_fails_the_transaction() -> None:
     answered = read_answer(asked, GatewayAnswer(status=202, headers={}, body=body))
     assert answered.status == 409
     assert count_of(asked, answered).entities == 0
-
-
-def point(key: str, table: str = "table") -> Asked:
-    """A point query."""
-    keys = f"PartitionKey='{key}',RowKey='r'"
-    return read_request("GET", f"/account/{table}({quote(keys)})", {}, b"")
-
-
-def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
-    """Partitions over the cap are folded into one; nothing is lost."""
-    truth = Truth()
-    fate = Fate(result="passed", sent="204", upstream="204")
-    for number in range(3 * MOST_PARTITIONS):
-        truth.add(point(f"p{number % (2 * MOST_PARTITIONS)}"), fate, Count(entities=2))
-    told = json.loads(truth.to_json(address="here", upstream="there", moves=(), moved=0))
-    assert told["requests"] == 3 * MOST_PARTITIONS
-    assert sum(row["requests"] for row in told["counts"]) == 3 * MOST_PARTITIONS
-    assert sum(row["entities"] for row in told["counts"]) == 6 * MOST_PARTITIONS
-    assert len({row["partition"] for row in told["counts"]}) == MOST_PARTITIONS + 1
-    assert FOLDED in {row["partition"] for row in told["counts"]}
-
-
-def test_labels_are_escaped() -> None:
-    """A key with quotes, backslashes and line ends stays one Prometheus label."""
-    truth = Truth()
-    truth.add(point('a"b\\c\nd'), Fate(result="passed", sent="204"), Count(entities=1))
-    assert 'partition="a\\"b\\\\c\\nd"' in truth.to_prometheus(moved=0)
-
-
-def test_the_published_limits_are_the_defaults() -> None:
-    """The shipped file says what holds where a file says nothing."""
-    assert load_limits(limits_path("published")) == GatewayLimits()
-
-
-@pytest.mark.parametrize("path", sorted(shipped_directory().glob("*.toml")), ids=lambda p: p.stem)
-def test_shipped_limits_are_valid(path: Path) -> None:
-    """Every shipped file can be loaded."""
-    load_limits(path)
-
-
-def test_all_mistakes_are_shown_at_once(tmp_path: Path) -> None:
-    """A file with several mistakes names each with its place."""
-    file = tmp_path / "mine.toml"
-    file.write_text(
-        "[partition]\nentities_per_s = -1\n[servers]\ncount = 0\ncolour = 'red'\n"
-        "[faults]\nreset = 0.7\nslow_answer = 0.7\nstalls = [{ at_s = 1 }]\n",
-        encoding="utf-8",
-    )
-    with pytest.raises(SetupError) as caught:
-        load_limits(file)
-    said = str(caught.value)
-    assert said.startswith("limits file mine.toml: 4 mistakes:")
-    for place in ("partition.entities_per_s", "servers.count", "servers.colour", "stalls.0.for_s"):
-        assert place in said
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("[faults]\nreset = 0.7\nlost_answer = 0.7\n", "the shares add up to 1.4"),
-        ("[partition\n", ": invalid TOML: "),
-    ],
-)
-def test_a_mistake_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    """Shares that are more than everything, and invalid TOML, are reported."""
-    file = tmp_path / "mine.toml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(SetupError, match=sentence):
-        load_limits(file)
-
-
-def test_unknown_limits_are_told_with_the_known_ones() -> None:
-    """A name that is neither shipped nor a file is answered by what there is."""
-    with pytest.raises(SetupError, match="the shipped limits are: demo, none, published, ramping"):
-        limits_path("imaginary")

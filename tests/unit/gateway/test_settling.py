@@ -10,24 +10,20 @@ from urllib.parse import quote
 import pytest
 
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.decision import GatewayAction
 from harness.gateway.limits import GatewayLimits, Rate, Servers
-from harness.gateway.model import GatewayAction, Model
+from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
 from harness.gateway.requests import Asked, read_request
 from harness.gateway.rules.ranges import MOST_RANGES
+from tests.support.asked import about_entity, query
 
 DONE = Answered(status=204)
 
 
 def write(key: str, row: str = "r", table: str = "table") -> Asked:
     """An upsert."""
-    keys = quote(f"PartitionKey='{key}',RowKey='{row}'")
-    return read_request("PUT", f"/account/{table}({keys})", {}, b"")
-
-
-def query(text: str = "", more: str = "") -> Asked:
-    """A query."""
-    return read_request("GET", f"/account/table()?$filter={quote(text)}{more}", {}, b"")
+    return about_entity("PUT", key, row, table)
 
 
 def passes(model: Model, asked: Asked, at_s: float = 0.0, answered: Answered = DONE) -> bool:
@@ -60,7 +56,7 @@ def test_what_the_service_refused_uses_up_no_limit(asked: Asked, answered: Answe
 def test_a_point_query_that_finds_nothing_uses_up_the_limit() -> None:
     """A missing entity was looked for; a missing table was not."""
     model = Model(GatewayLimits(partition=Rate(entities_per_s=10)), 0.0)
-    asked = read_request("GET", "/account/table(PartitionKey='p',RowKey='r')", {}, b"")
+    asked = about_entity("GET", "p")
     missing = Answered(status=404, error_code="ResourceNotFound")
     assert [passes(model, asked, answered=missing) for _ in range(11)] == [True] * 10 + [False]
 

@@ -1,27 +1,26 @@
-"""Which partitions have a row in the gateway's own counts."""
+"""The gateway's own counts, and which partitions have a row in them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import quote
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.gateway.requests import Asked, read_request
+from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.gateway.rules.moving import Move
 from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
 from harness.model.operation import FOLDED
+from tests.support.asked import about_entity
 
 PASSED = Fate(result="passed", sent="204", upstream="204")
 
 
 def point(key: str, table: str = "table") -> Asked:
     """A point query."""
-    keys = f"PartitionKey='{key}',RowKey='r'"
-    return read_request("GET", f"/account/{table}({quote(keys)})", {}, b"")
+    return about_entity("GET", key, table=table)
 
 
 def told(truth: Truth) -> dict[str, Any]:
@@ -30,6 +29,26 @@ def told(truth: Truth) -> dict[str, Any]:
         truth.to_json(address="here", upstream="there", moves=(), moved=0)
     )
     return page
+
+
+def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
+    """Partitions over the cap are folded into one; nothing is lost."""
+    truth = Truth()
+    for number in range(3 * MOST_PARTITIONS):
+        truth.add(point(f"p{number % (2 * MOST_PARTITIONS)}"), PASSED, Count(entities=2))
+    page = told(truth)
+    assert page["requests"] == 3 * MOST_PARTITIONS
+    assert sum(row["requests"] for row in page["counts"]) == 3 * MOST_PARTITIONS
+    assert sum(row["entities"] for row in page["counts"]) == 6 * MOST_PARTITIONS
+    assert len({row["partition"] for row in page["counts"]}) == MOST_PARTITIONS + 1
+    assert FOLDED in {row["partition"] for row in page["counts"]}
+
+
+def test_labels_are_escaped() -> None:
+    """A key with quotes, backslashes and line ends stays one Prometheus label."""
+    truth = Truth()
+    truth.add(point('a"b\\c\nd'), Fate(result="passed", sent="204"), Count(entities=1))
+    assert 'partition="a\\"b\\\\c\\nd"' in truth.to_prometheus(moved=0)
 
 
 def test_a_partition_that_becomes_heavy_late_gets_a_row() -> None:

@@ -27,9 +27,12 @@ from harness.model.entity import key_problem
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Outcome, Result
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from tests.support.metrics_page import (
     BUSY,
+    CHARGED,
     OK,
+    REFUSED,
     RESET,
     START,
     Series,
@@ -78,6 +81,8 @@ def test_every_attempt_is_counted_with_its_status(page: Series) -> None:
     lost = {"status": "0", "error_code": "connection_reset", "scope": ""}
     assert value(page, name, run="run1", partition="p1", **lost) == 1
     assert sum(labelled(page, name).values()) == 7
+    operations = {("p0", "run1"): 3, ("p1", "run1"): 2}
+    assert labelled(page, "aztables_partition_operations_total") == operations
 
 
 def scan(partition: str | None = None, **rest: Any) -> Result:
@@ -477,3 +482,37 @@ def test_silent_gateway_does_not_hold_up_the_end() -> None:
         port = silent.getsockname()[1]
         sentence = push(f"http://127.0.0.1:{port}", "run1", lambda: SOME, bound_s=0.2)
     assert sentence == f"the metrics were not pushed to 127.0.0.1:{port}: no answer within 0.2 s"
+
+
+def test_request_units_are_counted_by_partition_and_operation() -> None:
+    """What Cosmos DB charged, in request units, with what one partition can have."""
+    shown = dataclasses.replace(
+        exposed(
+            result("p0", attempts=(REFUSED, CHARGED)),
+            result("p1", kind=Kind.INSERT, attempts=(CHARGED,)),
+            targets=None,
+        ),
+        throughput=Throughput(ru_per_s=18_000, physical_partitions=3),
+    )
+    page = series(rendered(lambda: shown))
+    assert labelled(page, "aztables_request_units_total") == {
+        ("p0", "run1"): 11.05,
+        ("p1", "run1"): 10.67,
+    }
+    assert labelled(page, "aztables_operation_request_units_total") == {
+        ("upsert_merge", "run1"): 11.05,
+        ("insert", "run1"): 10.67,
+    }
+    assert labelled(page, "aztables_target_request_units_per_second") == {
+        ("run1", "partition"): 6000.0,
+        ("run1", "account"): 18_000.0,
+    }
+    alone = series(rendered(lambda: dataclasses.replace(shown, throughput=UNKNOWN_THROUGHPUT)))
+    assert labelled(alone, "aztables_target_request_units_per_second") == {
+        ("run1", "partition"): 10_000.0
+    }
+
+
+def test_a_service_without_request_units_has_no_family_of_them(page: Series) -> None:
+    """A run against Storage shows nothing of Cosmos DB."""
+    assert not any("request_units" in name for name, _ in page)

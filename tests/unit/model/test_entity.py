@@ -173,5 +173,9 @@ def test_the_kind_decides_the_target() -> None:
         targets = targets_for(kind)
         assert targets is not None
         assert (targets.partition, targets.account) == (2000, 20000)
-    assert targets_for(EndpointKind.COSMOS) is None
-    assert "emulator" in EndpointKind.AZURITE.described
+    for kind in (EndpointKind.COSMOS, EndpointKind.COSMOS_EMULATOR):
+        assert kind.cosmos
+        assert targets_for(kind) is None
+    assert [kind for kind in EndpointKind if kind.emulated] == [
+        kind for kind in EndpointKind if "Azurite" in kind.described
+    ]

@@ -67,6 +67,7 @@ REFUSED = attempt(fault=Fault.REFUSED)
         (403, "AuthenticationFailed", UPSERT, (), Outcome.FORBIDDEN),
         (404, "ResourceNotFound", READ, (), Outcome.NOT_FOUND),
         (408, "", UPSERT, (), Outcome.TIMEOUT),
+        (449, "RetryWith", UPSERT, (), Outcome.SERVER_ERROR),
         (409, "EntityAlreadyExists", INSERT, (), Outcome.CONFLICT),
         (412, "UpdateConditionNotSatisfied", UPDATE, (), Outcome.PRECONDITION),
         (413, "RequestBodyTooLarge", UPSERT, (), Outcome.REJECTED),
@@ -78,7 +79,8 @@ REFUSED = attempt(fault=Fault.REFUSED)
         (500, "InternalError", UPSERT, (), Outcome.SERVER_ERROR),
         (501, "NotImplemented", UPSERT, (), Outcome.SERVER_ERROR),
         (502, "", UPSERT, (), Outcome.SERVER_ERROR),
-        (504, "", UPSERT, (), Outcome.TIMEOUT),
+        (504, "", UPSERT, (), Outcome.THROTTLED),
+        (504, "OperationTimedOut", READ, (), Outcome.THROTTLED),
         # What no table service answers is unexpected; no status and no fault is a defect.
         (100, "", UPSERT, (), Outcome.UNEXPECTED),
         (302, "", UPSERT, (), Outcome.UNEXPECTED),
@@ -175,6 +177,9 @@ def test_classify_knows_an_outcome_for_everything(
         (503, "ServerBusy", "EGRESS IS OVER THE ACCOUNT LIMIT.", Scope.ACCOUNT),
         (500, "OperationTimedOut", "Operation could not be completed in time.", Scope.PARTITION),
         (429, "TooManyRequests", "", Scope.PARTITION),
+        (504, "OperationTimedOut", "Operation could not be completed.", Scope.PARTITION),
+        (504, "", "", Scope.PARTITION),
+        (502, "", "", Scope.NONE),
         (500, "InternalError", "over the account limit", Scope.NONE),
         (404, "ResourceNotFound", "over the account limit", Scope.NONE),
     ],
@@ -189,6 +194,7 @@ def test_scope_of_throttling(status: int, code: str, message: str, expected: Sco
     ("one", "retried", "ambiguous"),
     [
         (attempt(408), True, True),
+        (attempt(449), True, False),
         (attempt(429, "TooManyRequests"), True, False),
         (attempt(500, "InternalError"), True, True),
         (attempt(500, "OperationTimedOut"), True, True),
@@ -218,7 +224,7 @@ def test_scope_of_throttling(status: int, code: str, message: str, expected: Sco
 def test_what_is_retried_and_what_may_have_been_applied(
     one: Attempt, retried: bool, ambiguous: bool
 ) -> None:
-    """408, 429, 500, 503, 504 and connection faults are retried; other 4xx, 501, 505 never."""
+    """408, 429, 449, 500, 503, 504 and connection faults are retried; other 4xx, 501, 505 never."""
     assert is_retryable(one) is retried
     assert one.ambiguous is ambiguous
 

@@ -109,6 +109,25 @@ def settings(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
             yield from settings(field.annotation, (*path, name))
 
 
+def test_mistakes_are_told_in_words_of_toml() -> None:
+    """Each setting, with values of every wrong type: no message is one of a Python library."""
+    said = set()
+    for place in settings(Profile):
+        for odd in (True, -1, float("nan"), "", ("x",), {"x": 1}):
+            content: dict[str, Any] = {"question": "?"}
+            part = content
+            for name in place[:-1]:
+                part = part.setdefault(name, {})
+            part[place[-1]] = odd
+            try:
+                parse(content, source="odd.toml")
+            except SetupError as error:
+                said.update(str(error).splitlines()[1:])
+    assert len(said) > 100
+    foreign = ("Input", "valid ", "String", "Tuple", "tuple", "dictionary", "Field", "pattern")
+    assert [line for line in said if any(word in line for word in foreign)] == []
+
+
 def changed(content: dict[str, Any], places: list[tuple[str, ...]], chance: random.Random) -> Any:
     """A profile with a few settings that are something odd."""
     content = copy.deepcopy(content)
@@ -126,8 +145,10 @@ def changed(content: dict[str, Any], places: list[tuple[str, ...]], chance: rand
 
 def used(seeds: range, most_used: int) -> tuple[int, int]:
     """How many odd profiles are refused, and of how many others a plan and a check were made."""
-    shipped = [tomllib.loads(path.read_text()) for path in sorted(shipped_directory().glob("*"))]
-    places = list(settings(Profile))
+    read = [tomllib.loads(path.read_text()) for path in sorted(shipped_directory().glob("*"))]
+    # A replay needs its trace, which `resolve` looks for.
+    shipped = [content for content in read if "replay" not in content]
+    places = [place for place in settings(Profile) if place[0] != "replay"]
     refused = planned = 0
     for seed in seeds:
         chance = random.Random(seed)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.sessions import SESSION_KINDS
+from harness.endpoint.sessions import BLOB, SESSION_KINDS
 from harness.model.entity import stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
@@ -36,12 +36,9 @@ from harness.profile.settings.parts import Session
 from harness.profile.settings.schema import Profile
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
-from harness.workload.retry import (
-    ExponentialBackoff,
-    RetryPolicy,
-    ScheduledBackoff,
-)
+from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff
 from tests.support.driving import first_of
+from tests.support.profiles import without_trace
 
 FIRST = {
     **dict.fromkeys(
@@ -73,6 +70,13 @@ def problems(**parts: Any) -> str:
     return str(caught.value)
 
 
+def require_one_mistake(parts: dict[str, Any], place: str, said: str) -> None:
+    text = problems(**parts)
+    assert "1 mistake:" in text
+    assert f"  {place}: " in text
+    assert said in text
+
+
 @pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> None:
     """Every shipped profile parses, and its first line is the question it answers."""
@@ -82,7 +86,7 @@ def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> N
     assert profile.question.endswith("?")
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", without_trace())
 def test_a_shipped_profile_loads_what_it_says(name: str) -> None:
     """Loading makes each row once, in as many transactions as it says."""
     profile = resolve(name).profile
@@ -94,7 +98,7 @@ def test_a_shipped_profile_loads_what_it_says(name: str) -> None:
     assert len(operations) == loading_transactions(profile)
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", without_trace())
 def test_a_shipped_profile_can_be_tried(name: str) -> None:
     """The first operations of every shipped profile are what the service takes."""
     profile = resolve(name).profile
@@ -350,10 +354,7 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
 )
 def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, said: str) -> None:
     """A rate, a stage or a search that makes no sense is named with its place and its value."""
-    text = problems(**parts)
-    assert "1 mistake:" in text
-    assert f"  {place}: " in text
-    assert said in text
+    require_one_mistake(parts, place, said)
 
 
 @pytest.mark.parametrize(
@@ -411,6 +412,11 @@ def test_a_load_that_cannot_be_is_refused(parts: dict[str, Any], place: str, sai
         ),
         ({"transaction": {"kinds": ()}}, "transaction.kinds", "name at least one kind"),
         ({"transaction": {"kinds": ("merge",)}}, "transaction.kinds.0", "'upsert_merge'"),
+        (
+            {"query": {"by_key_bounds": True, "returned_share": 0.5}},
+            "query.by_key_bounds",
+            "leave out query.returned_share",
+        ),
         ({"query": {"returned_share": 0}}, "query.returned_share", "(it is 0)"),
         (
             {"scenario": "blog", "mix": {"insert": 1}},
@@ -425,10 +431,7 @@ def test_keys_and_mixes_that_cannot_be_are_refused(
     parts: dict[str, Any], place: str, said: str
 ) -> None:
     """What a scheme cannot do is one sentence with its place, and names what there is instead."""
-    text = problems(**parts)
-    assert "1 mistake:" in text
-    assert f"  {place}: " in text
-    assert said in text
+    require_one_mistake(parts, place, said)
 
 
 @pytest.mark.parametrize(
@@ -522,7 +525,7 @@ def test_a_malformed_override_is_named(override: str) -> None:
 
 def test_an_unknown_profile_names_those_there_are() -> None:
     """Who misspells a profile is told the names."""
-    with pytest.raises(SetupError, match=r"key-spread.*, single-partition"):
+    with pytest.raises(SetupError, match=r"did you mean single-partition"):
         resolve("singel-partition")
 
 
@@ -575,7 +578,7 @@ def test_a_strategy_names_its_policy(retry: dict[str, Any], policy: RetryPolicy)
 
 def test_a_profile_can_ask_for_every_session_and_no_other() -> None:
     """The kinds of session in the schema are those that can be opened."""
-    assert get_args(Session.model_fields["kind"].annotation) == SESSION_KINDS
+    assert get_args(Session.model_fields["kind"].annotation) == (*SESSION_KINDS, BLOB)
 
 
 @given(
@@ -600,97 +603,3 @@ def test_a_scenario_is_refused_if_its_transactions_are_too_large() -> None:
     assert observe(made(scenario="bank-transfers", **large), 100).sent
     with pytest.raises(SetupError, match=r"^scenario iot-telemetry: a transaction .* the 4 MiB"):
         observe(made(scenario="iot-telemetry", **large), 100)
-
-
-def test_a_line_with_a_transaction_over_4_mib_is_named(tmp_path: Path) -> None:
-    """The sentence names the line of a scenario of one's own that makes the transaction."""
-    file = tmp_path / "own.py"
-    file.write_text(
-        """\
-from harness.workload.scenarios import Scenario
-
-
-class Own(Scenario):
-    actions = {"act": 1}
-
-    def act(self, rng):
-        return self.transaction([self.insert("p", str(row), {}) for row in range(100)])
-""",
-        encoding="utf-8",
-    )
-    profile = made(scenario=f"{file}:Own", entity={"size_bytes": 90_000})
-    with pytest.raises(SetupError, match=r"own\.py:8: in act: .* over the 4 MiB"):
-        observe(profile)
-
-
-def test_a_scenario_that_reads_what_can_be_no_key_is_refused(tmp_path: Path) -> None:
-    """A PartitionKey is looked at also where nothing is written; a whole table has none."""
-    text = """\
-from harness.workload.scenarios.scenario import Scenario
-
-
-class Reads(Scenario):
-    actions = {"look_up": 1, "list_all": 1}
-
-    def loading(self):
-        return self.batched([self.insert("p", "r", {})])
-
-    def look_up(self, rng):
-        return self.get("KEY", "r")
-
-    def list_all(self, rng):
-        return self.query(None)
-"""
-    for name, key, problem in (
-        ("good.py", "p", None),
-        ("half.py", "p\\ud800", "half a surrogate pair"),
-        ("slash.py", "p/q", "forbidden"),
-    ):
-        (tmp_path / name).write_text(text.replace("KEY", key), encoding="utf-8")
-        profile = made(scenario=f"{tmp_path / name}:Reads")
-        source = source_of(profile, run_id="r" * 25, worker=0)
-        if problem is None:
-            try_out(source, profile)
-            continue
-        with pytest.raises(SetupError, match=problem):
-            try_out(source, profile)
-
-
-@pytest.mark.parametrize(
-    ("body", "line", "problem"),
-    [
-        ("pass", 10, "Own.act returned None; an action returns one operation or yields several"),
-        ("return [self.get('p', 'r')]", 10, "Own.act returned [Operation("),
-        ("yield None", 11, "yielded None instead of an operation"),
-        ("yield self.edit('p', 'r', {})", 11, "instead of an operation; write `yield from`"),
-        ("return self.nothing()", 11, "has no attribute 'nothing'"),
-        ("result = yield self.get('p', 'r'); result.nothing", 11, "has no attribute 'nothing'"),
-        ("yield from ()", None, "1,000 tasks in a row yielded no operation"),
-    ],
-)
-def test_a_mistake_in_an_action_is_one_sentence_with_its_line(
-    tmp_path: Path, body: str, line: int | None, problem: str
-) -> None:
-    """Whether a method returns or yields: the sentence names the file, and the line at fault."""
-    text = f"""\
-from harness.workload.scenarios import Scenario
-
-
-class Own(Scenario):
-    actions = {{"act": 1}}
-
-    def loading(self):
-        return self.batched([self.insert("p", "r", {{}})])
-
-    def act(self, rng):
-        {body}
-"""
-    file = tmp_path / "own.py"
-    file.write_text(text, encoding="utf-8")
-    profile = made(scenario=f"{file}:Own")
-    with pytest.raises(SetupError) as refused:
-        try_out(source_of(profile, run_id="r" * 25, worker=0), profile)
-    said = str(refused.value)
-    assert problem in said
-    assert "\n" not in said
-    assert line is None or f"{file}:{line}:" in said

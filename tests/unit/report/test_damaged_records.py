@@ -21,7 +21,8 @@ from harness.measure.record.findings import (
     PredictionPart,
     ThrottlingPart,
 )
-from harness.measure.record.record import EstimatePart, RecordError, RunRecord
+from harness.measure.record.measured import EstimatePart
+from harness.measure.record.record import RecordError, RunRecord
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.recorded import seen_in
@@ -36,8 +37,10 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.document import embedded, update
 from harness.report.web.partitions_tab import rows_of
+from harness.report.web.verdict_tab import verdict_rows
 from tests.support.behaviour import attempt, counted, insert, query, result, write
-from tests.support.records import GOLDEN, kept, with_courses, with_heat, with_partitions
+from tests.support.golden import GOLDEN
+from tests.support.records import kept, with_courses, with_heat, with_partitions
 
 REGRESSIONS = tuple(map(parse_regression, ("entities_per_s < 95%", "p99(service) > first + 1ms")))
 ODD: tuple[Any, ...] = (
@@ -192,7 +195,7 @@ def make_everything(record: RunRecord, other: RunRecord) -> None:
         partitions_csv(record),
         summary(record, Page(width=100)),
         *checks(record),
-        json.dumps(rows_of(record, live=False), allow_nan=False),
+        json.dumps([rows_of(record), verdict_rows("", record, live=True)], allow_nan=False),
         record.to_json(),
     ):
         text.encode("utf-8")
@@ -208,8 +211,8 @@ def make_everything(record: RunRecord, other: RunRecord) -> None:
 
 @pytest.fixture(scope="module")
 def records() -> list[dict[str, Any]]:
-    """What is damaged: records of everything, and two that were kept."""
-    names = ("run-v1.json", "run-v1-search.json")
+    """What is damaged: records of everything, and those that were kept."""
+    names = ("run-v1.json", "run-v1-search.json", "run-v1-cosmos.json")
     everything = whole()
     # A search, stages and a rate are not together in a profile: what comes first is shown.
     staged = everything | {"profile": {**everything["profile"], "search": None}}

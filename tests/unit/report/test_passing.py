@@ -35,16 +35,24 @@ def test_whether_the_conditions_hold_comes_before_the_verdict() -> None:
             False,
             "FAIL: 2 of 2 conditions fail: throttled_ratio < 1% (measured 8.7%), and 1 more",
         ),
+        (
+            3,
+            None,
+            "NOT DECIDED: 2 of 2 conditions cannot be decided: throttled_ratio < 1% (not "
+            "measured), and 1 more",
+        ),
         (3, True, "NOT DECIDED: the run does not show whether its conditions hold"),
         (4, False, "NOT DECIDED: the run does not show whether its conditions hold"),
     ],
 )
 def test_the_conditions_are_told_as_the_exit_code_says(
-    exit_code: int, passed: bool, words: str
+    exit_code: int, passed: bool | None, words: str
 ) -> None:
     """What is said first is never greener than the exit code, and nothing without conditions."""
     parts = tuple(
-        part.model_copy(update={"passed": passed}) for part in RECORD.conditions if not part.passed
+        part.model_copy(update={"passed": passed} | ({} if passed is not None else {"value": None}))
+        for part in RECORD.conditions
+        if not part.passed
     )
     record = RECORD.model_copy(update={"exit_code": exit_code, "conditions": parts})
     assert str(passing_of(record)) == words

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.profile.profile_loader import parse
-from harness.report.sentences import users_words
+from harness.report.load import users_words
 
 USERS = (
     {"for_s": 2, "to_users": 2},

@@ -14,20 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.errors import SetupError
-from harness.model.operation import (
-    WHOLE_TABLE,
-    KeyRange,
-    Kind,
-    Operation,
-    transaction,
-)
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
+from harness.model.outcome import Attempt, Result, Scope
 from harness.trace.blocks import MOST_OPERATIONS
 from harness.trace.members import TraceError, TraceHead
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.recorder import KEPT_S, LATE_MS, Recorder
 from harness.trace.writer import TraceWriter
+from tests.support.results import done
 
 START = 1_700_000_000
 HEAD = TraceHead(started_ms=START * 1000, source="run", name="test")
@@ -40,11 +35,10 @@ BUSY = Attempt(
 def result(
     operation: Operation, at_s: float, took_s: float = 0.004, attempts: tuple[Attempt, ...] = (OK,)
 ) -> Result:
-    return Result(
-        operation=operation,
-        outcome=Outcome.SUCCESS,
-        sent_s=START + at_s,
-        done_s=START + at_s + took_s,
+    return done(
+        operation,
+        START + at_s,
+        took_s,
         attempts=attempts,
         entities=operation.entities_asked,
         bytes_sent=400,

@@ -515,3 +515,16 @@ def test_half_a_surrogate_pair_in_a_key_stops_nothing() -> None:
     end(observer, insert, "204")
     (part,) = counted(observer).partitions
     assert part.key.encode() == b"orders/\\ud800"
+
+
+def test_a_charge_is_read_from_every_answer() -> None:
+    """Successes, refusals and lost answers were charged; text that is no charge was not."""
+    observer = Observer("gateway-1")
+    answers = (("204", "5.5"), ("404", "1"), (GONE, "2.25"), ("204", "much"), ("204", ""))
+    for number, (sent, charge) in enumerate(answers):
+        answer = GatewayAnswer(status=204, headers={"x-ms-request-charge": charge})
+        fate = Fate(result="passed", sent=sent, upstream="204")
+        observer.ended(upsert(id=f"{number}"), fate, Count(), answer, START_S)
+    units = counted(observer).request_units
+    assert units is not None
+    assert units.total == 8.75

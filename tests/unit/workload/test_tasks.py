@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.model.entity import ETAG, Properties
 from harness.model.operation import PART_KINDS, Kind, Operation, transaction_problem
-from harness.model.outcome import Attempt, Outcome, Result
+from harness.model.outcome import Outcome, Result
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Uniform
 from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
@@ -23,6 +23,7 @@ from harness.workload.operation_source import Steps, Task, next_operation, steps
 from harness.workload.tasks import ByPartition, TaskRow, Tasks
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
+from tests.support.results import done
 
 FAILURES = [
     outcome
@@ -57,14 +58,7 @@ def tasks(*, copies: bool = False, growing: bool = False, remembered: int = 1000
 
 
 def result(operation: Operation, outcome: Outcome = Outcome.SUCCESS, value: Any = None) -> Result:
-    return Result(
-        operation=operation,
-        outcome=outcome,
-        sent_s=0.0,
-        done_s=0.0,
-        attempts=(Attempt(status=200, sent_s=0.0, latency_s=0.0),),
-        value=value,
-    )
+    return done(operation, 0.0, outcome=outcome, value=value)
 
 
 class Started:
@@ -493,6 +487,9 @@ class Service:
                 there = where(operation) in self.there
                 outcome = Outcome.SUCCESS if there else Outcome.NOT_FOUND
             value = {ETAG: "e"} if outcome.succeeded else None
+        elif operation.kind is Kind.INSERT and where(operation) in self.there and outcome.succeeded:
+            # Two users may both have read that the row is missing.
+            outcome = Outcome.CONFLICT
         elif outcome.succeeded or applied:
             for part in operation.parts or (operation,):
                 if part.kind is Kind.DELETE:

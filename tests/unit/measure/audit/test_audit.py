@@ -42,6 +42,7 @@ from harness.model.entity import Int64
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Attempt, Fault, Outcome, Result
 from harness.report.terminal.live import audit_begins, audit_ends, audit_goes_on
+from tests.support.results import done
 from tests.support.simulated_service import Service, World, key_of
 
 WORLDS: st.SearchStrategy[dict[str, Any]] = st.builds(
@@ -151,17 +152,7 @@ def test_every_lost_insert_and_delete_is_found(seed: int, workers: int) -> None:
                 if not dropped and run.service.do(noted.operation) != 204:
                     outcome = Outcome.NOT_FOUND
                 run.now_s += 1.0
-                attempt = Attempt(status=204, sent_s=run.now_s, latency_s=0.5)
-                journal.done(
-                    noted,
-                    Result(
-                        operation=noted.operation,
-                        outcome=outcome,
-                        sent_s=run.now_s,
-                        done_s=run.now_s + 0.5,
-                        attempts=(attempt,),
-                    ),
-                )
+                journal.done(noted, done(noted.operation, run.now_s, 0.5, outcome=outcome))
                 run.now_s += 1.0
                 if outcome is Outcome.SUCCESS:
                     inserted |= kind is Kind.INSERT

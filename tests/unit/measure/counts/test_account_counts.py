@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from harness.measure.counts.ledger import Ledger
 from harness.model.accounts import account_of
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Result, Scope
+from tests.support.results import done
 
 START = 1_700_000_000
 NAMES = ("a", "b", "c")
@@ -23,13 +24,12 @@ def result_of(key: str, second: int, entities: int, refused: int, told: int = 0)
     at_s = float(START + second)
     status, code, scope = BUSY
     busy = Attempt(status=status, error_code=code, scope=scope, sent_s=at_s, latency_s=0.0)
-    done = Attempt(status=204, sent_s=at_s, latency_s=0.0)
-    return Result(
-        operation=Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
-        outcome=Outcome.SUCCESS,
-        sent_s=at_s,
-        done_s=at_s,
-        attempts=(busy,) * refused + (done,),
+    last = Attempt(status=204, sent_s=at_s, latency_s=0.0)
+    return done(
+        Operation(kind=Kind.UPSERT_MERGE, partition_key=key),
+        at_s,
+        0.0,
+        attempts=(busy,) * refused + (last,),
         entities=entities,
         told=told,
     )

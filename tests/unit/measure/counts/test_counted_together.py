@@ -11,6 +11,7 @@ import pytest
 from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
+from tests.support.results import done
 
 START = 1_790_000_000
 
@@ -23,13 +24,11 @@ def result(second: float = 0.0, moved: int = 100, value: object = None, code: st
     """A point query that was answered so many seconds after the start."""
     status = 503 if code else 200
     sent_s = START + second - 0.01
-    return Result(
-        operation=Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r"),
+    return done(
+        Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r"),
+        sent_s,
         outcome=Outcome.THROTTLED if code else Outcome.SUCCESS,
-        sent_s=sent_s,
-        done_s=START + second,
         attempts=(Attempt(status=status, sent_s=sent_s, latency_s=0.01, error_code=code),),
-        entities=1,
         bytes_received=moved,
         value=value,
     )

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.counts.tally import MOST_LABELS, KindTally, PartitionTally, Tally
-from harness.measure.record.record import OperationPart
-from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
+from harness.measure.record.measured import OperationPart
+from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
+from tests.support.results import add_all, done
 from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
@@ -30,23 +31,12 @@ def result(
     *,
     key: str = "p",
     table: str = "",
-    entities: int = 1,
     returned: int = 0,
-    estimated: bool = False,
-    outcome: Outcome = Outcome.SUCCESS,
-    attempts: tuple[Attempt, ...] = (OK,),
-    **asked: Any,
+    key_range: KeyRange = ALL_KEYS,
+    **more: Any,
 ) -> Result:
-    return Result(
-        operation=Operation(kind=kind, partition_key=key, table=table, name=name, **asked),
-        outcome=outcome,
-        sent_s=START,
-        done_s=START + 0.01,
-        attempts=attempts,
-        entities=entities,
-        entities_returned=returned,
-        estimated=estimated,
-    )
+    asked = Operation(kind=kind, partition_key=key, table=table, name=name, key_range=key_range)
+    return done(asked, START, entities_returned=returned, **{"attempts": (OK,), **more})
 
 
 def scan(key: str = "p", table: str = "", **rest: Any) -> Result:
@@ -56,11 +46,7 @@ def scan(key: str = "p", table: str = "", **rest: Any) -> Result:
 def counted(*results: Result, source: str = "local") -> Ledger:
     ledger = Ledger(source)
     ledger.open_window(START, END)
-    for one in results:
-        ledger.note_due()
-        ledger.note_sent()
-        ledger.add(one)
-    return ledger
+    return add_all(ledger, results)
 
 
 def seen(ledger: Ledger) -> Snapshot:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.counts.latency import BUCKETS_S, Latencies, LatencyHistogram
-from harness.measure.record.record import LatencyPart
+from harness.measure.record.measured import LatencyPart
 from tests.support.wire import over_the_wire
 
 latencies = st.lists(st.floats(1e-6, 120.0), min_size=1, max_size=80)

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from harness.measure.counts.ledger import ERROR_CAP, Ledger
 from harness.measure.counts.snapshot import Snapshot, attempts_by_status
 from harness.measure.counts.tally import PartitionTally
-from harness.measure.record.record import PartitionPart
+from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record_builder import broken_invariants
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.measure.verdict.verdict import judge
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from tests.support.evidence import evidence
+from tests.support.results import add_all, done
 from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
@@ -31,33 +34,21 @@ def attempt(status: int = 204, code: str = "", second: float = 0.0, **rest: Any)
 def result(
     key: str = "p0",
     *,
-    entities: int = 1,
     second: float = 0.0,
     kind: Kind = Kind.UPSERT_MERGE,
-    outcome: Outcome = Outcome.SUCCESS,
-    attempts: tuple[Attempt, ...] | None = None,
-    **rest: Any,
+    wanted: int | None = None,
+    **more: Any,
 ) -> Result:
-    return Result(
-        operation=Operation(kind=kind, partition_key=key, row_key="r"),
-        outcome=outcome,
-        sent_s=START + second,
-        done_s=START + second + 0.01,
-        attempts=(attempt(second=second),) if attempts is None else attempts,
-        entities=entities,
-        **rest,
-    )
+    keys = KeyRange(wanted=wanted)
+    asked = Operation(kind=kind, partition_key=key, row_key="r", key_range=keys)
+    return done(asked, START + second, **more)
 
 
 def counted(results: list[Result], cap: int = 200, source: str = "local") -> Ledger:
     """A ledger that counted these."""
     ledger = Ledger(source, cap)
     ledger.open_window(START, END)
-    for one in results:
-        ledger.note_due()
-        ledger.note_sent()
-        ledger.add(one)
-    return ledger
+    return add_all(ledger, results)
 
 
 def seen(ledger: Ledger) -> Snapshot:
@@ -88,6 +79,7 @@ some_result = st.builds(
     bytes_received=st.integers(0, 10**6),
     entities_returned=st.integers(0, 100),
     estimated=st.booleans(),
+    wanted=st.none() | st.integers(0, 100),
 )
 
 
@@ -107,9 +99,7 @@ def test_however_results_are_split_the_sums_are_the_same(
         for drain in range(2):
             for one, of_worker, in_drain in split:
                 if (of_worker, in_drain) == (worker, drain):
-                    ledger.note_due()
-                    ledger.note_sent()
-                    ledger.add(one)
+                    add_all(ledger, [one])
             deltas.append(over_the_wire(ledger.drain()))
     rng.shuffle(deltas)
     master = Ledger("master")
@@ -117,6 +107,24 @@ def test_however_results_are_split_the_sums_are_the_same(
         master.merge(delta)
     whole = counted([one for one, _, _ in split])
     assert seen(master) == seen(whole)
+
+
+def test_what_queries_missed_is_counted_where_they_succeeded() -> None:
+    """Entities that a query was meant to return, and those of them that it did not."""
+    query, failed = Kind.QUERY, Outcome.THROTTLED
+    results = [
+        result(kind=query, entities=9, entities_returned=7, wanted=20),
+        result(kind=query, entities=9, entities_returned=20, wanted=20),
+        result(kind=query, entities=0, wanted=20, outcome=failed),
+        result(kind=query, entities=9, entities_returned=3),
+    ]
+    [part] = seen(counted(results)).operations
+    assert (part.entities_wanted, part.entities_missed) == (40, 13)
+    given = evidence(seen(counted(results * 50)))
+    verdict = judge(given)
+    missed = "Queries by key bounds missed 650 of 2,000 entities that they asked for (32%)."
+    assert missed in verdict.evidence
+    assert [part.section for part in verdict.advice][-1:] == ["Table primary key"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -405,6 +413,22 @@ def test_snapshots_do_not_change_afterwards() -> None:
     copy = dataclasses.replace(before, counts=dataclasses.replace(before.counts))
     ledger.add(result())
     assert before == copy
+
+
+def test_who_waits_for_which_partition_is_known_by_second() -> None:
+    """Two workers' operations between attempts add up by partition and second, sent as messages."""
+    master = Ledger("master", cap=2)
+    for source, waits in (("one", {"hot": 3, "cold": 1}), ("two", {"hot": 4, "rare": 2})):
+        worker = Ledger(source)
+        worker.note_retrying(START + 1, waits)
+        worker.note_retrying(START + 2, {})
+        master.merge(over_the_wire(worker.drain()))
+    snapshot = master.snapshot(start=START, end=END)
+    assert {part.key: part.retrying for part in snapshot.partitions} == {
+        "hot": {START + 1: 7},
+        "cold": {START + 1: 1},
+    }
+    assert next((point.second, point.retrying) for point in snapshot.series) == (START + 1, 10)
 
 
 def test_what_waits_is_known_for_every_second() -> None:

@@ -9,7 +9,7 @@ from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.verdict.conditions import parse_condition
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result
+from tests.support.results import done
 
 START = 1_700_000_000
 keys = st.text(max_size=30).filter(lambda key: "/" not in key)
@@ -57,19 +57,7 @@ def test_no_key_is_left_in_a_snapshot() -> None:
         operation = Operation(
             kind=Kind.POINT_QUERY, partition_key=f"ann{number}@example.org", row_key="r"
         )
-        attempt = Attempt(status=200, sent_s=START, latency_s=0.01)
-        ledger.add(
-            Result(
-                operation=operation,
-                outcome=Outcome.SUCCESS,
-                attempts=(attempt,),
-                due_s=None,
-                sent_s=START,
-                done_s=START + 0.01,
-                entities=1,
-                entities_returned=1,
-            )
-        )
+        ledger.add(done(operation, START, entities_returned=1))
     snapshot = ledger.snapshot(start=START, end=START + 1)
     redacted = Aliases(b"secret").snapshot(snapshot)
     assert "example.org" in repr(snapshot)

@@ -9,12 +9,12 @@ import pytest
 
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.record import LatencyPart
-from harness.measure.verdict.advice import README
+from harness.measure.record.measured import LatencyPart
+from harness.measure.verdict.advice import README, SESSIONS
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind
-from harness.model.outcome import Outcome, Scope
+from harness.model.outcome import THROTTLING_STATUSES, Fault, Outcome, Scope
 from harness.model.target import EndpointKind
 from tests.support.evidence import START, evidence, generator, snapshot_of
 
@@ -61,7 +61,9 @@ def late(snapshot: Snapshot, by_s: int) -> Snapshot:
     first, *others = snapshot.series
     calm = [
         dataclasses.replace(
-            first, second=first.second - by_s + n, throttled_by_status={503: 0, 500: 0, 429: 0}
+            first,
+            second=first.second - by_s + n,
+            throttled_by_status=dict.fromkeys(THROTTLING_STATUSES, 0),
         )
         for n in range(by_s)
     ]
@@ -98,6 +100,10 @@ def slow_answers(seconds: float) -> Evidence:
 
 
 GATHERED = in_transactions(HOT, 0.6)
+LATE = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, "OperationTimedOut"))
+"""A partition whose server does not answer in time, as while it is moved."""
+UNNAMED = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, ""))
+UNANSWERED = snapshot_of({"p0": 1000}, throttled_per_s=1, answer=(0, Fault.READ_TIMEOUT))
 
 
 @pytest.mark.parametrize(
@@ -120,6 +126,9 @@ GATHERED = in_transactions(HOT, 0.6)
         (evidence(GATHERED, retry="none"), [FINER, BACK_OFF]),
         (evidence(GATHERED, retry="fixed"), [FINER, BACK_OFF]),
         (evidence(GATHERED, retry="schedule"), [FINER]),
+        # 504 needs back-off as 503 does; a time-out of the client has no known cause.
+        (evidence(in_transactions(LATE, 0.6)), [FINER, BACK_OFF]),
+        (evidence(UNANSWERED), []),
         # Nothing succeeds for seconds: retries have to outlast it.
         (evidence(torn(GATHERED, 2)), [FINER, OUTLAST]),
         (evidence(torn(GATHERED, 1)), [FINER]),
@@ -184,11 +193,13 @@ def test_users_are_counted_by_littles_law() -> None:
     assert "from 20 to more than 40:" in advice.text
 
 
-def test_sections_of_the_readme_exist() -> None:
-    """What is cited of the harness's own document is there."""
-    text = (Path(__file__).parents[4] / README).read_text(encoding="utf-8")
-    for section in (SESSION, USERS, REAL):
-        assert f"\n## {section}\n" in text
+@pytest.mark.parametrize(
+    ("document", "section"), [(README, USERS), (README, REAL), (SESSIONS, SESSION)]
+)
+def test_cited_sections_exist(document: str, section: str) -> None:
+    """What is cited of the harness's own documents is there."""
+    text = (Path(__file__).parents[4] / document).read_text(encoding="utf-8")
+    assert f"# {section}\n" in text
 
 
 ACCOUNTED = dataclasses.replace(
@@ -217,6 +228,10 @@ TWO = generator(
             "The mean rate was 1,000 entities/s, 50% of the wanted 2,000.",
         ),
         (evidence(SLOW), "Partition 'p0' was the busiest: 1,000 entities/s, 50% of its target."),
+        (
+            evidence(SLOW, kind=EndpointKind.GATEWAY),
+            "Partition 'p0' was the busiest: 1,000 entities/s, 50% of the published target.",
+        ),
         (evidence(SLOW), "None of 200 attempts was throttled."),
         (
             evidence(THROTTLED),
@@ -228,7 +243,26 @@ TWO = generator(
             "10 of 210 attempts were throttled (4.8%): 0 by a partition's limit, 10 by the "
             "account's.",
         ),
-        (evidence(THROTTLED), "Partition 'p0': 4.8% of the attempts were throttled."),
+        (
+            evidence(LATE),
+            "10 of 210 attempts were throttled (4.8%): 10 by a partition's limit, 0 by the "
+            "account's.",
+        ),
+        (
+            evidence(UNNAMED),
+            "10 answers 504 had no error code of the service: a proxy on the way may have answered "
+            "them.",
+        ),
+        (
+            evidence(UNANSWERED),
+            "10 attempts had no answer within the client's time-out, which counts as a failure and "
+            "not as throttling: the cause is unknown.",
+        ),
+        (
+            evidence(THROTTLED),
+            "Partition 'p0': 4.8% of the attempts were throttled, with 1.050 attempts per "
+            "operation.",
+        ),
         (
             evidence(late(THROTTLED, 3)),
             "Requests were throttled for 10 s, from second 3 of the load.",
@@ -295,9 +329,9 @@ TWO = generator(
         ),
         (
             evidence(SLOW, generator=TWO),
-            "The machine's CPU was 97% busy at most, and saturated in 5% of the seconds.",
+            "The machine's CPU was 97% busy at most, and saturated in 5.0% of the seconds.",
         ),
-        (evidence(SLOW, generator=TWO), "Operations were sent at most 12 ms late."),
+        (evidence(SLOW, generator=TWO), "Operations were sent at most 12.0 ms late."),
         (evidence(SLOW, generator=generator()), "The CPU use of the generator is unknown."),
     ],
 )

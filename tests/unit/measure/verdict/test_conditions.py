@@ -13,13 +13,19 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.conditions import parse_condition
 from harness.measure.verdict.quantities import FORMS, Facts, Unit, near_first
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Outcome, Scope
+from tests.support.results import done
 
 START = 1_700_000_000
 BUSY = Attempt(
-    status=503, sent_s=START, latency_s=0.1, error_code="ServerBusy", scope=Scope.PARTITION
+    status=503,
+    sent_s=START,
+    latency_s=0.1,
+    error_code="ServerBusy",
+    scope=Scope.PARTITION,
+    request_charge=38,
 )
-OK = Attempt(status=204, sent_s=START, latency_s=0.1)
+OK = Attempt(status=204, sent_s=START, latency_s=0.1, request_charge=1000)
 
 
 def measured() -> Snapshot:
@@ -37,16 +43,11 @@ def measured() -> Snapshot:
         key, entities = ("a", 5) if number < 80 else ("b", 5 if number < 98 else 10)
         kind = Kind.UPSERT_MERGE if number < 98 else Kind.DELETE
         outcome = Outcome.THROTTLED if number in (20, 30) else Outcome.SUCCESS
-        ledger.add(
-            Result(
-                operation=Operation(kind=kind, partition_key=key, row_key="r"),
-                outcome=Outcome.CONFLICT if number == 10 else outcome,
-                sent_s=START + 1.0,
-                done_s=START + 1.05,
-                attempts=(BUSY, OK) if number == 0 else (OK,),
-                entities=entities,
-            )
-        )
+        outcome = Outcome.CONFLICT if number == 10 else outcome
+        attempts = (BUSY, OK) if number == 0 else (OK,)
+        asked = Operation(kind=kind, partition_key=key, row_key="r")
+        more = {"outcome": outcome, "attempts": attempts, "entities": entities}
+        ledger.add(done(asked, START + 1.0, 0.05, **more))
     return ledger.snapshot(start=START, end=START + 10)
 
 
@@ -89,6 +90,14 @@ NOTHING = Ledger().snapshot(start=START, end=START + 10)
         # Of one kind of operation.
         ('p50(service, op="delete") > 40ms', 50.0, True),
         ("entities_per_s(op='delete') > 0.9", 1.0, True),
+        # Request units: 38 hundredths of a refusal and 1,000 of every other attempt.
+        ("ru_per_s < 99.1", 99.038, True),
+        ("ru_per_s(account) < 99", 99.038, False),
+        ("ru_per_s(partition) > 80", 80.038, True),
+        ("ru_per_s(partition='b') <= 19", 19.0, True),
+        ("ru_per_s(op='delete') == 1", 1.0, True),
+        ("ru(op='delete') == 10", 10.0, True),
+        ("ru(op='upsert_merge') < 10.004", 10.00388, True),
         # Of the whole run.
         ("failed_ratio < 3%", 2 / 99, True),
         ("failed_ratio < 2%", 2 / 99, False),
@@ -109,6 +118,18 @@ def test_conditions_compare_what_they_say(
     assert result.text == text.strip()
     assert result.passed is passed
     assert result.value == (None if value is None else pytest.approx(value, rel=2e-3))
+
+
+@pytest.mark.parametrize("quantity", ["ru_per_s", "ru_per_s(partition)", "ru(op='upsert_merge')"])
+def test_a_service_without_request_units_is_unknown(quantity: str) -> None:
+    """Storage charges none: the condition is neither passed nor failed, and says why."""
+    ledger = Ledger()
+    ledger.add(done(Operation(kind=Kind.UPSERT_MERGE, partition_key="a"), START))
+    result = parse_condition(f"{quantity} < 1").evaluate(
+        ledger.snapshot(start=START, end=START + 1)
+    )
+    assert (result.value, result.passed) == (None, None)
+    assert "only Cosmos DB" in result.note
 
 
 @pytest.mark.parametrize("quantity", [form.written("a") for form in FORMS])
@@ -155,16 +176,8 @@ def test_a_key_that_gave_up_its_place_is_noted() -> None:
     ledger = Ledger(cap=2)
     ledger.open_window(START, START + 10)
     for key in ("a", "b", "c"):
-        ledger.add(
-            Result(
-                operation=Operation(kind=Kind.INSERT, partition_key=key, row_key="r"),
-                outcome=Outcome.SUCCESS,
-                sent_s=START + 1.0,
-                done_s=START + 1.05,
-                attempts=(OK,),
-                entities=20,
-            )
-        )
+        insert = Operation(kind=Kind.INSERT, partition_key=key, row_key="r")
+        ledger.add(done(insert, START + 1.0, 0.05, entities=20))
     master = Ledger(cap=2)
     for source in ("w1", "w2"):
         delta = ledger.drain()
@@ -263,6 +276,8 @@ def test_too_much_throttling_is_certain(text: str, attempts: int, certain: bool)
         ("p99(servce) < 100ms", r"p99 is written p99\(service\), .*did you mean p99\(service\)\?"),
         ("P99(service) < 1s", r"did you mean p99\(service\)\?"),
         ("lost_write == 0", r"did you mean lost_writes\?"),
+        ("ru_per_sec < 8000", r"did you mean ru_per_s\?"),
+        ("ru < 50", r"ru is written ru\(op=\"...\"\)"),
         ("p99(service, response) < 1s", "compares an unknown quantity"),
         ("p99(service, point_query) < 1s", r'p99\(service, op="\.\.\."\)'),
         ("p99(service, partition='a', op='insert') < 1s", "compares an unknown quantity"),

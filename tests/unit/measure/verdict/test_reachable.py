@@ -57,11 +57,12 @@ def snapshot_of(events: list[Event], so_far_s: int) -> Snapshot:
         ledger.note_sent()
         at_s = float(START + event.second)
         attempts = [
-            Attempt(status=503, sent_s=at_s, latency_s=0.01, scope=scope)
+            Attempt(status=503, sent_s=at_s, latency_s=0.01, scope=scope, request_charge=38)
             for scope in event.refusals
         ]
         if not event.failed:
-            attempts.append(Attempt(status=204, sent_s=at_s, latency_s=0.01))
+            ok = Attempt(status=204, sent_s=at_s, latency_s=0.01, request_charge=event.entities * 7)
+            attempts.append(ok)
         ledger.add(
             Result(
                 operation=Operation(kind=event.kind, partition_key=event.key, row_key="r"),
@@ -191,6 +192,19 @@ def test_lost_writes_are_not_found_again(lost: int | None, text: str, expected: 
     facts = Facts(lost_writes=lost)
     extent = Extent(window_s=WINDOW_S)
     assert condition.cannot_hold_any_more(snapshot_of([], 1), facts, extent) is expected
+
+
+def test_request_units_that_were_used_remain() -> None:
+    """A mean rate ends at least at what is used, spread over the whole window; a cost anywhere."""
+    snapshot, extent = snapshot_of([FINE], 1), Extent(window_s=WINDOW_S)
+    least = FINE.entities * 7 / 100 / WINDOW_S
+    for form in (Form("ru_per_s"), Form("ru_per_s", "account"), Form("ru_per_s", by="op")):
+        low, high = reachable(form, FINE.kind, snapshot, NO_FACTS, extent)
+        assert low == pytest.approx(least)
+        assert high == math.inf
+    for form in (Form("ru", by="op"), Form("ru_per_s", "partition")):
+        found = reachable(form, FINE.kind, snapshot, NO_FACTS, extent)
+        assert found == (-math.inf, math.inf)
 
 
 def test_a_quantity_that_is_not_named_stops_no_run() -> None:

@@ -8,8 +8,9 @@ from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Scope
 from tests.support.evidence import START, evidence, snapshot_of
+from tests.support.results import done
 
 DENSITY = "Query density"
 SCOPE = "Query scope"
@@ -45,16 +46,8 @@ def walked(
                 (Kind.INSERT, writes_per_s, {"entities": 1}),
             ):
                 for _ in range(count):
-                    ledger.add(
-                        Result(
-                            operation=Operation(kind=kind, partition_key=key),
-                            outcome=Outcome.SUCCESS,
-                            sent_s=at_s,
-                            done_s=at_s + 0.004,
-                            attempts=attempts,
-                            **counts,  # type: ignore[arg-type]
-                        )
-                    )
+                    asked = Operation(kind=kind, partition_key=key)
+                    ledger.add(done(asked, at_s, 0.004, attempts=attempts, **counts))
     return ledger.snapshot(start=START, end=START + 10)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,6 +17,7 @@ from harness.model.machine import Machine
 from harness.model.target import EndpointKind
 from harness.report.sentences import cost
 from tests.support.evidence import START, evidence, generator, snapshot_of
+from tests.support.records import kept
 
 SLOW = snapshot_of({"p0": 1000})
 
@@ -121,7 +121,7 @@ def test_the_advice_says_what_would_have_been_enough(
 
 def test_a_record_keeps_the_figures_and_old_ones_have_none() -> None:
     """They are read back as they were written, and are one line in every report."""
-    old = RunRecord.from_json((Path(__file__).parents[3] / "golden" / "run-v1.json").read_bytes())
+    old = kept()
     assert old.generator.capacity is None
     assert "capacity" not in dict(cost(old))
     made = limited(load(workers_percent=20.0, harness_percent=10.0)).generator.capacity

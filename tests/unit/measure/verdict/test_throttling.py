@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.counts.snapshot import SeriesPoint
+from harness.measure.counts.snapshot import SeriesPoint, partition_part
+from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.findings import GapPart, ThrottlingPart
+from harness.measure.record.measured import PartitionPart
+from harness.measure.verdict.observations import stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
 
 START = 1_700_000_000
@@ -33,7 +36,7 @@ def series(seconds: str) -> list[SeriesPoint]:
                 operations=0 if letter == " " else 10,
                 unsuccessful=10 if letter in "xfn" else 0,
                 attempts=0 if letter == " " else 20,
-                throttled_by_status={503: throttled, 500: 0, 429: 0},
+                throttled_by_status={503: throttled, 500: 0, 504: 0, 429: 0},
             )
         )
     return points
@@ -121,9 +124,53 @@ def test_the_last_retries_are_no_gap() -> None:
     assert throttling_of(points).gap_count == 1
 
 
-@pytest.mark.parametrize("status", [503, 500, 429])
+def waiting(seconds: str, users: str) -> list[SeriesPoint]:
+    """`series` with a digit a second: how many operations were throttled and go on."""
+    return [
+        dataclasses.replace(point, retrying=int(count))
+        for point, count in zip(series(seconds), users, strict=True)
+    ]
+
+
+def partition(key: str, retrying: dict[int, int]) -> PartitionPart:
+    return partition_part(key, PartitionTally(), start=0, end=0, exact=True).model_copy(
+        update={"retrying": {START + place: count for place, count in retrying.items()}}
+    )
+
+
+def test_a_stall_names_the_partitions_that_users_waited_for() -> None:
+    """Others still succeed now and then; who waits for whom is read in the worst second."""
+    points = waiting("ssstxnxss", "000268900")
+    hot = partition("hot", {4: 6, 5: 5, 6: 8})
+    other = partition("other", {6: 1})
+    [stall] = throttling_of(points, [other, partition("idle", {}), hot]).stalls
+    assert (stall.start_s, stall.length_s) == (4, 3)
+    assert (stall.waited, stall.keys) == (9, (("hot", 8), ("other", 1)))
+    assert stall.before_per_s == (3 * 100 + 95) / 4
+    assert stall_words(stall, 10).endswith(
+        "from second 4 of the load, while 9 of 10 users waited for throttled partitions, "
+        "8 of them for partition 'hot'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "users"),
+    [
+        ("sssxss", "000900"),  # A second is too short.
+        ("sssffss", "0000000"),  # Failures of another kind.
+        ("sssttss", "0008800"),  # Throttled, but nearly all succeed.
+        ("sssxxss", "0000000"),  # Nobody goes on after throttling.
+        ("xxss", "9900"),  # There was no rate before.
+    ],
+)
+def test_what_is_no_stall(seconds: str, users: str) -> None:
+    """A stall is throttled, lasts, and keeps operations waiting."""
+    assert throttling_of(waiting(seconds, users)).stalls == ()
+
+
+@pytest.mark.parametrize("status", [503, 500, 504, 429])
 def test_each_throttling_answer_counts(status: int) -> None:
-    """503, 500 and 429 are throttling alike."""
+    """503, 500, 504 and 429 are throttling alike."""
     points = series("sss")
     points[1] = dataclasses.replace(points[1], throttled_by_status={status: 1})
     assert throttling_of(points).first_s == 1

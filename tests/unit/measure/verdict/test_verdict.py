@@ -11,9 +11,9 @@ from harness.measure.counts.generator import CpuSample, GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import ConditionPart, VerdictPart
+from harness.measure.record.measured import CountsPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
-    CountsPart,
     EndpointPart,
     EntityPart,
     LoadingPart,
@@ -27,16 +27,12 @@ from harness.measure.record.record_builder import (
 )
 from harness.measure.verdict.conditions import parse_condition
 from harness.measure.verdict.evidence import Evidence
-from harness.measure.verdict.verdict import (
-    VerdictResult,
-    exit_code,
-    indicative,
-    judge,
-)
+from harness.measure.verdict.verdict import VerdictResult, exit_code, indicative, judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, Outcome, Scope
 from harness.model.target import EndpointKind
 from tests.support.evidence import QUIET, START, evidence, generator, snapshot_of
+from tests.support.results import done
 
 SLOW = snapshot_of({"p0": 1000})
 WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
@@ -53,6 +49,22 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
         (evidence(SLOW), "within_target", "unknown", "1,000 entities/s (50% of the target"),
         # The wanted rate was held: the load was the limit.
         (evidence(SLOW, wanted_per_s=1000.0), "within_target", "load", "nothing was throttled"),
+        # A partition whose server does not answer in time is throttled, as while it is moved.
+        (
+            evidence(snapshot_of({"p0": 1000}, throttled_per_s=1, answer=(504, ""))),
+            "throttled",
+            "partition",
+            "Throttled: 10 of 210 attempts (4.8%) were throttled",
+        ),
+        # Time-outs of the client are failures, of which nobody knows the cause.
+        (
+            evidence(
+                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 150, Outcome.TIMEOUT: 50})
+            ),
+            "inconclusive",
+            "unknown",
+            "50 of 200 operations failed (25%), most of them with timeout",
+        ),
         # One partition above 2,000 without throttling: over target.
         (evidence(HOT), "over_target", "unknown", "Over target: partition 'p0' served 2,500"),
         # Every partition below 2,000 but the account above 20,000: over target.
@@ -108,7 +120,7 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
             evidence(SLOW, generator=generator(lag_s_max=0.8)),
             "client_limited",
             "generator",
-            "0.8 s late",
+            "800 ms late",
         ),
         # Throttling explains a run before the generator does.
         (
@@ -202,6 +214,13 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
         ),
         # Cosmos DB has no target in entities a second.
         (evidence(HOT, kind=EndpointKind.COSMOS), "inconclusive", "unknown", "request units"),
+        # The documents name no target for blobs, which is no failure.
+        (
+            evidence(HOT, kind=EndpointKind.AZURITE_BLOBS),
+            "no_target",
+            "unknown",
+            "stand for themselves: 2,500 entities/s, each a line; nothing was throttled (this",
+        ),
         # The emulator is named as such.
         (evidence(SLOW, kind=EndpointKind.AZURITE), "within_target", "unknown", "not Azure"),
         # Entities of another size make the comparison indicative.
@@ -351,16 +370,8 @@ def test_the_throttled_partition_is_named() -> None:
     for second in range(10):
         for key, attempts in (("hot", (ok,)), ("refused", (busy, ok))):
             for _ in range(10 if key == "hot" else 5):
-                ledger.add(
-                    Result(
-                        operation=Operation(kind=Kind.INSERT, partition_key=key, row_key="r"),
-                        outcome=Outcome.SUCCESS,
-                        sent_s=START + second,
-                        done_s=START + second + 0.01,
-                        attempts=attempts,
-                        entities=1,
-                    )
-                )
+                insert = Operation(kind=Kind.INSERT, partition_key=key, row_key="r")
+                ledger.add(done(insert, START + second, attempts=attempts))
     verdict = judge(evidence(ledger.snapshot(start=START, end=START + 10)))
     assert "most of them for partition 'refused'" in verdict.sentence
 
@@ -397,6 +408,8 @@ UNKNOWN = ConditionPart(text="c", value=None, passed=None)
         (True, True, "throttled", (), 0),
         (True, True, "client_limited", (), 0),
         (True, True, "inconclusive", (), 0),
+        (True, True, "no_target", (PASSED,), 0),
+        (True, True, "no_target", (FAILED,), 1),
         # A condition that failed.
         (True, True, "throttled", (PASSED, FAILED), 1),
         (True, True, "endpoint_limited", (FAILED,), 1),

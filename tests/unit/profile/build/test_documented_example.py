@@ -1,4 +1,4 @@
-"""The example of a user's own scenario in the README: it is this file, and it runs."""
+"""The example of a user's own scenario in docs/application.md: it is this file, and it runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ EXAMPLES = ROOT / "tests" / "examples"
 
 
 @pytest.mark.parametrize("file", ["my_app.py", "my_app.toml"])
-def test_the_readme_shows_the_example(file: str) -> None:
+def test_the_document_shows_the_example(file: str) -> None:
     """What is tested is what is shown, to the letter."""
     text = (EXAMPLES / file).read_text(encoding="utf-8")
-    assert text in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text in (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
 
 
 def test_the_example_runs() -> None:

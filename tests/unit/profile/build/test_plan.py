@@ -10,7 +10,7 @@ import pytest
 from harness.cli import main
 from harness.model.target import EndpointKind
 from harness.profile.build.plan import Plan, plan_of
-from harness.profile.profile_loader import parse
+from harness.profile.profile_loader import parse, resolve
 
 STORAGE, AZURITE = EndpointKind.STORAGE, EndpointKind.AZURITE
 LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
@@ -96,6 +96,17 @@ def test_a_query_is_a_request_for_each_page() -> None:
     (scan,) = plan.kinds
     assert (scan.entities, scan.requests) == (2500.0, 3.0)
     assert both(plan, "requests") == pytest.approx(90_000 / 2500 * 3)
+
+
+def test_a_range_of_a_blob_has_no_pages() -> None:
+    """A request reads 4 MiB of lines of a blob, in place of 1,000 entities of a table."""
+    log = resolve("log-in-blobs").profile
+    reads = {
+        kind: next(one for one in plan_of(log, kind, sample=500).kinds if one.kind.reads)
+        for kind in (AZURITE, EndpointKind.AZURITE_BLOBS)
+    }
+    assert [one.requests for one in reads.values()] == [2.0, 1.0]
+    assert {one.entities for one in reads.values()} == {1500.0}
 
 
 def test_loading_is_counted_apart() -> None:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from harness.cli import main
+from harness.model.figures import percent
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
+from harness.model.target import EndpointKind
 from harness.profile.checks.checklist import PRACTICES, findings_of, of_severity
+from harness.profile.checks.keys import refused_keys
 from harness.profile.checks.observed import TableKeys, matching_of, observe
 from harness.profile.checks.practice import Look, Severity
 from harness.profile.checks.seen import Seen
-from harness.profile.profile_loader import parse
+from harness.profile.profile_loader import parse, resolve
 from harness.profile.settings.schema import Profile
 from harness.report.terminal.live import opening_line
 from harness.workload.keys.schemes import SCHEMES
@@ -396,7 +399,8 @@ def test_nothing_is_said_without_an_occasion(name: str, settings: dict[str, Any]
 def test_every_practice_is_tried() -> None:
     """The table above leaves no practice out, but for one that only a run can break."""
     tried = {name for name, *_ in CASES} | {"non-retryable"}
-    assert tried == {practice.name for practice in PRACTICES}
+    # Those of Cosmos DB have a table of their own.
+    assert tried == {practice.name for practice in PRACTICES if not practice.cosmos}
 
 
 def test_names_of_practices_differ() -> None:
@@ -410,6 +414,29 @@ def test_every_practice_names_who_says_so(practice: Any) -> None:
     """A document and a section ask for it; what advises otherwise only stands beside that."""
     assert any(not source.otherwise for source in practice.sources)
     assert all(source.section and source.says for source in practice.sources)
+
+
+def test_documents_disagree_about_long_keys() -> None:
+    """Over 512 characters it depends on the document, and Azurite refuses the run."""
+    long = {"entity.size_bytes": 4096, "keys.prefix": "p" * 511}
+    seen, longer = seen_of(long), seen_of({**long, "keys.prefix": "p" * 512})
+    look, other = look_of("key-length", seen), look_of("key-length", longer)
+    assert look is not None
+    assert other is not None
+    assert "disagree" not in look.why
+    assert "The documents disagree whether the service takes it: 1,024" in other.why
+    assert refused_keys(seen, EndpointKind.AZURITE) is None
+    assert refused_keys(longer, EndpointKind.STORAGE) is None
+    assert "513 characters" in str(refused_keys(longer, EndpointKind.GATEWAY))
+
+
+def test_inserts_are_no_more_than_all_operations() -> None:
+    """Rows of a transaction are one operation: a log in batches of 100 has 80 % of them."""
+    seen = observe(resolve("log-in-tables").profile, SAMPLE).seen()
+    look = look_of("append-only", seen)
+    assert look is not None
+    assert f"All inserts, {percent(seen.written / seen.operations)} of the operations" in look.why
+    assert 0.7 < seen.written / seen.operations < 0.9
 
 
 @pytest.mark.parametrize("name", ["date-key", "guid-partition-key", "tiny-partitions"])

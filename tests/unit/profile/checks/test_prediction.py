@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import PredictionPart
-from harness.measure.record.record import PartitionPart, RunRecord
+from harness.measure.record.measured import PartitionPart
+from harness.measure.record.record import RunRecord
 from harness.model.operation import table_and_key
 from harness.profile.checks.observed import observe
-from harness.profile.checks.prediction import (
-    RANGES,
-    KeyRanges,
-    thinned,
-)
+from harness.profile.checks.prediction import RANGES, KeyRanges, thinned
 from harness.profile.profile_loader import parse
-from harness.report.sentences import beside
-
-KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
+from harness.report.predicted import beside
+from tests.support.records import kept
 
 
 def predicted(
@@ -165,8 +160,8 @@ def test_a_choice_of_many_names_is_even(count: int, most: int) -> None:
 
 def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
     """A run with these rates."""
-    kept = RunRecord.from_json(KEPT.read_bytes())
-    (one,) = kept.partitions
+    run = kept()
+    (one,) = run.partitions
     parts = [
         one.model_copy(
             update={
@@ -177,9 +172,9 @@ def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
         for key, rate in rates.items()
     ]
     others: PartitionPart | None = one if folded else None
-    mean = kept.account.entities_per_s.model_copy(update={"mean": sum(rates.values())})
-    account = kept.account.model_copy(update={"entities_per_s": mean})
-    return kept.model_copy(
+    mean = run.account.entities_per_s.model_copy(update={"mean": sum(rates.values())})
+    account = run.account.model_copy(update={"entities_per_s": mean})
+    return run.model_copy(
         update={"partitions": tuple(parts), "partitions_folded": others, "account": account}
     )
 

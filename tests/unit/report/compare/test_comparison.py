@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.model.figures import listed
-from harness.measure.record.record import EntityPart, LatencyPart, RunRecord
+from harness.measure.record.measured import LatencyPart
+from harness.measure.record.record import EntityPart, RunRecord
 from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.verdict import VerdictResult
+from harness.model.figures import listed
+from harness.model.target import EndpointKind
 from harness.report.compare.comparison import (
-    MEASURES,
     Comparison,
-    Measure,
     Subject,
     Values,
     change_of,
@@ -32,6 +31,7 @@ from harness.report.compare.comparison import (
     values_of,
     warnings,
 )
+from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.outputs import (
     changed,
     comparison_json,
@@ -39,9 +39,10 @@ from harness.report.compare.outputs import (
     side_by_side,
 )
 from harness.report.terminal.page import Page
+from harness.report.web.over_runs import courses
+from tests.support.records import kept, line_with, with_courses, with_heat
 
-KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
-RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+RECORD = kept()
 BY_NAME = {measure.name: measure for measure in MEASURES}
 RATE, P99 = BY_NAME["entities_per_s"], BY_NAME["p99(service)"]
 THROTTLED = BY_NAME["throttled_ratio"]
@@ -88,6 +89,7 @@ def values(*reached: float) -> Values:
     [
         ("entities_per_s", 1692.3),
         ("entities_per_s(best_1s)", 1894.0),
+        ("requests_per_s", RECORD.account.transactions_per_s),
         ("target_ratio(partition)", 0.8461),
         ("target_ratio(account)", 0.0846),
         ("hottest_share", 1.0),
@@ -124,6 +126,10 @@ def test_a_run_without_load_is_compared_by_nothing() -> None:
         (values(990, 1000, 1010), values(1015), False),
         (values(990, 1000, 1010), values(1040), True),
         (values(1000, 1000), values(1004, 1004), False),
+        # Far apart, although one of them scatters more than they differ.
+        (values(113, 141, 369), values(8, 16, 18), True),
+        (values(35, 141, 369), values(8, 16, 18), False),
+        (values(0, 0), values(0, 5), False),
         (values(0), values(0), False),
     ],
 )
@@ -172,6 +178,26 @@ def test_findings_of_more_than_two_name_the_best() -> None:
     )
 
 
+def test_of_runs_on_blobs_lines_are_compared() -> None:
+    """Where one run counts lines of blobs, all labels say lines; else all say entities."""
+    kind = EndpointKind.AZURITE_BLOBS
+    lines = run(endpoint=RECORD.endpoint.model_copy(update={"kind": kind}))
+    words = " ".join(one.label + one.noun for one in measures_of([run(), lines])).lower()
+    assert "lines/s" in words
+    assert "billable /1,000 lines" in words
+    assert "entit" not in words
+    assert "line" not in " ".join(one.label + one.noun for one in measures_of([run(), run()]))
+    heated = [
+        with_heat(with_courses(one), ["a", "b"], lambda row, column: column)
+        for one in (run(), lines)
+    ]
+    charts = json.dumps([*courses(subjects(*([one] for one in heated))).values()])
+    assert "Lines/s" in charts
+    assert "ntities" not in charts
+    [_, said] = warnings(subjects([run()], [run(**verdict("no_target"), endpoint=lines.endpoint)]))
+    assert said == "A line of a blob counts as an entity of a table."
+
+
 def test_findings_without_any_difference_are_one_sentence() -> None:
     """A run beside itself differs in nothing."""
     [only] = findings(subjects([run()], [run()]))
@@ -183,7 +209,7 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
     latency = LatencyPart(count=1, mean=1.0, p50=1.0, p90=1.0, p99=1.0, max=1.0)
     slow = latency.model_copy(update={"p99": 800.0})
     one, other = run(response_ms=latency), run(response_ms=slow)
-    assert "P99 of response latency: A (1.00 ms) is better; B has 800 ms (79,900% more)." in (
+    assert "P99 of response latency: A (1.00 ms) is better; B has 800 ms (800 times as much)." in (
         findings(subjects([one], [other]))
     )
     assert "response" not in "".join(findings(subjects([one], [run()])))
@@ -208,7 +234,7 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
                     update={"kind": "azurite", "described": "Azurite (emulator)"}
                 )
             },
-            "A ran on Azure Table storage, B on Azurite (emulator).",
+            "A ran on Azure Table storage, B on Azurite.",
         ),
     ],
 )
@@ -236,14 +262,21 @@ def test_an_application_is_not_described_as_a_load_of_users() -> None:
     assert [sentence.partition(":")[0] for sentence in compared.warnings] == [
         "A was client-limited",
         "A was the load of an application, B that of the harness",
-        f"Entities have 1,300 B on the wire in A and {RECORD.entity.wire_bytes:,} B on the wire in "
-        "B; rates count entities, not bytes.",
     ]
     assert "those of the application" in compared.warnings[0]
+    told = " ".join(compare(subjects([watched()], [run()]), []).findings)
+    assert "Bytes do not compare: B counts whole requests and answers, A their bodies." in told
+    assert "ytes sent per operation" not in told
+    assert "ytes sent per operation" in " ".join(findings(subjects([run()], [run()])))
     assert "application (not started here)" in comparison_markdown(
         compare(subjects([run()], [watched("")]), [])
     )
     assert warnings(subjects([watched()], [watched()])) == []
+    smaller = watched().model_copy(update={"entity": EntityPart(stored_bytes=0, wire_bytes=999)})
+    assert warnings(subjects([watched()], [smaller])) == [
+        "Entities have 1,300 B on the wire in A and 999 B on the wire in B; rates count entities, "
+        "not bytes."
+    ]
 
 
 def test_other_sizes_make_targets_indicative() -> None:
@@ -317,7 +350,7 @@ def test_a_regression_without_a_value_is_not_known() -> None:
         ("entities_per_s < 95", "cannot be read as a regression"),
         ("entities_per_s < -5%", "cannot be read as a regression"),
         ("entities_per_s == 95%", "cannot be read as a regression"),
-        ("speed < 95%", "Known metrics: entities_per_s, entities_per_s(best_1s), target_ratio("),
+        ("speed < 95%", "Known metrics: entities_per_s, entities_per_s(best_1s), requests_per_s"),
         ("p99 > 120%", "Known metrics: "),
         ("entities_per_s > 95%", "would fail on an improvement: for entities_per_s, less is worse"),
         ("p99(service) < 95%", "so write >"),
@@ -374,11 +407,6 @@ def page(width: int = 100, ascii_only: bool = False) -> Page:
     return Page(width=width, colour=False, ascii_only=ascii_only)
 
 
-def line_with(text: str, part: str) -> str:
-    """The first line that holds ``part``."""
-    return next(line for line in text.splitlines() if part in line)
-
-
 def test_the_text_shows_each_beside_the_first() -> None:
     """A row has a value for each, and how far the others are from the first."""
     text = side_by_side(compared([[run(1000)], [run(1130)]]), page())
@@ -433,9 +461,13 @@ def test_no_name_breaks_an_output(name: str) -> None:
 
 
 def test_json_holds_every_measure_of_every_subject() -> None:
-    """A program reads mean, least, most and count by the names that --fail-if uses."""
+    """A program reads mean, least, most and count by the names that --fail-if uses.
+
+    Request units are those of runs against Cosmos DB only.
+    """
     read = json.loads(comparison_json(compared([[run(1000)], [run(900), run(1100)]])))
-    assert set(read["subjects"][0]["measures"]) == set(BY_NAME)
+    named = {name for name, measure in BY_NAME.items() if not measure.charged}
+    assert set(read["subjects"][0]["measures"]) == named
     assert read["subjects"][1]["measures"]["entities_per_s"] == {
         "mean": 1000.0, "least": 900.0, "most": 1100.0, "count": 2,
     }  # fmt: skip
@@ -448,7 +480,8 @@ def test_json_holds_every_measure_of_every_subject() -> None:
         (113, 100, "+13%"),
         (95.9, 100, "-4.1%"),
         (100.01, 100, "same"),
-        (1300, 100, "+1,200%"),
+        (900, 100, "+800%"),
+        (1300, 100, "x 13"),
         (5, 0, ""),
     ],
 )

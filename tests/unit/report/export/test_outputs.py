@@ -18,16 +18,22 @@ from markdown_it.token import Token
 
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import PointersPart
-from harness.measure.record.record import EstimatePart, LatencyPart, RunRecord
+from harness.measure.record.measured import EstimatePart, LatencyPart
+from harness.measure.record.record import RunRecord
+from harness.model.figures import milliseconds, number, of_core, percent
 from harness.model.operation import WHOLE_TABLE
 from harness.report.export import markdown as gfm
 from harness.report.export.data_files import hlog, partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
 from harness.report.names import printable
+from harness.report.passing import measured
+from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
+from harness.report.web.document import document
+from tests.support.records import kept, with_partitions
 
-KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
-RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+RECORD = kept()
 PARTITION = RECORD.partitions[0]
 STRANGE = st.text(st.characters(codec=None), max_size=60)
 KEYS = st.text(st.characters(codec=None, exclude_characters="/"), max_size=60)
@@ -42,9 +48,7 @@ def changed(**parts: Any) -> RunRecord:
 
 def spread(*keys: str, **parts: Any) -> RunRecord:
     """The kept record with a partition for each key."""
-    return changed(
-        partitions=tuple(PARTITION.model_copy(update={"key": key, **parts}) for key in keys)
-    )
+    return with_partitions(RECORD, keys, **parts)
 
 
 def shown(token: Token) -> str:
@@ -98,7 +102,8 @@ def test_code_in_a_table_is_shown_as_it_is(value: str) -> None:
     "expected",
     [
         "## FAIL, throttled: single-partition",
-        "**Throttled: 3,840 of 44,263 attempts (8.7%) were refused",
+        "**Partition 'p0' was throttled: its target is 2,000 entities/s.**",
+        "\nThrottled: 3,840 of 44,263 attempts (8.7%) were refused",
         "Limited by the partition.",
         "Azure Table storage",
         "20 users in 1 process, at most 2,000 entities/s in total",
@@ -124,7 +129,8 @@ def test_markdown_shows_partitions_beside_their_target() -> None:
     """Rates, share of the target, each throttling apart, and percentiles are one row."""
     assert row_of(markdown(RECORD), "partition")[4] == "of 2,000"
     assert row_of(markdown(RECORD), "p0") == [
-        "p0", "1,692", "1,894", "1,738", "85%", "3,746", "94", "0", "4.77", "606",
+        "p0", "1,692", "1,894", "1,738", "85%", "3,746", "94",
+        "404 ResourceNotFound 45, connection_reset 13", "4.77", "606",
     ]  # fmt: skip
 
 
@@ -300,11 +306,12 @@ def test_csv_has_a_row_for_each_partition() -> None:
     [row] = rows_of(RECORD)
     assert (row["row"], row["partition"], row["entities"]) == ("partition", "p0", "75951")
     assert (row["entities_per_s_mean"], row["ratio_to_target"]) == ("1692.3", "0.8461")
-    statuses = [row[f"throttled_{status}_attempts"] for status in ("503", "500", "429")]
-    assert statuses == ["3746", "94", "0"]
+    statuses = [row[f"throttled_{status}_attempts"] for status in ("503", "500", "504", "429")]
+    assert statuses == ["3746", "94", "0", "0"]
     scopes = [row[f"throttled_{scope}_attempts"] for scope in ("partition", "account")]
     assert scopes == ["3771", "69"]
     assert (row["attempts"], row["service_p99_ms"]) == ("44263", "606.207")
+    assert row["other_unsuccessful_attempts"] == "58"
     assert row["response_p99_ms"] == ""
 
 
@@ -401,3 +408,21 @@ def test_no_name_breaks_the_log(name: str) -> None:
     """Whatever an operation is called, its interval stays four columns behind one tag."""
     line = hlog(5.0, 6.0, [(f"{name}.service", histogram(0.1))]).split("\n")[-2]
     assert re.fullmatch(r"Tag=[^,\s]*,5\.000,1\.000,[0-9.]+,[A-Za-z0-9+/=]+", line)
+
+
+def test_a_figure_reads_the_same_in_every_output() -> None:
+    """Rate, share of the target, throttled share and p99 are rounded alike wherever they stand."""
+    record = RECORD
+    assert record.account.ratio is not None
+    assert record.service_ms is not None
+    outputs = [summary(record, Page(width=120)), markdown(record), document(record)]
+    for text in (
+        number(record.account.entities_per_s.mean),
+        percent(record.account.ratio),
+        percent(record.throttled_ratio),
+        milliseconds(record.service_ms.p99),
+        of_core(record.generator.cpu_percent_mean),
+        measured(record.conditions[0]),
+    ):
+        assert all(text in output for output in outputs), text
+    assert measured(record.conditions[0]) in junit(record)

@@ -18,6 +18,7 @@ from harness.report.terminal.live import (
     step_begins,
     step_taken,
 )
+from harness.report.terminal.page import FULL, PLAIN
 from harness.workload.load.search import Limit, Step, StepOutcome, TakenStep
 
 OPEN = Live(
@@ -52,6 +53,17 @@ def test_live_line_of_an_open_load() -> None:
         " 1:15 | 1,000 of 1,500 entities/s | p0 50% of target | throttled 1.2% | "
         "p99 4.04, response 800 ms | 120 waiting, 3 dropped | 2 workers"
     )
+
+
+def test_live_line_behind_a_gateway() -> None:
+    """The hottest partition is held against the limit that refuses it, not against the target."""
+    assert "| p0 400% of its limit of 250 |" in said(limit_per_s=250.0)
+
+
+def test_live_line_in_request_units() -> None:
+    """Against Cosmos DB the hottest partition is held against its RU/s."""
+    line = said(ru_per_s=5200.0, hottest_per_s=4000.0, target_per_s=6000.0)
+    assert "1,000 of 1,500 entities/s, 5,200 RU/s | p0 67% of target |" in line
 
 
 def test_live_line_of_a_closed_loop() -> None:
@@ -148,19 +160,19 @@ def test_what_came_of_a_step_is_said() -> None:
     ("done", "elapsed_s", "expected"),
     [
         (0, 0.0, "0%  0 of 2,000  0/s"),
-        (500, 0.5, "25%  500 of 2,000  1,000/s  0:01 left"),
+        (500, 0.5, "25%  500 of 2,000  1,000/s  0:02 left"),
         (2000, 62.0, "100%  2,000 of 2,000  32/s  done in 1:02"),
     ],
 )
 def test_progress_line(done: int, elapsed_s: float, expected: str) -> None:
-    """Progress shows share, count, rate and time left."""
-    assert expected in progress_line(done, 2000, elapsed_s)
+    """Progress shows share, count, rate and time left; without glyphs there is no bar."""
+    assert progress_line(done, 2000, elapsed_s).strip() == expected
 
 
 @given(st.integers(0, 10**7), st.floats(0, 10**5), st.booleans())
 def test_progress_lines_are_of_one_width(done: int, elapsed_s: float, ascii_only: bool) -> None:
     """A line covers the one it is written over, whatever it says."""
-    line = progress_line(done, 10**7, elapsed_s, ascii_only=ascii_only)
+    line = progress_line(done, 10**7, elapsed_s, glyphs=PLAIN if ascii_only else FULL)
     assert len(line) == 79
     assert line.isascii() or not ascii_only
 

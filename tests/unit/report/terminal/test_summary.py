@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.model.figures import counted, data_size, duration, milliseconds, number, percent
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,
@@ -24,16 +22,15 @@ from harness.measure.record.findings import (
     StepPart,
     ThrottlingPart,
 )
-from harness.measure.record.record import EstimatePart, LatencyPart, RunRecord
-from harness.model.operation import WHOLE_TABLE
+from harness.measure.record.measured import EstimatePart, LatencyPart
+from harness.measure.record.record import RunRecord
 from harness.report.export.markdown import markdown
-from harness.report.names import partition_name, printable, shortened
-from harness.report.sentences import scheduled_words
-from harness.report.terminal.page import FULL, PLAIN, Page, bar, chart, chart_columns
+from harness.report.load import scheduled_words
+from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
+from tests.support.records import kept, line_with, with_partitions
 
-KEPT = Path(__file__).parents[3] / "golden" / "run-v1.json"
-RECORD = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
+RECORD = kept()
 PARTITION = RECORD.partitions[0]
 ANSI = re.compile("\x1b\\[[0-9;]*m")
 LATENCY = LatencyPart(count=1, mean=1.0, p50=1.0, p90=1.0, p99=1.0, max=1.0)
@@ -51,14 +48,16 @@ def text(record: RunRecord, width: int = 100) -> str:
 
 def spread(*keys: str, **parts: Any) -> RunRecord:
     """The kept record with a partition for each key."""
-    return changed(
-        partitions=tuple(PARTITION.model_copy(update={"key": key, **parts}) for key in keys)
-    )
+    return with_partitions(RECORD, keys, **parts)
 
 
-def line_with(report: str, part: str) -> str:
-    """The first line that holds ``part``."""
-    return next(line for line in report.splitlines() if part in line)
+def test_a_run_without_a_request_has_no_empty_tables() -> None:
+    """What the user reads is the verdict and its reason."""
+    counts = RECORD.counts.model_copy(update={"attempts": 0})
+    shown = text(changed(counts=counts))
+    assert "VERDICT" in shown
+    assert "0 attempts" not in shown
+    assert "partitions ──" not in shown
 
 
 @pytest.mark.parametrize(
@@ -87,20 +86,44 @@ def test_a_report_says(expected: str) -> None:
 
 
 def test_partition_row_has_rates_target_and_each_throttling_apart() -> None:
-    """Mean, best second, best ten seconds, share of the target, 503, 500, 429, p50 and p99."""
+    """Rates, share of the target, each throttling status, other answers, p50 and p99."""
     attempts = PARTITION.attempts_by_status | {
         "500 InternalError": 7,
         "500 OperationTimedOut": 5,
         "429 TooManyRequests": 3,
+        "504 partition": 6,
+        "404 ResourceNotFound": 11,
         "503 ServerBusy account": 2,
         "503 ServerBusy partition": 40,
     }
     attempts.pop("500 OperationTimedOut partition", None)
     attempts.pop("500 OperationTimedOut account", None)
-    row = line_with(text(spread("p0", attempts_by_status=attempts)), "p0 ")
-    assert row.split() == [
-        "p0", "1,692", "1,894", "1,738", "████████▌░", "85%", "42", "5", "3", "4.77", "606",
-    ]  # fmt: skip
+    record = spread("p0", attempts_by_status=attempts)
+    report = text(record.model_copy(update={"attempts_by_status": attempts}))
+    head = line_with(report, "partition  ").split()
+    assert head[-7:] == ["503", "500", "504", "429", "other", "ms", "ms"]
+    # 500 InternalError 7, 404 11, connection_reset 13: none of them is throttling.
+    assert line_with(report, "p0 ").split()[-7:] == ["42", "5", "6", "3", "31", "4.77", "606"]
+
+
+def test_attempts_per_operation_tell_the_partition_whose_refusals_retries_hid() -> None:
+    """The column is there where a run had retries and its record knows the operations."""
+    attempts = {"204": 100, "503 ServerBusy partition": 50}
+    record = spread("p0", "p1", operations=100, attempts_by_status=attempts)
+    report = text(record)
+    assert "attempts" in line_with(report, "best ").split()
+    assert line_with(report, "p0 ").split()[-3] == "1.500"
+    assert "per op " not in text(spread("p0", attempts_by_status=attempts))
+
+
+def test_only_statuses_that_occurred_have_a_column() -> None:
+    """503 is always there, so that its absence is seen; others where the run had them."""
+    attempts = {"204": 100}
+    record = spread("p0", attempts_by_status=attempts)
+    report = text(record.model_copy(update={"attempts_by_status": attempts}))
+    head, row = line_with(report, "partition  "), line_with(report, "p0 ")
+    assert head.split()[-3:] == ["503", "ms", "ms"]
+    assert row.split()[:5] == ["p0", "1,692", "1,894", "1,738", "████████▌░"]
 
 
 def test_account_shows_both_units_and_reads_and_writes_apart() -> None:
@@ -664,82 +687,6 @@ def test_chart_fits_any_length_of_a_run(length: int, width: int) -> None:
     assert ("entities/s over time" in report) is (length > 0)
 
 
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (number(0), "0"),
-        (number(3.04), "3.0"),
-        (number(99.94), "99.9"),
-        (number(99.96), "100"),
-        (number(1204.4), "1,204"),
-        (milliseconds(0), "0"),
-        (milliseconds(0.417), "0.42"),
-        (milliseconds(45.31), "45.3"),
-        (milliseconds(1204.4), "1,204"),
-        (percent(0), "0%"),
-        (percent(0.000001), "0.01%"),
-        (percent(0.0042), "0.42%"),
-        (percent(0.066), "6.6%"),
-        (percent(0.6), "60%"),
-        (percent(0.9999), "99.9%"),
-        (percent(1), "100%"),
-        (percent(1.2), "120%"),
-        (data_size(512), "512 B"),
-        (data_size(3500), "3.4 KiB"),
-        (data_size(5 * 1024**4), "5,120.0 GiB"),
-        (duration(42.9), "0:42"),
-        (duration(3727), "1:02:07"),
-        (counted(1, "user"), "1 user"),
-        (counted(2, "process", "processes"), "2 processes"),
-        (partition_name(WHOLE_TABLE), "(table)"),
-        (partition_name(""), "(empty)"),
-        (printable("a\x1b[31m\u202e\ud83e"), "a\\u001b[31m\\u202e\\ud83e"),
-        (printable("é🦊", ascii_only=True), "\\xe9\\U0001f98a"),
-        (shortened("partition", 9), "partition"),
-        (shortened("partition", 5), "pa…on"),
-        (shortened("日本語日本語", 7), "日…本語"),
-    ],
-)
-def test_figures_and_names_are_written_alike(shown: str, expected: str) -> None:
-    """Each kind of figure has one way to be written."""
-    assert shown == expected
-
-
-@given(st.text(max_size=30), st.integers(1, 40))
-def test_shortened_text_fits(content: str, width: int) -> None:
-    """A shortened text never takes more columns than there are."""
-    assert cell_len(shortened(content, width)) <= max(width, 1)
-
-
-@given(st.floats(0, 5), st.integers(1, 40), st.sampled_from([FULL, PLAIN]))
-def test_bars_are_of_their_width_and_grow(share: float, width: int, glyphs: Any) -> None:
-    """A bar has its width; it is empty for nothing alone and full from the whole on."""
-    drawn = bar(share, width, glyphs)
-    assert len(drawn) == width
-    assert (drawn == glyphs.empty * width) is (share == 0)
-    assert drawn == glyphs.eighths[-1] * width or share < 1
-
-
-@given(st.lists(st.floats(0, 1e6), max_size=50), st.integers(1, 4), st.sampled_from([FULL, PLAIN]))
-def test_charts_show_every_value_above_zero(values: list[float], height: int, glyphs: Any) -> None:
-    """The highest value reaches the top, 0 is blank, and anything above 0 is seen."""
-    lines = chart(values, height, glyphs)
-    assert len(lines) == height
-    assert {len(line) for line in lines} == {len(values)}
-    assert [shown != " " for shown in lines[-1]] == [value > 0 for value in values]
-    if any(values):
-        assert lines[0][values.index(max(values))] == glyphs.levels[-1]
-
-
-@given(st.integers(0, 5000), st.integers(1, 300))
-def test_columns_cover_every_point_in_order(count: int, width: int) -> None:
-    """Every point is in a column, in order, and there are no more columns than fit."""
-    groups = chart_columns(count, width)
-    assert len(groups) <= width
-    assert all(groups)
-    assert sorted({place for group in groups for place in group}) == list(range(count))
-
-
 @pytest.mark.parametrize("output", [text, markdown], ids=["terminal", "markdown"])
 def test_the_limits_of_a_gateway_and_its_moves_are_named(
     output: Callable[[RunRecord], str],
@@ -755,12 +702,24 @@ def test_the_limits_of_a_gateway_and_its_moves_are_named(
     endpoint = RECORD.endpoint.model_copy(update={"kind": "gateway"})
     shown = " ".join(output(changed(enforced=part, endpoint=endpoint)).split())
     assert (
-        "The gateway throttles by its own limits, which may differ from these targets: 250 "
-        "entities/s per partition, 2,500 per account, 500 per server."
+        "The gateway allows 250 entities/s per partition, 2,500 per account and 500 per server. "
+        "The published targets are 2,000 per partition and 20,000 per account."
     ) in shown
+    # Shares are of the limit that throttled, so that a small share never stands beside THROTTLED.
+    assert "of 250" in shown
+    assert "of 2,500" in shown
+    assert "of 2,000" not in shown
+    assert "per second | of the target" not in shown
     assert "partition 'p0' moved, unavailable 3 s, from second 17 of the load" in shown
     assert "'p5'" not in shown
     assert "and 2 more moves" in shown
     without = " ".join(output(changed(endpoint=endpoint)).split())
     assert "which may differ from these targets." in without
     assert "moved" not in without
+
+
+@pytest.mark.parametrize("output", [text, markdown], ids=["terminal", "markdown"])
+def test_a_window_of_a_second_has_one_best_second(output: Callable[[RunRecord], str]) -> None:
+    """No second column or row of the same name."""
+    assert output(RECORD).count("best") == 4
+    assert output(changed(measured_s=1)).count("best") == 2

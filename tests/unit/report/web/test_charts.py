@@ -9,10 +9,14 @@ import pytest
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.over_time import LatencyCoursePart
 from harness.measure.record.record import RunRecord
-from harness.report.web.charts import charts, percentiles
+from harness.model.outcome import THROTTLING_STATUSES
+from harness.report.web.charts import charts
+from harness.report.web.frame import aligned
+from harness.report.web.heat_maps import percentiles
 from tests.support.records import course, kept, with_courses, with_heat
 
 RECORD = kept()
+MOVED_BAND = "18,165,148"
 START = RECORD.series[0].t
 
 
@@ -57,19 +61,71 @@ def test_percentiles_over_time(rows: list[list[int]], q: float, expected: list[A
 
 
 def test_every_chart_says_what_it_shows() -> None:
-    """Each has a title, titles with units on both axes, and texts beside the pointer."""
-    record = with_heat(with_courses(RECORD), ["a"], lambda row, column: 5, lambda row, column: 1)
+    """Each has a title, and texts beside the pointer; the main one is not repeated."""
+    waits = tuple(point.model_copy(update={"retrying": 3.0}) for point in RECORD.series)
+    record = with_heat(
+        with_courses(RECORD.model_copy(update={"series": waits})),
+        ["a"],
+        lambda row, column: 5,
+        lambda row, column: 1,
+    )
     made = charts(record)
     assert set(made) == {
-        *("chart-rate", "chart-throttling", "chart-backlog", "chart-generator", "chart-heat"),
-        *("chart-refused", "chart-service", "chart-response"),
+        *("chart-main", "chart-throttling", "chart-waiting", "chart-backlog", "chart-generator"),
+        *("chart-heat", "chart-refused", "chart-service", "chart-response"),
     }
     for figure in made.values():
-        layout = figure["layout"]
-        assert layout["title"]["text"]
-        assert layout["xaxis"]["title"]["text"] == "time (UTC)"
-        assert layout["yaxis"]["title"]["text"]
+        assert figure["title"]
         assert all("%{x" in trace["hovertemplate"] for trace in figure["data"])
+
+
+def test_all_charts_have_the_same_room_for_their_plots() -> None:
+    """With or without names of keys, and with or without a scale of colours."""
+    record = with_heat(with_courses(RECORD), ["a" * 40], lambda row, column: 5)
+    margins = [figure["layout"]["margin"] for figure in aligned(charts(record)).values()]
+    assert len(margins) > 4
+    assert len({(margin["l"], margin["r"]) for margin in margins}) == 1
+    plain = aligned({"chart-main": charts(RECORD)["chart-main"]})
+    assert plain["chart-main"]["layout"]["margin"]["l"] < margins[0]["l"]
+
+
+def test_the_main_chart_shows_the_verdict() -> None:
+    """CPU where the generator was the limit, else the rate; of a search always the rate."""
+    limited = RECORD.verdict.model_copy(
+        update={"result": "client_limited", "limited_by": "generator"}
+    )
+    searched = with_courses(kept("run-v1-search.json").model_copy(update={"verdict": limited}))
+    made = charts(searched.model_copy(update={"search": None}))
+    assert made["chart-main"]["title"].startswith("CPU")
+    assert "chart-generator" not in made
+    assert "chart-rate" in made
+    assert charts(searched)["chart-main"]["title"].startswith("Entities/s")
+
+
+def test_a_latency_that_failed_is_the_main_chart() -> None:
+    """With the bound of the condition as a line."""
+    within = RECORD.verdict.model_copy(update={"result": "within_target", "limited_by": "load"})
+    failed = RECORD.conditions[0].model_copy(
+        update={"text": "p99(service) < 3ms", "passed": False, "value": 5.0, "unit": "ms"}
+    )
+    changes = {"verdict": within, "conditions": (failed,), "exit_code": 1}
+    record = with_courses(RECORD.model_copy(update=changes))
+    made = charts(record)
+    assert made["chart-main"]["title"] == "Service latency in ms"
+    bounds = [one["y0"] for one in made["chart-main"]["layout"]["shapes"] if one["type"] == "line"]
+    assert bounds == [3.0]
+    assert "chart-rate" in made
+
+
+def test_the_hottest_partition_has_a_line_beside_the_limit_of_each() -> None:
+    """Where the heat map has a row of it alone."""
+    two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
+    record = enforcing(at_rate(300.0)).model_copy(update={"partitions": two})
+    record = with_heat(record, ["a", "b"], lambda row, column: 240)
+    chart = charts(record)["chart-main"]
+    [hot] = [trace for trace in chart["data"] if "hottest" in trace["name"]]
+    assert set(hot["y"]) == {240.0}
+    assert lines(record) == {250.0: "limit in force 250 (each partition)"}
 
 
 def test_a_heat_map_shows_rates() -> None:
@@ -108,14 +164,17 @@ def test_throttling_is_shown_where_it_was() -> None:
     """Without throttled attempts there is neither a chart nor a heat map of them."""
     calm = tuple(
         point.model_copy(
-            update={"throttled": 0.0, "throttled_by_status": {503: 0.0, 500: 0.0, 429: 0.0}}
+            update={
+                "throttled": 0.0,
+                "throttled_by_status": dict.fromkeys(THROTTLING_STATUSES, 0.0),
+            }
         )
         for point in RECORD.series
     )
     record = with_heat(
         RECORD.model_copy(update={"series": calm}), ["a"], lambda row, column: column
     )
-    assert set(charts(record)) == {"chart-rate", "chart-heat"}
+    assert set(charts(record)) == {"chart-main", "chart-heat"}
     assert {"503 ServerBusy", "500 OperationTimedOut"} == {
         trace["name"] for trace in charts(RECORD)["chart-throttling"]["data"]
     }
@@ -125,26 +184,27 @@ def test_throttling_is_shown_where_it_was() -> None:
     ("rate", "lines", "note"),
     [
         (
-            100.0,
+            300.0,
             [],
             "targets 20,000 (account) and 2,000 (partition) are above the range of this chart",
         ),
+        (500.0, [2000.0], "target 20,000 (account) is above the range of this chart"),
         (1500.0, [2000.0], "target 20,000 (account) is above the range of this chart"),
         (9000.0, [20000.0, 2000.0], ""),
     ],
 )
 def test_a_far_target_does_not_squash_the_chart(rate: float, lines: list[float], note: str) -> None:
     """A target is a line where the load came near it, and a sentence where it did not."""
-    layout = charts(at_rate(rate))["chart-rate"]["layout"]
-    assert sorted(s["y0"] for s in layout["shapes"] if s["type"] == "line") == sorted(lines)
-    words = layout["title"]["subtitle"]["text"]
-    assert sorted(words.split()) == sorted(note.split())
+    chart = charts(at_rate(rate))["chart-main"]
+    shapes = chart["layout"]["shapes"]
+    assert sorted(s["y0"] for s in shapes if s["type"] == "line") == sorted(lines)
+    assert sorted(chart["note"].split()) == sorted(note.split())
 
 
 def test_the_line_of_a_partition_is_for_one_partition() -> None:
     """Where several partitions share the load their target is no line for the sum."""
     two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
-    layout = charts(at_rate(9000.0).model_copy(update={"partitions": two}))["chart-rate"]["layout"]
+    layout = charts(at_rate(9000.0).model_copy(update={"partitions": two}))["chart-main"]["layout"]
     assert [s["y0"] for s in layout["shapes"] if s["type"] == "line"] == [20000.0]
 
 
@@ -152,7 +212,7 @@ def test_the_measured_window_is_shaded() -> None:
     """From its opening to its end, in the time of the axis."""
     [shade] = [
         shape
-        for shape in charts(RECORD)["chart-rate"]["layout"]["shapes"]
+        for shape in charts(RECORD)["chart-main"]["layout"]["shapes"]
         if shape["type"] == "rect"
     ]
     assert shade["x0"] == RECORD.window_start * 1000
@@ -174,61 +234,50 @@ def test_a_latency_heat_map_has_its_percentiles() -> None:
 
 def lines(record: RunRecord) -> dict[float, str]:
     """The lines across the chart of the rate: their values and texts."""
-    shapes = charts(record)["chart-rate"]["layout"]["shapes"]
+    shapes = charts(record)["chart-main"]["layout"]["shapes"]
     return {s["y0"]: s["label"]["text"] for s in shapes if s["type"] == "line"}
 
 
 def words(record: RunRecord) -> str:
     """What stands above the chart of the rate."""
-    text: str = charts(record)["chart-rate"]["layout"]["title"]["subtitle"]["text"]
+    text: str = charts(record)["chart-main"]["note"]
     return text
 
 
-def test_enforced_limits_are_lines_beside_the_targets() -> None:
+def test_enforced_limits_take_the_place_of_targets() -> None:
     """They are drawn where the load came near, and said above the chart where it did not."""
     record = enforcing(at_rate(300.0))
-    assert lines(record) == {250.0: "enforced limit 250 (partition)"}
-    assert words(record) == (
-        "targets 2,000 (partition) and 20,000 (account), and enforced limit 2,500 (account) are "
-        "above the range of this chart"
-    )
+    assert lines(record) == {250.0: "limit in force 250 (partition)"}
+    assert words(record) == "limit in force 2,500 (account) is above the range of this chart"
     assert lines(enforcing(at_rate(1100.0))) == {
-        250.0: "enforced limit 250 (partition)",
-        2000.0: "target 2,000 (partition)",
-        2500.0: "enforced limit 2,500 (account)",
+        250.0: "limit in force 250 (partition)",
+        2500.0: "limit in force 2,500 (account)",
     }
-
-
-def test_an_enforced_target_is_one_line() -> None:
-    """A limit that equals the published target has one line, which says both."""
-    record = enforcing(at_rate(1500.0), partition=2000.0)
-    assert lines(record)[2000.0] == "target 2,000 (partition, enforced)"
 
 
 def test_the_enforced_limit_of_a_partition_is_for_one_partition() -> None:
     """Where several partitions share the load only the limit of the account is shown."""
     two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
     record = enforcing(at_rate(1100.0)).model_copy(update={"partitions": two})
-    assert lines(record) == {2500.0: "enforced limit 2,500 (account)"}
+    assert lines(record) == {2500.0: "limit in force 2,500 (account)"}
 
 
 def test_moves_are_marked_on_the_charts_over_time() -> None:
     """A move is a band from the first to the last second without the partition, and its text."""
-    before = charts(RECORD)["chart-rate"]["layout"]
-    for name in ("chart-rate", "chart-throttling"):
+    for name in ("chart-main", "chart-throttling"):
         layout = charts(enforcing(RECORD, move("p0", 3.5)))[name]["layout"]
         bands = [s for s in layout["shapes"] if s["type"] == "rect"]
-        [band] = bands[len([s for s in before["shapes"] if s["type"] == "rect"]) :]
+        [band] = [one for one in bands if MOVED_BAND in one["fillcolor"]]
         assert (band["x0"], band["x1"]) == (START * 1000 + 3500, START * 1000 + 5500)
-        [text] = layout["annotations"]
-        assert text["text"] == "partition 'p0' moved, unavailable 2 s"
+        texts = [text["text"] for text in layout["annotations"]]
+        assert texts == (["p0 moved: 2 s offline"] if name == "chart-main" else [])
 
 
 def test_texts_of_moves_do_not_overlap() -> None:
     """Of many moves all have a band, and as many as have room have a text."""
     record = enforcing(RECORD, *(move(f"p{second}", second, 0.5) for second in range(9)))
-    layout = charts(record)["chart-rate"]["layout"]
-    assert sum("142,99,206" in s.get("fillcolor", "") for s in layout["shapes"]) == 9
+    layout = charts(record)["chart-main"]["layout"]
+    assert sum(MOVED_BAND in s.get("fillcolor", "") for s in layout["shapes"]) == 9
     texts = layout["annotations"]
     assert 0 < len(texts) < 9
     assert len({text["yshift"] for text in texts}) > 1
@@ -238,9 +287,9 @@ def test_a_move_outside_of_the_load_is_not_marked() -> None:
     """A move is cut at both ends of the time under load, and left out where nothing remains."""
     seconds = sum(point.width_s for point in RECORD.series)
     record = enforcing(RECORD, move("a", -5.0), move("b", -1.0), move("c", seconds + 1.0))
-    layout = charts(record)["chart-rate"]["layout"]
+    layout = charts(record)["chart-main"]["layout"]
     [text] = layout["annotations"]
-    assert text["text"].startswith("partition 'b'")
+    assert text["text"].startswith("b moved")
     assert text["x"] == START * 1000
 
 
@@ -260,7 +309,6 @@ def test_moves_are_marked_in_the_heat_maps() -> None:
         ]
         assert marks["y"] == ["a", "a", None, "b to m", "b to m", None]
         assert marks["text"][3] == "partition 'f' moved, unavailable 2 s"
-        assert charts(moved)[name]["layout"]["showlegend"]
         assert len(charts(record)[name]["data"]) == 1
     redacted = moved.model_copy(update={"redacted": True})
     _, marks = charts(redacted)["chart-heat"]["data"]
@@ -272,11 +320,12 @@ def test_a_key_of_a_move_does_not_act() -> None:
     key = "<b>%{y}\u202e&amp;"
     record = enforcing(with_heat(RECORD, [key], lambda row, column: 1), move(key, 3.0))
     made = charts(record)
-    [text] = made["chart-rate"]["layout"]["annotations"]
+    [text] = made["chart-main"]["layout"]["annotations"]
     _, marks = made["chart-heat"]["data"]
     shown = "partition '&lt;b&gt;%{y}\\u202e&amp;amp;' moved, unavailable 2 s"
     assert marks["text"][0] == shown
-    assert text["text"] == shown
+    assert text["text"].startswith("&lt;b&gt;")
+    assert "<" not in text["text"]
     assert marks["y"][0] == made["chart-heat"]["data"][0]["y"][0]
     assert "%{y}" not in marks["hovertemplate"]
 
@@ -287,7 +336,7 @@ def test_a_gateway_without_moves_marks_none() -> None:
     made = charts(enforcing(record))
     assert made["chart-heat"] == charts(record)["chart-heat"]
     assert made["chart-throttling"] == charts(record)["chart-throttling"]
-    assert "annotations" not in made["chart-rate"]["layout"]
+    assert made["chart-main"]["layout"]["annotations"] == []
 
 
 def test_a_gateway_that_limits_nothing_has_no_line() -> None:

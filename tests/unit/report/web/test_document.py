@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import MachinePart
 from harness.measure.record.record import RunRecord
+from harness.measure.record.replay import ReplayPart
+from harness.measure.record.watched import WatchedPart
 from harness.model.operation import over_partitions
 from harness.report.names import partition_name, printable
 from harness.report.web.document import SECTIONS, document, embedded, live_page, update
@@ -110,7 +112,8 @@ def test_everything_has_its_place_on_the_page() -> None:
     shown = update(full(["a", "b"]), live=True)
     made = {*shown["parts"], *shown["charts"]}
     assert made - {"head"} <= set(IDS)
-    assert set(IDS) - made == {"scans", "pointers", "accounts"}, "which this record has nothing for"
+    absent = {"scans", "pointers", "accounts", "chart-rate", "chart-waiting"}
+    assert set(IDS) - made == absent, "which this record has nothing for"
 
 
 @pytest.mark.parametrize("record", [RECORD, SEARCH], ids=["plain", "search"])
@@ -118,9 +121,9 @@ def test_a_record_of_an_older_harness_is_shown(record: RunRecord) -> None:
     """A record without heat map, courses and machine has a report of all the rest."""
     assert record.heat is None
     page = document(record)
-    assert set(charts_of(page)) >= {"chart-rate", "chart-throttling"}
+    assert set(charts_of(page)) >= {"chart-main", "chart-throttling"}
     text = Structure(page).text
-    assert record.verdict.sentence in text
+    assert record.verdict.sentence.partition(" (this was")[0] in text
     assert record.run_id in text
 
 
@@ -212,7 +215,7 @@ def test_a_report_is_read_without_scripts() -> None:
     text = Structure(document(record)).text
     assert record.search is not None
     for expected in (
-        record.verdict.sentence,
+        record.verdict.sentence.partition(" (this was")[0],
         "lost_writes == 0",
         "Azurite behind a model of the published limits",
         "p1",
@@ -279,3 +282,53 @@ def test_a_search_that_goes_on_is_not_told_as_one_that_ended() -> None:
     assert rate in told[False]
     assert rate not in told[True]
     assert told[True].count("<tr") == told[False].count("<tr")
+
+
+def test_a_condition_that_fails_without_throttling_is_the_headline() -> None:
+    """Below the word FAIL stands why, not that nothing was throttled."""
+    verdict = RECORD.verdict.model_copy(update={"result": "within_target", "limited_by": "load"})
+    failed = RECORD.conditions[0].model_copy(
+        update={"text": "p99(service) < 3ms", "passed": False, "value": 5.0, "unit": "latency"}
+    )
+    calm = RECORD.model_copy(
+        update={"verdict": verdict, "conditions": (failed,), "exit_code": 1, "throttled_ratio": 0.0}
+    )
+    shown = update(calm, live=False)["parts"]["verdict"]
+    sentence, finding = re.findall(r'<p class="(?:sentence|finding[^"]*)">([^<]*)', shown)
+    assert sentence.startswith("The condition fails: p99(service)")
+    assert finding.startswith("Nothing was throttled at")
+
+
+def test_a_limit_that_is_not_the_published_one_is_explained() -> None:
+    """Who reads 250 entities/s is told that Azure serves 2,000."""
+    held = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
+    endpoint = RECORD.endpoint.model_copy(update={"kind": "gateway"})
+    scaled = RECORD.model_copy(update={"enforced": held, "endpoint": endpoint})
+    assert "scaled to 250 of 2,000 entities/s" in update(scaled, live=False)["parts"]["verdict"]
+    assert "scaled" not in update(RECORD, live=False)["parts"]["verdict"]
+
+
+def test_a_load_that_asked_for_no_more_says_so() -> None:
+    """A share of the target is not taken for what the endpoint can do."""
+    verdict = RECORD.verdict.model_copy(update={"result": "within_target", "limited_by": "load"})
+    calm = RECORD.model_copy(update={"verdict": verdict, "conditions": ()})
+    assert "No more was requested" in update(calm, live=False)["parts"]["verdict"]
+
+
+def test_a_watch_names_its_application_and_a_replay_its_trace() -> None:
+    """In sight, where a run of a profile has its question."""
+    application = WatchedPart(requests=9, passed=9, command="node <server.js>")
+    watched = update(RECORD.model_copy(update={"watched": application}), live=False)
+    assert "node &lt;server.js&gt;" in watched["parts"]["head"].partition("<details")[0]
+    profile = {**RECORD.profile, "replay": {"trace": "app.trace", "speed": 2.0}}
+    replayed = RECORD.model_copy(update={"profile": profile, "replay": ReplayPart(trace="a")})
+    head = update(replayed, live=False)["parts"]["head"].partition("<details")[0]
+    assert "app.trace at its recorded instants, 2 times as fast" in head
+
+
+def test_no_more_is_served_than_was_asked() -> None:
+    """What queries walk is expected beforehand: 110% of it served would be a riddle."""
+    points = tuple(point.model_copy(update={"offered": 100.0}) for point in RECORD.series)
+    shown = update(RECORD.model_copy(update={"series": points}), live=False)["parts"]["figures"]
+    assert '<p class="value">100%</p>' in shown
+    assert "1,692 entities/s, 100 expected" in shown

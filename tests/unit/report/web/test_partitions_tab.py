@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.measure.record.record import EstimatePart, PartitionPart, RunRecord
-from harness.report.web.partitions_tab import COLUMNS, in_demand, row_of_text, rows_of
+from harness.measure.record.enforced import EnforcedPart
+from harness.measure.record.measured import EstimatePart, PartitionPart
+from harness.measure.record.record import RunRecord
+from harness.report.web.partitions_tab import COLUMNS, in_demand, rows_of
+from harness.report.web.verdict_tab import verdict_rows
+from tests.support.records import kept
 
-RECORD = RunRecord.from_json((Path(__file__).parents[3] / "golden" / "run-v1.json").read_bytes())
+RECORD = kept()
 PART = RECORD.partitions[0]
 
 
@@ -24,27 +27,68 @@ def record(*partitions: PartitionPart, **parts: Any) -> RunRecord:
     return RECORD.model_copy(update={"partitions": partitions, **parts})
 
 
-def test_the_verdict_and_the_account_stand_above_the_partitions() -> None:
-    """A few words say how it goes, a row holds the whole account against its target."""
-    verdict, account, first = rows_of(RECORD, live=True)[:3]
-    assert verdict == row_of_text("So far: throttled, limited by the partition")
-    assert str(rows_of(RECORD, live=False)[0]["partition"]).startswith("Verdict: throttled")
+def test_the_account_stands_above_the_partitions() -> None:
+    """Each row is held against the limit that was in force."""
+    account, first = rows_of(RECORD)[:2]
     assert account["partition"] == "The whole account"
     assert str(account["of_target"]).endswith("of\N{NO-BREAK SPACE}20,000")
     assert first["partition"] == PART.key
     assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}2,000")
+    held = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
+    account, first = rows_of(RECORD.model_copy(update={"enforced": held}))[:2]
+    assert str(account["of_target"]).endswith("of\N{NO-BREAK SPACE}2,500")
+    assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}250")
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    """Half of a limit is half a bar; little is not nothing, and nothing is an empty cell."""
+    shares = (0.0, 0.0001, 0.11, 0.54, 1.04)
+    parts = [part(f"{share}", 10, throttled_ratio=share) for share in shares]
+    cells = {str(row["partition"]): str(row["throttled"]) for row in rows_of(record(*parts))}
+    assert cells["0.0"] == ""
+    assert [cells[f"{share}"].count("█") for share in shares[1:]] == [1, 1, 5, 10]
+    assert [cells[f"{share}"].split("\N{NO-BREAK SPACE}")[1] for share in shares[1:]] == [
+        "0.01%", "11%", "54%", "104%",
+    ]  # fmt: skip
+
+
+def test_only_answers_that_occurred_are_named() -> None:
+    """Statuses that never came take no room, and any other status has its place."""
+    counts = {"204": 5, "500 OperationTimedOut partition": 9, "409 EntityAlreadyExists": 90}
+    busy, calm = rows_of(record(part("a", 9, attempts_by_status=counts), part("calm", 5)))[1:]
+    assert calm["answers"] == ""
+    first, second = str(busy["answers"]).split(", ")
+    assert first.startswith("500: 0.")
+    assert second.startswith("409 EntityAlreadyExists: ")
+    assert COLUMNS.keys().isdisjoint({"throttled_503", "throttled_429"})
+
+
+def test_the_verdict_has_a_tab_of_its_own() -> None:
+    """The phase of the run, its conditions, the verdict, and the figures; first a warm-up."""
+    rows = {row["what"]: row["said"] for row in verdict_rows("running", RECORD, live=True)}
+    assert rows["Run"] == "running"
+    assert str(rows["Conditions so far"]).startswith("FAIL: ")
+    assert str(rows["Verdict so far"]).startswith("Throttled. Partition 'p0' was throttled")
+    assert rows["Limited by"] == "the partition"
+    ended = [row["what"] for row in verdict_rows("ended", RECORD, live=False)]
+    assert ended[:3] == ["Run", "Conditions", "Verdict"]
+    new = RECORD.verdict.model_copy(update={"result": "inconclusive"})
+    early = RECORD.model_copy(update={"verdict": new, "measured_s": 0})
+    _, verdict, *_ = verdict_rows("running", early, live=True)
+    assert str(verdict["said"]).startswith("Warming up")
+    assert verdict_rows("No run yet.", None, live=True) == [{"what": "Run", "said": "No run yet."}]
 
 
 def test_every_row_fills_every_column() -> None:
     """A missing cell would be shown as nothing, and sorted as nothing."""
     parts = [part("a", 5), part("b", 3, service_ms=None, response_ms=None)]
-    for row in rows_of(record(*parts, partitions_folded=part("", 9)), live=True):
+    for row in rows_of(record(*parts, partitions_folded=part("", 9))):
         assert row.keys() == COLUMNS.keys()
 
 
 def test_figures_are_numbers() -> None:
     """Columns are sorted by value, not by their first digit."""
-    row = rows_of(RECORD, live=False)[2]
+    row = rows_of(RECORD)[1]
     service = PART.service_ms
     assert service is not None
     assert row["entities_per_s"] == round(PART.entities_per_s.mean)
@@ -55,7 +99,7 @@ def test_figures_are_numbers() -> None:
         count for name, count in PART.attempts_by_status.items() if name.startswith("503 ")
     )
     assert refused > 0
-    assert row["throttled_503"] == pytest.approx(refused / seconds, rel=0.05)
+    assert row["throttled_per_s"] == pytest.approx(refused / seconds, rel=0.05)
 
 
 def test_the_most_accessed_and_the_most_throttled_come_first() -> None:
@@ -73,17 +117,17 @@ def test_partitions_that_are_alike_keep_their_order() -> None:
 
 def test_the_folded_rest_is_named() -> None:
     """What is not told apart is one row, last, held against no target."""
-    last = rows_of(record(part("a", 5), partitions_folded=part("", 7)), live=True)[-1]
+    last = rows_of(record(part("a", 5), partitions_folded=part("", 7)))[-1]
     assert last["partition"] == "all others, beyond the 1 counted separately"
     assert last["of_target"] == ""
-    assert all(row["partition"] != "" for row in rows_of(RECORD, live=True))
+    assert all(row["partition"] != "" for row in rows_of(RECORD))
 
 
 def test_a_partition_that_was_told_apart_late_is_marked() -> None:
     """Its figures are too low by what came before."""
     estimate = EstimatePart(at_least=1, at_most=9)
     late = part("late", 5, exact=False, since=1_700_000_000.0, estimate=estimate)
-    assert rows_of(record(late), live=True)[2]["partition"] == "late ~"
+    assert rows_of(record(late))[1]["partition"] == "late ~"
 
 
 def test_before_the_window_opens_rates_cover_the_ramp() -> None:
@@ -94,31 +138,29 @@ def test_before_the_window_opens_rates_cover_the_ramp() -> None:
         for second in range(4)
     )
     early = record(part("a", 800, entities_per_s=nothing), measured_s=0, series=series)
-    row = rows_of(early, live=True)[2]
+    row = rows_of(early)[1]
     assert row["entities_per_s"] == 200
     assert "10%" in str(row["of_target"])
 
 
 def test_where_nothing_was_sent_nothing_is_divided() -> None:
     """A run that has just begun has rows all the same."""
-    rows = rows_of(record(part("a", 0), measured_s=0, series=()), live=True)
-    assert rows[2]["entities_per_s"] == rows[2]["throttled_503"] == 0
+    rows = rows_of(record(part("a", 0), measured_s=0, series=()))
+    assert rows[1]["entities_per_s"] == rows[1]["throttled_per_s"] == 0
 
 
 def test_where_no_target_holds_none_is_shown() -> None:
     """Request units are no entities a second."""
     account = RECORD.account.model_copy(update={"target": None, "ratio": None})
-    rows = rows_of(record(part("a", 5, target=None, ratio=None), account=account), live=True)
-    assert [row["of_target"] for row in rows[1:]] == ["no target", "no target"]
+    rows = rows_of(record(part("a", 5, target=None, ratio=None), account=account))
+    assert [row["of_target"] for row in rows] == ["no target", "no target"]
 
 
 def test_long_and_strange_keys_stay_in_their_cell() -> None:
     """A key of a kilobyte is shortened in the middle; what cannot be printed is spelt out."""
     long = "<b>" + "x" * 1018 + "end"
-    names = [
-        row["partition"] for row in rows_of(record(part(long, 5), part("a\x9bb", 4)), live=True)
-    ]
-    assert len(str(names[2])) <= 80
-    assert str(names[2]).startswith("<b>x")
-    assert str(names[2]).endswith("xend")
-    assert names[3] == "a\\u009bb"
+    names = [row["partition"] for row in rows_of(record(part(long, 5), part("a\x9bb", 4)))]
+    assert len(str(names[1])) <= 80
+    assert str(names[1]).startswith("<b>x")
+    assert str(names[1]).endswith("xend")
+    assert names[2] == "a\\u009bb"

@@ -141,11 +141,11 @@ def test_two_entities_with_the_same_new_keys_collide_once() -> None:
 
 
 def test_wanted_operations_count_although_they_were_refused() -> None:
-    """A throttled insert counts an entity; one that existed already counts none."""
+    """A throttled insert counts an entity; one that existed already is a request without one."""
     _, loads = rekeyed(
         None, operation(REFUSED, "p", "r", entities=0), operation(EXISTS, "p", "r", entities=0)
     )
-    assert loads == [("p", 1)]
+    assert loads == [("p", 1), ("p", 0)]
 
 
 def test_unknown_and_unmatched_keys_are_counted() -> None:
@@ -155,6 +155,33 @@ def test_unknown_and_unmatched_keys_are_counted() -> None:
     )
     assert loads == [("other", 1)]
     assert (rekeying.price.unknown, rekeying.price.unmatched) == (1, 1)
+
+
+def test_queries_of_unmatched_keys_are_counted() -> None:
+    """A query of a partition that no pattern matches stays there."""
+    rekeying, loads = rekeyed(BY_TENANT, operation(QUERY, "other", "", 3))
+    assert loads == [("other", 3)]
+    assert rekeying.price.unmatched == 1
+
+
+def test_new_keys_that_the_service_refuses_are_counted() -> None:
+    """With the first of them, and a reason. A transaction counts once."""
+    content = {"keys": {"row_key": "{partition_key}{partition_key}_{row_key}"}}
+    long = "k" * 600
+    parts = TracedParts((Kind.INSERT,) * 2, ("r1", "r2"), (100, 100))
+    rekeying, loads = rekeyed(
+        content,
+        operation(UPSERT, "p", "r"),
+        operation(UPSERT, long, "r"),
+        operation(BATCH, long, "", 2, parts),
+    )
+    assert rekeying.price.refused == 2
+    assert "RowKey 'kkk" in rekeying.refused
+    assert "has 1,202 characters; a key has at most 1,024" in rekeying.refused
+    assert sum(count for _, count in loads) == 4
+    content = {"keys": {"partition_key": "{partition_key}{partition_key}"}}
+    rekeying, _ = rekeyed(content, operation(UPSERT, long, "r"), operation(UPSERT, "a#", "r"))
+    assert (rekeying.price.refused, rekeying.refused[:16]) == (2, "PartitionKey 'kk")
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), min_size=1, max_size=40))

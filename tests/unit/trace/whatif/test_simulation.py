@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.gateway.limits import GatewayLimits, Rate, Servers
-from harness.gateway.model import GatewayAction, Model
+from harness.gateway.decision import GatewayAction
+from harness.gateway.demand import Demand
+from harness.gateway.limits import GatewayLimits, Moving, Rate, Servers
+from harness.gateway.model import Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite
+from harness.gateway.rules.bucket import Bucket
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
@@ -27,14 +31,22 @@ from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
 from harness.trace.whatif.peaks import WINDOWS_S, Peaks
 from harness.trace.whatif.scheme import parse_scheme
+from harness.trace.whatif.simulation import FIRST, Request, Simulation
 from harness.trace.whatif.whatif import what_if
 from harness.trace.writer import TraceWriter
+from harness.workload.retry import ScheduledBackoff
 
 START = 1_700_000_000
 LIMITS = GatewayLimits(
     partition=Rate(entities_per_s=100.0),
     account=Rate(entities_per_s=1000.0),
     servers=Servers(entities_per_s=1e6, count=4),
+)
+MOVING = GatewayLimits(
+    partition=Rate(entities_per_s=100.0),
+    account=Rate(entities_per_s=1000.0),
+    servers=Servers(entities_per_s=150.0, count=2),
+    moving=Moving(hot_after_s=4.0, cool_after_s=2.0, offline_s=1.5),
 )
 BUCKETS = {"keys": {"partition_key": "{partition_key}-{row_key:bucket16}"}}
 
@@ -73,12 +85,14 @@ def steady(rate: int, seconds: int, partitions: list[str]) -> Requests:
     ]
 
 
-def calculated(trace: Trace, *, rate: float = 1.0, factors: bool = False) -> WhatIfRecord:
+def calculated(
+    trace: Trace, *, rate: float = 1.0, factors: bool = False, limits: GatewayLimits = LIMITS
+) -> WhatIfRecord:
     schemes = [parse_scheme("buckets", BUCKETS, "buckets.toml")]
     return what_if(
         trace,
         schemes,
-        LIMITS,
+        limits,
         name="made",
         limits_name="test",
         rate=rate,
@@ -87,35 +101,40 @@ def calculated(trace: Trace, *, rate: float = 1.0, factors: bool = False) -> Wha
     )
 
 
-def one_by_one(requests: Requests, rate: float = 1.0) -> float:
-    """The share of requests that the model refuses, each decided about at its own instant."""
-    model = Model(LIMITS, 0.0, stored=False)
-    refused = 0
+def one_by_one(requests: Requests, rate: float, limits: GatewayLimits) -> dict[str, float]:
+    """The shares of requests that each rule refuses, each decided about at its own instant."""
+    model = Model(limits, 0.0, stored=False)
+    refused: Counter[str] = Counter()
     for at_s, key, row_key in requests:
         asked = Asked(Kind.UPSERT_MERGE, "", "", key, 1, rows=(RowWrite(key, row_key),))
-        if model.decide(asked, at_s / rate).action is GatewayAction.PASS:
+        decision = model.decide(asked, at_s / rate)
+        if decision.action is GatewayAction.PASS:
             model.answered(asked, Answered(status=204), at_s / rate)
         else:
-            refused += 1
-    return refused / len(requests)
+            refused[decision.rule] += 1
+    return {rule: count / len(requests) for rule, count in refused.items()}
 
 
 @pytest.mark.parametrize(
-    ("requests", "rate"),
+    ("requests", "rate", "limits"),
     [
-        (steady(300, 20, ["hot"]), 1.0),
-        (steady(300, 20, ["hot", "hot", "hot", "a", "b"]), 1.0),
-        (steady(400, 20, [f"p{place}" for place in range(40)]), 4.0),
-        (steady(60, 20, ["warm", "cool"]), 1.0),
+        (steady(300, 20, ["hot"]), 1.0, LIMITS),
+        (steady(300, 20, ["hot", "hot", "hot", "a", "b"]), 1.0, LIMITS),
+        (steady(400, 20, [f"p{place}" for place in range(40)]), 4.0, LIMITS),
+        (steady(60, 20, ["warm", "cool"]), 1.0, LIMITS),
+        (steady(280, 20, [f"p{place:02}" for place in range(20)]), 1.0, MOVING),
+        (steady(280, 20, ["hot", *(f"p{place:02}" for place in range(8))] * 2), 2.0, MOVING),
     ],
-    ids=["one hot partition", "a hot one among others", "the account", "nothing"],
+    ids=["one hot partition", "a hot one among others", "account", "nothing", "servers", "moves"],
 )
 def test_the_share_of_throttled_requests_is_that_of_the_model(
-    requests: Requests, rate: float, tmp_path: Path
+    requests: Requests, rate: float, limits: GatewayLimits, tmp_path: Path
 ) -> None:
-    """Steps and whole seconds change the share by less than a percentage point."""
-    found = calculated(recorded(tmp_path, requests), rate=rate).schemes[0]
-    assert found.once.ratio == pytest.approx(one_by_one(requests, rate), abs=0.01)
+    """Steps and whole seconds change the share of each rule by less than a percentage point."""
+    found = calculated(recorded(tmp_path, requests), rate=rate, limits=limits).schemes[0]
+    expected = one_by_one(requests, rate, limits)
+    shares = {rule: count / len(requests) for rule, count in found.once.by_rule.items()}
+    assert shares == pytest.approx(expected, abs=0.01)
     assert found.once.attempts == len(requests)
 
 
@@ -154,7 +173,7 @@ def test_an_even_load_needs_no_other_keys(tmp_path: Path) -> None:
     requests = steady(100, 5, [f"p{place}" for place in range(50)])
     found = calculated(recorded(tmp_path, requests))
     part: SchemePart = found.schemes[0]
-    assert (part.entities, part.partitions, part.once.throttled) == (500, 50, 0)
+    assert (part.total, part.partitions, part.once.throttled) == (500, 50, 0)
     assert part.heat is not None
     assert sum(sum(row.entities) for row in part.heat.ranges) == 500
 
@@ -163,11 +182,11 @@ def test_a_scan_of_a_table_is_no_partition(tmp_path: Path) -> None:
     """It counts for the account only."""
     requests = [(0.1, "p", "r"), *((0.2 + place / 100, WHOLE_TABLE, "") for place in range(50))]
     part = calculated(recorded(tmp_path, requests)).schemes[0]
-    assert (part.entities, part.partitions) == (51, 1)
+    assert (part.total, part.partitions) == (51, 1)
     assert [hot.partition for hot in part.hot] == ["p"]
     assert part.partition_peaks[0].partition == "p"
-    assert part.partition_peaks[0].entities_per_s == 1
-    assert part.account_peaks[0].entities_per_s == 51
+    assert part.partition_peaks[0].per_s == 1
+    assert part.account_peaks[0].per_s == 51
 
 
 def test_traffic_that_meets_no_limit_says_so(tmp_path: Path) -> None:
@@ -198,7 +217,7 @@ def test_a_trace_without_traffic_is_refused(tmp_path: Path) -> None:
 def test_a_factor_is_written_without_an_exponent(factor: float, text: str, tmp_path: Path) -> None:
     """Two digits, and whole numbers from 10."""
     found = calculated(recorded(tmp_path, steady(10, 1, ["p"])))
-    first = FirstLimitPart(factor=factor, entities_per_s=1.0, rule="partition", partition="p")
+    first = FirstLimitPart(factor=factor, per_s=1.0, rule="partition", partition="p")
     part = found.schemes[0].model_copy(update={"first_limit": first})
     shown = whatif_text(found.model_copy(update={"schemes": (part,)}), Page(width=110))
     assert f"x {text}, partition" in shown
@@ -229,5 +248,88 @@ def test_peaks_are_the_highest_sums_of_any_window(seconds: dict[int, dict[str, i
         # A trace that is shorter than the window has the mean over all of it.
         width = min(width_s, max(seconds) - min(seconds) + 1)
         busiest = max(sums.values()) / width
-        assert peaks.partition[width_s].entities_per_s == pytest.approx(busiest)
-        assert peaks.account[width_s].entities_per_s == pytest.approx(account / width)
+        assert peaks.partition[width_s].per_s == pytest.approx(busiest)
+        assert peaks.account[width_s].per_s == pytest.approx(account / width)
+
+
+def one_by_one_with_retries(
+    requests: list[tuple[int, str]], waits: tuple[float, ...], limits: GatewayLimits
+) -> Counter[str]:
+    """Refusals by rule, attempts and failures, as the model decides in order of time."""
+    model = Model(limits, 0.0, stored=False)
+    found: Counter[str] = Counter()
+    # At one instant, retries come before first attempts.
+    heap = [(at / 64, 1, number, key, 0) for number, (at, key) in enumerate(requests)]
+    heapq.heapify(heap)
+    while heap:
+        at_s, _, _, key, attempt = heapq.heappop(heap)
+        found["attempts"] += 1
+        if rule := model.admit("t", key, 1, at_s):
+            found[rule] += 1
+            if attempt == len(waits):
+                found["failed"] += 1
+                continue
+            due = at_s + waits[attempt], 0, len(requests) + found["attempts"], key, attempt + 1
+            heapq.heappush(heap, due)
+    return found
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([(), (0.5,), (0.25, 0.75, 1.5), (0.125, 2.0)]),
+    st.sampled_from([8.0, 16.0]),
+    st.sampled_from([1.0, 2.0]),
+)
+def test_retries_are_decided_about_as_by_the_model(
+    seed: int, waits: tuple[float, ...], entities_per_s: float, servers: float
+) -> None:
+    """Whether or not its server could serve all that a partition is asked for."""
+    limits = GatewayLimits(
+        partition=Rate(entities_per_s=entities_per_s),
+        account=Rate(entities_per_s=1e6),
+        servers=Servers(entities_per_s=servers * entities_per_s, count=1),
+    )
+    rng = random.Random(seed)
+    instants = sorted(rng.choices(range(64 * 4), k=512))
+    drawn = [(at, "ab"[number % 2]) for number, at in enumerate(instants)]
+    simulation = Simulation(limits, ScheduledBackoff(delays_s=waits), 1)
+    for second in range(4):
+        of_second: list[Request] = [
+            (at / 64, FIRST, ("t", key), 1, 1) for at, key in drawn if at // 64 == second
+        ]
+        sums = Counter(request[2] for request in of_second)
+        if sums:
+            demand = Demand(sums, 1, walks=False)
+            if simulation.serve(second, demand, len(of_second)):
+                simulation.simulate(second, of_second)
+    simulation.finish()
+    found = simulation.throttling
+    counts = Counter(found.by_rule) + Counter(attempts=found.attempts, failed=found.failed)
+    assert counts == one_by_one_with_retries(drawn, waits, limits)
+
+
+# Half of the drawn buckets cannot hold the others: such examples say nothing.
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.integers(0, 2**32), st.integers(12, 24), st.integers(8, 30), st.integers(0, 24))
+def test_a_bucket_never_refuses_what_it_holds_behind_others(
+    seed: int, per_s: int, capacity: int, used: int
+) -> None:
+    """Whatever the others pass, also of requests that take more than they ask for."""
+    rng = random.Random(seed)
+    server = Bucket(float(per_s), capacity / per_s, 0.0)
+    limited = [Bucket(8.0, 1.0, 0.0), Bucket(8.0, 0.5, 0.0)]
+    server.take(used, 0.0)
+    for bucket in limited:
+        bucket.take(rng.randrange(12), 0.0)
+    largest, others, waiting = rng.choice((1, 4)), rng.randrange(3), rng.randrange(64)
+    assume(server.holds(others, 0.0, limited, largest if largest > 1 else 0))
+    instants = [0.0, *sorted(rng.choices(range(waiting, 128), k=others)), *range(waiting, 128)]
+    for at in sorted(instants):
+        if others and at >= waiting:
+            assert server.admit(1, 1, at / 64)
+            others -= 1
+        for bucket in rng.choices(limited, k=8):
+            taken = rng.randint(1, largest)
+            if bucket.admit(1, taken, at / 64):
+                assert server.admit(1, taken, at / 64)
+                assert server.holds(0, at / 64)

@@ -166,7 +166,7 @@ NO_CHANCE = random.Random(1)
             Limit.THROTTLED,
             False,
             "Highest sustainable rate: 990 of 997 wanted entities/s, held for 30 s; 1,009 "
-            "entities/s failed: 1.84% of attempts were throttled, more than 1.00%.",
+            "entities/s failed: 1.8% of attempts were throttled, more than 1.0%.",
         ),
         # Answers that are too slow are a limit too, where the rate was held.
         (
@@ -182,7 +182,7 @@ NO_CHANCE = random.Random(1)
             Limit.NOT_HELD,
             False,
             "Highest sustainable rate: 990 of 1,032 wanted entities/s, held for 30 s; 1,044 "
-            "entities/s failed: 990 were served, 0.00% of attempts were throttled, and latency "
+            "entities/s failed: 990 were served, 0% of attempts were throttled, and latency "
             "grew with the load.",
         ),
         # A rate that few users cannot make says nothing about the endpoint.
@@ -191,7 +191,7 @@ NO_CHANCE = random.Random(1)
             Limit.USERS,
             True,
             "At least 990 of 1,032 wanted entities/s, held for 30 s; 1,044 entities/s failed: 990 "
-            "were served, 0.00% of attempts were throttled, and latency did not grow: more "
+            "were served, 0% of attempts were throttled, and latency did not grow: more "
             "users may reach a higher rate.",
         ),
         (
@@ -233,10 +233,10 @@ def test_why_no_higher_rate_was_found(
 @pytest.mark.parametrize(
     ("model", "limited_by", "why"),
     [
-        (Model(limit_per_s=50.0), Limit.THROTTLED, "50.00% of attempts were throttled"),
+        (Model(limit_per_s=50.0), Limit.THROTTLED, "50% of attempts were throttled"),
         (Model(ceiling_per_s=50.0), Limit.CLIENT, "the generator was the limit"),
         (Model(slow_from_per_s=50.0), Limit.LATENCY, "p99 was 500 ms"),
-        (Model(capacity_per_s=50.0), Limit.NOT_HELD, "50 were served"),
+        (Model(capacity_per_s=50.0), Limit.NOT_HELD, "50.0 were served"),
     ],
 )
 def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: str) -> None:

@@ -1,0 +1,149 @@
+"""Pages are read in light and dark, with the keyboard alone, and without telling colours apart."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Page
+
+from harness.measure.record.enforced import EnforcedPart, MovePart
+from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.trend import trends_of
+from harness.report.web.compare_page import compare_page
+from harness.report.web.document import document
+from harness.report.web.trend_page import trend_page
+from tests.support.records import kept, with_courses, with_heat, with_partitions
+from tests.support.web_pages import Pages, drawn
+
+pytestmark = pytest.mark.browser
+
+FAINT_TEXTS = """least => {
+    const rgb = text => text.match(/[\\d.]+/g).map(Number)
+    const light = ([r, g, b]) => [r, g, b].map(part => part / 255).map(part =>
+        part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+    ).reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0)
+    const behind = element => {
+        for (let one = element; one; one = one.parentElement) {
+            const colour = rgb(getComputedStyle(one).backgroundColor)
+            if (colour.length === 3 || colour[3] === 1) return colour
+        }
+        return [255, 255, 255]
+    }
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), faint = []
+    let seen = 0
+    while (texts.nextNode()) {
+        const element = texts.currentNode.parentElement
+        if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue
+        if (element.closest("script, style, noscript")) continue
+        const style = getComputedStyle(element)
+        const ink = rgb(element.closest("svg") ? style.fill : style.color)
+        const [low, high] = [light(ink), light(behind(element))].sort((a, b) => a - b)
+        seen += 1
+        if ((high + 0.05) / (low + 0.05) < least) faint.push(texts.currentNode.data)
+    }
+    return [seen, faint]
+}"""
+"""How many texts are seen, and those with a lower contrast to what is behind them."""
+HEADLESS = """[...document.querySelectorAll('table')].flatMap(table =>
+    [...table.tHead.rows].at(-1).cells.length && [...[...table.tHead.rows].at(-1).cells]
+        .filter(cell => cell.tagName !== 'TH' || !cell.scope || !cell.textContent.trim())
+        .map(cell => `${table.closest('[id]').id}: ${cell.outerHTML}`))"""
+"""Cells that head no column, or do not say what they head."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Addresses of a report with all its parts, a comparison and a trend."""
+    keys = [f"tenant-{place}" for place in range(30)]
+    move = MovePart(start_s=4.0, offline_s=3.0, key=keys[0], from_server=0, to_server=1)
+    held = EnforcedPart(
+        partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=(move,)
+    )
+    record = with_heat(
+        with_partitions(with_courses(kept("run-v1-search.json")), keys, folded=True),
+        keys,
+        lambda row, column: 20 * row + column % 7,
+        lambda row, column: int(column % 5 == row),
+    ).model_copy(update={"enforced": held})
+    runs = [with_courses(kept()), record]
+    subjects = [Subject(letter=a, source=a, records=(b,)) for a, b in zip("AB", runs, strict=True)]
+    trends, single = trends_of([runs[0], runs[0].model_copy(update={"run_id": "later"})])
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
+    for name, text in {
+        "report": document(record),
+        "compare": compare_page(compare(subjects, [])),
+        "trend": trend_page(trends, single),
+    }.items():
+        path = folder / f"{name}.html"
+        path.write_text(text, encoding="utf-8")
+        made[name] = path.as_uri()
+    return made
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(
+    pages: Pages, files: dict[str, str], scheme: Literal["light", "dark"]
+) -> None:
+    """A contrast of 4.5 : 1 to what is behind it (WCAG 2.2, 1.4.3), in charts too."""
+    for name, url in files.items():
+        page = pages(url, scheme=scheme)
+        page.locator(".js-plotly-plot .xtick text").first.wait_for()
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        seen, faint = page.evaluate(FAINT_TEXTS, 4.5)
+        assert seen > 50, name
+        assert faint == [], name
+
+
+def test_every_column_has_a_heading(pages: Pages, files: dict[str, str]) -> None:
+    """Who hears a table hears what a figure is; a chart says its name; a page has a title."""
+    for name, url in files.items():
+        page = pages(url)
+        page.locator(".js-plotly-plot").first.wait_for()
+        assert page.evaluate(HEADLESS) == [], name
+        labels = page.locator(".js-plotly-plot").evaluate_all("all => all.map(a => a.ariaLabel)")
+        assert all(label.startswith("Chart: ") for label in labels)
+        assert page.title()
+
+
+def test_the_keyboard_reaches_everything(pages: Pages, files: dict[str, str]) -> None:
+    """Links, folds, search, columns and the table itself, in the order of the page."""
+    page = pages(files["report"])
+    drawn(page, "chart-service")
+    reached = _tabbed(page)
+    assert reached.index("Over time (UTC)") < reached.index("Resolved profile")
+    for name in ("About this run", "Search partitions", "partition", "Table of partitions"):
+        assert name in reached
+    page.locator("summary", has_text="About this run").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#head dl").is_visible()
+
+
+def _tabbed(page: Page) -> list[str]:
+    """The names of what the key Tab stops at, from the top of the page to its end."""
+    names: list[str] = []
+    for _ in range(100):
+        page.keyboard.press("Tab")
+        name: Any = page.evaluate(
+            "(one => one === document.body ? null : one.ariaLabel || one.textContent)"
+            "(document.activeElement)"
+        )
+        if name is None:
+            return names
+        names.append(name)
+    raise AssertionError(f"the keyboard does not leave {names[-1]!r}")
+
+
+def test_a_result_is_told_without_its_colour(pages: Pages, files: dict[str, str]) -> None:
+    """Runs of a trend have a sign for each result; a bar has its figure beside it."""
+    page = pages(files["trend"])
+    page.locator(".scatterlayer .point").first.wait_for()
+    signs = page.evaluate("document.querySelector('.js-plotly-plot').data[0].marker.symbol")
+    assert set(signs) == {"x"}
+    report = pages(files["report"])
+    bars = report.locator(".bar").evaluate_all(
+        "all => all.map(bar => bar.nextElementSibling.textContent.trim())"
+    )
+    assert bars
+    assert all(bars)

@@ -1,0 +1,145 @@
+"""azure-data-tables as it comes, at the stand-in for Cosmos DB before a real Azurite."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.data.tables import TableClient, UpdateMode
+
+from harness.endpoint.endpoint import Endpoint
+from harness.gateway.process import GatewayProcess
+from harness.model.request_units import hundredths
+from tests.support.gateways import StartGateway, Told
+from tests.support.sdk import named_key
+
+pytestmark = pytest.mark.azurite
+
+LIMITS = "[cosmos]\nprovisioned_ru_per_s = 300.0\nphysical_partitions = 1\n"
+
+
+class Answers:
+    """Keeps what answers say."""
+
+    def __init__(self) -> None:
+        self.charges: list[int | None] = []
+        self.verbs: list[tuple[str, str | None]] = []
+        self.last: Any = None
+
+    def __call__(self, response: Any) -> None:
+        self.last = response.http_response
+        self.charges.append(hundredths(self.last.headers.get("x-ms-request-charge", "")))
+        request = response.http_request
+        self.verbs.append((request.method, request.headers.get("X-HTTP-Method")))
+
+
+@pytest.fixture
+def stand_in(gateway_to: StartGateway) -> GatewayProcess:
+    return gateway_to(LIMITS)
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def table(stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers) -> Iterator[TableClient]:
+    """A table of its own, at the name that the SDK takes for Cosmos DB."""
+    url = f"{stand_in.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
+    name = f"cosmos{uuid.uuid4().hex[:16]}"
+    with TableClient(url, name, credential=named_key(endpoint), retry_total=0) as client:
+        client.create_table(raw_response_hook=answers)
+        yield client
+
+
+def entity(row: str, key: str = "p", **more: Any) -> dict[str, Any]:
+    return {"PartitionKey": key, "RowKey": row, "Number": 1, **more}
+
+
+def test_every_answer_states_its_charge_and_the_sums_are_equal(
+    table: TableClient, stand_in: GatewayProcess, answers: Answers
+) -> None:
+    """Merges go as POST, also in transactions; charges add up to those of the statistics."""
+    said: Any = {"raw_response_hook": answers}
+    table.create_entity(entity("1"), **said)
+    table.upsert_entity(entity("1"), **said)
+    table.upsert_entity(entity("2"), mode=UpdateMode.REPLACE, **said)
+    table.get_entity("p", "1", **said)
+    table.submit_transaction([("upsert", entity("1")), ("create", entity("3"))], **said)
+    assert len(list(table.query_entities("PartitionKey eq 'p'", **said))) == 3
+    table.delete_entity("p", "1", **said)
+    with pytest.raises(ResourceNotFoundError):
+        table.get_entity("p", "1", **said)
+    with pytest.raises(ResourceExistsError):
+        table.create_entity(entity("2"), **said)
+    assert ("POST", "MERGE") in answers.verbs
+    assert "PATCH" not in {verb for verb, _ in answers.verbs}
+    # The table costs nothing, an insert 4.95 RU and 0.2 for its property, an update the double.
+    assert answers.charges == [0, 515, 1030, 515, 100, 1545, 472, 495, 100, 100]
+    page = Told(stand_in).page
+    assert page["request_units_hundredths"] == sum(filter(None, answers.charges))
+    for rows in (page["counts"], page["physical_partitions"]):
+        of_rows = sum(row["request_units_hundredths"] for row in rows)
+        assert of_rows == page["request_units_hundredths"]
+
+
+def test_errors_have_the_form_of_cosmos_db(table: TableClient, answers: Answers) -> None:
+    """Errors have the service's code and message, and no header of Storage."""
+    table.create_entity(entity("1"))
+    with pytest.raises(ResourceExistsError):
+        table.create_entity(entity("1"), raw_response_hook=answers)
+    error = json.loads(answers.last.body())["odata.error"]
+    assert error["code"] == "EntityAlreadyExists"
+    assert error["message"]["value"].startswith("The specified entity already exists.\nRequestID:")
+    assert "x-ms-error-code" not in answers.last.headers
+    assert answers.last.headers["Server"] == "Microsoft-HTTPAPI/2.0"
+
+
+def test_what_is_over_the_share_is_429_with_a_wait(
+    table: TableClient, gateway_to: StartGateway, endpoint: Endpoint, answers: Answers
+) -> None:
+    """Above the share of a second requests are refused, with the wait and a charge of 0."""
+    small = gateway_to("[cosmos]\nprovisioned_ru_per_s = 1.0\n")
+    url = f"{small.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
+    with TableClient(
+        url, table.table_name, credential=named_key(endpoint), retry_total=0
+    ) as client:
+        begun_s = time.monotonic()
+        client.create_entity(entity("1"))
+        with pytest.raises(HttpResponseError) as caught:
+            client.create_entity(entity("2"), raw_response_hook=answers)
+        passed_ms = (time.monotonic() - begun_s) * 1000
+    assert caught.value.status_code == 429
+    assert json.loads(answers.last.body())["odata.error"]["code"] == "TooManyRequests"
+    # A share is a third of 1 RU/s, and the first request cost 5.15 RU.
+    wait_ms = int(answers.last.headers["x-ms-retry-after-ms"])
+    assert 14_000 - passed_ms < wait_ms <= 15_000
+    assert answers.charges[-1] == 0
+    assert Told(small).by("rule", "sent", "scope")["throughput", "429", "partition"] == 1
+
+
+def test_patch_and_long_keys_are_refused(
+    table: TableClient, stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers
+) -> None:
+    """A client that takes the stand-in for Storage sends PATCH, and a RowKey has 255 bytes."""
+    with (
+        TableClient(
+            f"{stand_in.url}/{endpoint.account}",
+            table.table_name,
+            credential=named_key(endpoint),
+            retry_total=0,
+        ) as storage,
+        pytest.raises(HttpResponseError) as refused,
+    ):
+        storage.upsert_entity(entity("1"))
+    assert refused.value.status_code == 405
+    with pytest.raises(HttpResponseError) as long:
+        table.upsert_entity(entity("r" * 256), raw_response_hook=answers)
+    assert long.value.status_code == 400
+    assert Told(stand_in).by("rule", "sent")["verb", "405"] == 1

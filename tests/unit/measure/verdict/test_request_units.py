@@ -1,0 +1,282 @@
+"""The verdict on Cosmos DB: within, over, and hot partition or too little throughput."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.findings import VerdictPart
+from harness.measure.verdict.request_units import (
+    Concentration,
+    ThrottlingCause,
+    throttled_of_cosmos,
+)
+from harness.measure.verdict.verdict import judge
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Scope
+from harness.model.target import EndpointKind, Throughput
+from tests.support.evidence import START, evidence
+from tests.support.results import done
+
+SECONDS = 10
+THREE = Throughput(ru_per_s=18_000, physical_partitions=3)
+UNKNOWN = Throughput()
+
+
+def charged(rates: dict[str, tuple[int, int]], cap: int = 200) -> Snapshot:
+    """Each key used so many RU/s in 20 operations, and had so many attempts a second refused."""
+    ledger = Ledger(cap=cap)
+    ledger.open_window(START, START + SECONDS)
+    for second in range(SECONDS):
+        at_s = float(START + second)
+        busy = Attempt(
+            status=429, sent_s=at_s, latency_s=0.1, scope=Scope.PARTITION, error_code="TooMany"
+        )
+        for key, (rate, refused) in rates.items():
+            for number in range(20):
+                ok = Attempt(status=204, sent_s=at_s, latency_s=0.004, request_charge=rate * 5)
+                kind = Kind.QUERY if key == WHOLE_TABLE else Kind.UPSERT_MERGE
+                attempts = (busy, ok) if number < refused else (ok,)
+                asked = Operation(kind=kind, partition_key=key)
+                ledger.add(done(asked, at_s, 0.004, attempts=attempts))
+    return ledger.snapshot(start=START, end=START + SECONDS)
+
+
+def judged(snapshot: Snapshot, throughput: Throughput, **changes: Any) -> VerdictPart:
+    return judge(evidence(snapshot, kind=EndpointKind.COSMOS, throughput=throughput, **changes))
+
+
+SPREAD = {f"p{number:02d}": (600, 0) for number in range(20)}
+ALL_REFUSED = dict.fromkeys(SPREAD, (880, 5))
+
+
+@pytest.mark.parametrize(
+    ("rates", "throughput", "result", "limited_by", "words"),
+    [
+        # Within and over: of a partition, of its share, of everything.
+        ({"hot": (7000, 0)}, UNKNOWN, "within_target", "unknown", "70% of the 10,000 that"),
+        ({"hot": (7000, 0)}, UNKNOWN, "within_target", "unknown", "unknown throughput"),
+        ({"hot": (11_000, 0)}, UNKNOWN, "over_target", "unknown", "110% of the 10,000"),
+        ({"hot": (7000, 0)}, THREE, "over_target", "unknown", "even share of 18,000 over 3"),
+        (SPREAD, THREE, "within_target", "unknown", "12,000 (67% of the provisioned 18,000)"),
+        (
+            dict.fromkeys(SPREAD, (1000, 0)),
+            THREE,
+            "over_target",
+            "unknown",
+            "20,000 (111% of the provisioned 18,000)",
+        ),
+        (
+            {"hot": (7000, 0)},
+            Throughput(ru_per_s=15_000),
+            "within_target",
+            "unknown",
+            "at most 7,500, an even share of 15,000 over at least 2 physical partitions",
+        ),
+        (
+            {"p": (300, 0)},
+            Throughput(ru_per_s=400),
+            "within_target",
+            "unknown",
+            "the 400 that were",
+        ),
+        # Queries over several partitions belong to none, and to everything.
+        (
+            {WHOLE_TABLE: (12_000, 0), "p": (100, 0)},
+            THREE,
+            "within_target",
+            "unknown",
+            "'p' used 100 RU/s",
+        ),
+        # One key throttled while most of the throughput is unused.
+        (
+            {**SPREAD, "hot": (5900, 10)},
+            Throughput(ru_per_s=30_000, physical_partitions=5),
+            "throttled",
+            "partition",
+            "a hot partition, not too little throughput: 100% of the throttled attempts",
+        ),
+        (
+            {"hot": (6000, 10)},
+            THREE,
+            "throttled",
+            "partition",
+            "the run used one PartitionKey, while 6,000 RU/s, 33% of the provisioned 18,000",
+        ),
+        # Some keys share a hot physical partition.
+        (
+            {key: (500, 5 if key < "p06" else 0) for key in SPREAD},
+            THREE,
+            "throttled",
+            "partition",
+            "hot physical partition, not too little throughput: 6 of 20 keys",
+        ),
+        # A key at the most that any partition can have: more throughput would not help.
+        ({"hot": (9800, 9)}, UNKNOWN, "throttled", "partition", "9,800 of the 10,000 RU/s"),
+        (
+            dict.fromkeys(("a", "b", "c"), (9500, 9)),
+            Throughput(ru_per_s=30_000),
+            "throttled",
+            "partition",
+            "9,500 of the 10,000 RU/s",
+        ),
+        # All keys throttled near what is provisioned.
+        (
+            ALL_REFUSED,
+            THREE,
+            "throttled",
+            "throughput",
+            "too little throughput, not a hot partition: 20 of 20 keys were throttled, while "
+            "17,600 RU/s, 98% of the provisioned 18,000",
+        ),
+        (
+            {"only": (396, 5)},
+            Throughput(ru_per_s=400, physical_partitions=1),
+            "throttled",
+            "throughput",
+            "the run used one PartitionKey, while 396 RU/s, 99%",
+        ),
+        (
+            {**SPREAD, "hot": (5900, 10)},
+            THREE,
+            "throttled",
+            "throughput",
+            "another key would hardly help: 100% of the throttled attempts were for one key",
+        ),
+        # What cannot be told.
+        (ALL_REFUSED, UNKNOWN, "throttled", "unknown", "points to too little throughput; set"),
+        (
+            {**SPREAD, "hot": (5900, 10)},
+            UNKNOWN,
+            "throttled",
+            "unknown",
+            "which points to a hot partition; set endpoint.provisioned_ru_per_s",
+        ),
+        ({"hot": (6000, 10)}, UNKNOWN, "throttled", "unknown", "so that both look the same"),
+        (
+            dict.fromkeys(SPREAD, (300, 5)),
+            THREE,
+            "throttled",
+            "unknown",
+            "20 of 20 keys were throttled, while 6,000 RU/s, 33%",
+        ),
+    ],
+)
+def test_the_verdict_in_request_units(
+    rates: dict[str, tuple[int, int]],
+    throughput: Throughput,
+    result: str,
+    limited_by: str,
+    words: str,
+) -> None:
+    """Rates are held against what is known, and a 429 is explained by which keys had it when."""
+    verdict = judged(charged(rates), throughput)
+    assert (verdict.result, verdict.limited_by) == (result, limited_by)
+    assert words in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("rates", "throughput", "sections"),
+    [
+        ({"hot": (6000, 10)}, THREE, ["Physical", "precalculated", "Concatenate"]),
+        ({**SPREAD, "hot": (2900, 10)}, THREE, ["Physical", "precalculated"]),
+        (ALL_REFUSED, THREE, ["Physical", "considerations"]),
+        (ALL_REFUSED, UNKNOWN, ["Physical", "precalculated", "Request rate", "considerations"]),
+        (SPREAD, THREE, []),
+        ({"hot": (7000, 0)}, THREE, ["Physical", "precalculated", "Concatenate"]),
+        (dict.fromkeys(SPREAD, (1000, 0)), THREE, ["Physical", "considerations"]),
+    ],
+)
+def test_advice_follows_the_cause(
+    rates: dict[str, tuple[int, int]], throughput: Throughput, sections: list[str]
+) -> None:
+    """A hot partition needs another key, a used-up throughput more of it or cheaper operations."""
+    advice = judged(charged(rates), throughput).advice
+    assert len(advice) == len(sections)
+    for part, section in zip(advice, sections, strict=True):
+        assert section in part.section
+
+
+def test_no_key_has_most_of_what_all_had() -> None:
+    """Where many keys were throttled alike, the sentence says how small the share of one is."""
+    sentence = judged(charged(ALL_REFUSED), THREE).sentence
+    assert "5.0% of them for partition 'p00' (880 RU/s), the most of any partition" in sentence
+    one = judged(charged({**SPREAD, "hot": (2900, 10)}), THREE).sentence
+    assert "most of them for partition 'hot' (2,900 RU/s)" in one
+
+
+def test_the_figures_are_evidence() -> None:
+    """What was charged, the costliest partition and operation, and when keys were throttled."""
+    rates = {**SPREAD, "hot": (5000, 10), WHOLE_TABLE: (100, 0)}
+    told = "\n".join(judged(charged(rates), Throughput(ru_per_s=30_000)).evidence)
+    assert "171,000 RU were charged: 17,100 RU/s on average, 17,100 in the best second" in told
+    assert "Partition 'hot' used 5,000 RU/s (50% of the 10,000" in told
+    assert (
+        "upsert_merge 40.48 RU each, 99% of all; full_table_scan 5.00 RU each, 0.58% of all" in told
+    )
+    assert "in the seconds with 429, 17,100 of the provisioned 30,000 RU/s were used" in told
+    assert "by a partition's limit" not in told
+
+
+def test_folded_keys_are_one_of_many() -> None:
+    """Above the cap the folded keys count together, and are no single hot key."""
+    found = throttled_of_cosmos(
+        evidence(charged(ALL_REFUSED, cap=5), kind=EndpointKind.COSMOS, throughput=THREE)
+    )
+    assert found is not None
+    assert (found.keys, found.throttled_keys) == (6, 6)
+    assert found.figures.startswith("5 of the 5 keys counted singly were throttled")
+    assert found.concentration is Concentration.ALL_KEYS
+    assert found.cause is ThrottlingCause.THROUGHPUT
+
+
+def test_a_key_that_was_hardly_used_was_not_spared() -> None:
+    """Keys with few attempts can be without throttling by chance: they show nothing."""
+    rates = {**ALL_REFUSED, **{f"rare{number}": (1, 0) for number in range(20)}}
+    snapshot = charged(rates)
+    few = tuple(
+        part.model_copy(update={"attempts": {(204, "", Scope.NONE): 5}})
+        if part.key.startswith("rare")
+        else part
+        for part in snapshot.partitions
+    )
+    for partitions, spared, concentration in (
+        (snapshot.partitions, 20, Concentration.SOME_KEYS),
+        (few, 0, Concentration.ALL_KEYS),
+    ):
+        seen = dataclasses.replace(snapshot, partitions=partitions)
+        found = throttled_of_cosmos(evidence(seen, kind=EndpointKind.COSMOS, throughput=THREE))
+        assert found is not None
+        assert (found.keys, found.throttled_keys, found.spared_keys) == (40, 20, spared)
+        assert found.concentration is concentration
+        assert ("20 of 40 keys were throttled (20 had few attempts)" in found.figures) is (
+            not spared
+        )
+
+
+def test_without_charges_the_keys_are_a_hint() -> None:
+    """Real accounts may name no charge: which keys had a 429 is all there is, and it is said."""
+    spread = dict.fromkeys(SPREAD, (0, 5))
+    for rates, words in (
+        ({"p": (0, 10)}, "The run used one PartitionKey, so that both look the same; no answer"),
+        (spread, "20 of 20 keys were throttled, which points to too little throughput; no answer"),
+    ):
+        verdict = judged(charged(rates), THREE)
+        assert (verdict.result, verdict.limited_by) == ("throttled", "unknown")
+        assert words in verdict.sentence
+        assert not any("0 RU/s" in part.text for part in verdict.advice)
+    within = judged(charged({"p": (0, 0)}), THREE)
+    assert (within.result, within.limited_by) == ("inconclusive", "unknown")
+    assert "no answer named its charge" in within.sentence
+
+
+def test_folded_keys_alone_are_judged() -> None:
+    """A run whose throttled keys have no row of their own has a verdict too."""
+    snapshot = dataclasses.replace(charged(ALL_REFUSED, cap=1), partitions=())
+    for throughput in (THREE, UNKNOWN):
+        verdict = judged(snapshot, throughput)
+        assert verdict.result == "throttled"

@@ -1,0 +1,323 @@
+"""Request units that a profile would take, or a run took, and the practices of Cosmos DB."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli import main
+from harness.measure.record.measured import RatesPart, RequestUnitsPart
+from harness.measure.record.record import RunRecord
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
+from harness.model.physical_partitions import PhysicalPartitions
+from harness.model.request_units import QUERY_PAGE, WALKED_ENTITY, WRITE_CHARGES, charge
+from harness.model.target import EndpointKind, Throughput
+from harness.profile.checks.charges import ChargedLoad
+from harness.profile.checks.checklist import PRACTICES, findings_of
+from harness.profile.checks.keys import refused_keys
+from harness.profile.checks.observed import observe
+from harness.profile.checks.practice import Look, Severity
+from harness.profile.checks.recorded import seen_in
+from harness.profile.checks.seen import ChargesSeen, Seen
+from harness.profile.profile_loader import parse
+from tests.support.records import kept
+
+OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
+THROUGHPUT = Throughput(ru_per_s=18_000, physical_partitions=3)
+COSMOS = EndpointKind.COSMOS
+SAMPLE = 1000
+
+
+def load(*operations: Operation, creates: bool = False, **known: Any) -> ChargesSeen:
+    """What these operations take, 10 a second, of 18,000 RU/s over three physical partitions."""
+    charged = ChargedLoad((), 1000, known.pop("throughput", THROUGHPUT))
+    for operation in operations:
+        charged.add(operation, creates=creates, matching=known.get("matching"))
+    return charged.seen(10.0, [([one.partition_key for one in operations], ())])
+
+
+def write(kind: Kind, key: str = "p", row: str = "r", size: int = 10) -> Operation:
+    return Operation(kind=kind, partition_key=key, row_key=row, properties={"A": "x" * size})
+
+
+def query(entities: int | None = 30, key: str = "p", **shape: Any) -> Operation:
+    keys = KeyRange(entities=entities)
+    return Operation(kind=Kind.QUERY, partition_key=key, key_range=keys, **shape)
+
+
+ONE_WRITE = WRITE_CHARGES[0][1] + 20
+"""Of an entity of up to 1 KB with one property."""
+
+
+@pytest.mark.parametrize(
+    ("operation", "creates", "matching", "hundredths"),
+    [
+        (Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r"), False, None, 100),
+        (write(Kind.INSERT), False, None, ONE_WRITE),
+        (write(Kind.UPDATE_MERGE), False, None, 2 * ONE_WRITE),
+        (write(Kind.UPSERT_REPLACE), False, None, 2 * ONE_WRITE),
+        (write(Kind.UPSERT_REPLACE), True, None, ONE_WRITE),
+        (Operation(kind=Kind.DELETE, partition_key="p", row_key="r"), False, None, 495),
+        (
+            transaction((write(Kind.INSERT), write(Kind.UPDATE_MERGE, row="s"))),
+            False,
+            None,
+            3 * ONE_WRITE,
+        ),
+        (query(), False, 30, QUERY_PAGE + 30 * 100),
+        (query(), False, 10, QUERY_PAGE + 10 * 100 + 20 * WALKED_ENTITY),
+        # Nobody knows what the filter lets pass: at most everything.
+        (query(), False, None, QUERY_PAGE + 30 * 100),
+        # The first five of ten in 30: it has walked 15.
+        (query(top=5), False, 10, QUERY_PAGE + 5 * 100 + 10 * WALKED_ENTITY),
+        (query(2500), False, 2500, 3 * QUERY_PAGE + 2500 * 100),
+        (query(1, key=WHOLE_TABLE), False, 1, 3 * QUERY_PAGE + 100),
+    ],
+)
+def test_an_operation_is_charged_by_kind_and_size(
+    operation: Operation, creates: bool, matching: int | None, hundredths: int
+) -> None:
+    """As the model says, which the stand-in follows too."""
+    seen = load(operation, creates=creates, matching=matching)
+    assert seen.each == pytest.approx(hundredths / 100)
+    assert seen.per_s == pytest.approx(10 * hundredths / 100)
+
+
+def test_a_large_entity_costs_more_than_a_small_one() -> None:
+    """Entities of the same shape are looked at once; those of another size are not."""
+    small, large = (write(Kind.INSERT, row="r" * rows) for rows in (1, 900))
+    assert load(large).each > load(small).each
+    assert load(small, small).each == load(small).each
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=300), st.integers(1, 12))
+def test_shares_are_shares(keys: list[str], physical: int) -> None:
+    """Those of the operations add up to all; none is more than all, and none is negative."""
+    operations = [write(Kind.INSERT, key) for key in keys] + [query(key=WHOLE_TABLE)]
+    throughput = Throughput(ru_per_s=18_000, physical_partitions=physical)
+    seen = load(*operations, throughput=throughput)
+    assert sum(kind.share for kind in seen.kinds) == pytest.approx(1.0)
+    assert 0.0 <= seen.shares.hottest_share <= 1.0
+    assert 1 / physical <= seen.hottest_share <= 1.0 + 1e-9
+    assert seen.reached_per_s is not None
+    assert seen.reached_per_s <= 18_000
+
+
+def test_one_key_heats_one_physical_partition() -> None:
+    """All of its load, however many others there are; and a third of the throughput is reached."""
+    seen = load(*[write(Kind.INSERT, "hot")] * 200)
+    assert (seen.shares.hottest_share, seen.physical_share) == (1.0, 1.0)
+    assert seen.reached_per_s == 6_000
+
+
+def test_many_keys_spread_as_the_stand_in_spreads_them() -> None:
+    """The share of the hottest is that of the keys that the same hash puts there."""
+    keys = [f"k{number}" for number in range(3000)]
+    seen = load(*(write(Kind.INSERT, key) for key in keys))
+    physical = PhysicalPartitions.even(3)
+    counts = [sum(physical.of(key) == number for key in keys) for number in range(3)]
+    assert seen.physical_share == pytest.approx(max(counts) / 3000, abs=0.03)
+    assert seen.physical_share < 0.4
+
+
+def test_without_the_provisioned_throughput_only_one_key_is_known() -> None:
+    """Nothing says how many physical partitions there are."""
+    operations = [write(Kind.INSERT, key) for key in ("a", "b") * 100]
+    seen = load(*operations, throughput=Throughput())
+    assert seen.hottest_share == pytest.approx(0.5)
+    assert seen.reached_per_s == pytest.approx(20_000)
+
+
+def made(settings: dict[str, Any]) -> Seen:
+    content: dict[str, Any] = {"question": "Why?"}
+    for name, value in settings.items():
+        part, _, last = name.partition(".")
+        content.setdefault(part, {})[last] = value
+    return observe(parse(content, source="a test"), SAMPLE, COSMOS).seen()
+
+
+def look_of(name: str, seen: Seen) -> Look | None:
+    (practice,) = [practice for practice in PRACTICES if practice.name == name]
+    return practice.look(seen)
+
+
+WRITES = {"mix.insert": 1.0}
+PROVISIONED = {"endpoint.provisioned_ru_per_s": 18_000.0, "endpoint.physical_partitions": 3}
+SPREAD = {"keys.partitions": 2000, "keys.rows_per_partition": 2, **WRITES, **PROVISIONED}
+HOT = {"keys.partitions": 1, "keys.rows_per_partition": 10, **WRITES, **PROVISIONED}
+SCANS = {"keys.partitions": 50, "mix.partition_range_scan": 1.0, **PROVISIONED}
+CASES: list[tuple[str, Severity, dict[str, Any]]] = [
+    ("request-units", OFFENDS, {**SPREAD, "load.operations_per_s": 5000.0}),
+    ("request-units", FINE, {**SPREAD, "load.operations_per_s": 500.0}),
+    ("request-units", CONSIDER, {"load.operations_per_s": 500.0, **WRITES}),
+    ("hot-partition-key", OFFENDS, {**HOT, "load.operations_per_s": 2000.0}),
+    ("hot-partition-key", CONSIDER, {**HOT, "load.operations_per_s": 100.0}),
+    ("hot-partition-key", FINE, SPREAD),
+    ("physical-partitions", OFFENDS, {**HOT, "load.operations_per_s": 2000.0}),
+    ("physical-partitions", FINE, SPREAD),
+    ("partition-size", CONSIDER, {**HOT, "load.operations_per_s": 500.0}),
+    ("partition-size", FINE, {**SPREAD, "load.operations_per_s": 20.0}),
+    ("key-bytes", OFFENDS, {**SPREAD, "keys.prefix": "€" * 900, "entity.size_bytes": 8192}),
+    ("key-bytes", CONSIDER, {**SPREAD, "keys.prefix": "p" * 110, "entity.size_bytes": 4096}),
+    ("key-bytes", FINE, SPREAD),
+    ("cross-partition", FINE, SCANS),
+    ("cross-partition", CONSIDER, {**SCANS, "endpoint.physical_partitions": 20}),
+    (
+        "transaction-bytes",
+        OFFENDS,
+        {
+            **PROVISIONED,
+            "mix.transaction": 1.0,
+            "keys.rows_per_partition": 100,
+            "keys.partitions": 2,
+            "transaction.operations": 100,
+            "entity.size_bytes": 60_000,
+        },
+    ),
+    ("transaction-bytes", FINE, {**PROVISIONED, "mix.transaction": 1.0}),
+]
+
+
+@pytest.mark.parametrize(("name", "severity", "settings"), CASES)
+def test_a_practice_of_cosmos_db(name: str, severity: Severity, settings: dict[str, Any]) -> None:
+    """What is not as advised is found with a remedy, what is, is fine."""
+    look = look_of(name, made(settings))
+    assert look is not None
+    assert look.severity is severity, look.why
+    assert bool(look.change) is (severity is not FINE)
+
+
+def test_a_partition_key_is_full_after_20_gb() -> None:
+    """As many inserts of as many bytes as one PartitionKey takes, until 20 GB are reached."""
+    seen = made({**HOT, "load.operations_per_s": 500.0})
+    assert seen.charges is not None
+    size = seen.charges.entity_bytes
+    look = look_of("partition-size", seen)
+    assert look is not None
+    assert size is not None
+    days = (20e9 - 10 * size) / (500 * size) / 86_400
+    assert f"after {days:,.1f} days" in look.why
+    look = look_of("partition-size", dataclasses.replace(seen, largest=30_000_000))
+    assert look is not None
+    assert look.severity is OFFENDS
+
+
+def test_a_row_key_has_less_room_than_a_partition_key() -> None:
+    """255 bytes in UTF-8, whatever the characters."""
+    seen = made(SPREAD)
+    assert seen.charges is not None
+    for length, severity in ((255, FINE), (256, OFFENDS)):
+        charges = dataclasses.replace(seen.charges, longest_row_key=length)
+        longer = dataclasses.replace(seen, charges=charges)
+        look = look_of("key-bytes", longer)
+        assert look is not None
+        assert look.severity is severity
+        problem = refused_keys(longer, EndpointKind.COSMOS_EMULATOR)
+        assert (problem is not None) is (severity is OFFENDS)
+        assert problem is None or "RowKey of the load has 256 bytes" in problem
+
+
+def test_each_service_has_its_own_practices() -> None:
+    """None of 2,000 entities/s for Cosmos DB, and none of request units for Storage."""
+    seen = made(HOT)
+    of_cosmos = {finding.practice.name for finding in findings_of(seen)}
+    of_storage = {
+        finding.practice.name for finding in findings_of(dataclasses.replace(seen, charges=None))
+    }
+    assert not {"hot-partition", "account-target", "hot-range", "entity-size"} & of_cosmos
+    assert {"request-units", "hot-partition-key"} <= of_cosmos
+    assert not {practice.name for practice in PRACTICES if practice.cosmos} & of_storage
+    assert {practice.name for practice in PRACTICES if practice.cosmos} == {
+        name for name, *_ in CASES
+    }
+    (constant,) = [finding for finding in findings_of(seen) if "constant" in finding.practice.name]
+    assert "6,000 RU/s" in constant.look.why
+
+
+def of_cosmos() -> RunRecord:
+    """The kept record, as if Cosmos DB had answered and charged."""
+    record = kept()
+    charged = 900.0
+
+    def units(total: float) -> RequestUnitsPart:
+        return RequestUnitsPart(total=total, per_s=RatesPart(best_1s=total / 10))
+
+    partitions = tuple(
+        part.model_copy(update={"request_units": units(charged / (1 + number))})
+        for number, part in enumerate(record.partitions)
+    )
+    operations = tuple(
+        part.model_copy(update={"request_units": units(part.count * 2.0)})
+        for part in record.operations
+    )
+    endpoint = record.endpoint.model_copy(update={"kind": "cosmos-emulator"})
+    total = sum(part.request_units.total for part in partitions if part.request_units)
+    return record.model_copy(
+        update={
+            "endpoint": endpoint,
+            "partitions": partitions,
+            "operations": operations,
+            "request_units": units(total),
+        }
+    )
+
+
+def test_a_run_is_compared_by_what_it_was_charged() -> None:
+    """The best second, the mean of each operation and the hottest key, from its record."""
+    record = of_cosmos()
+    assert record.request_units is not None
+    charges = seen_in(record).charges
+    assert charges is not None
+    assert charges.per_s == pytest.approx(record.request_units.per_s.best_1s)
+    assert {kind.each for kind in charges.kinds} == {2.0}
+    hottest = record.partitions[0]
+    assert charges.shares.hottest == hottest.key
+    assert charges.shares.hottest_share == pytest.approx(900 / record.request_units.total)
+
+
+def test_a_run_whose_service_told_no_charges_has_none() -> None:
+    """It is held against the limits of Cosmos DB all the same, of which nothing is known."""
+    record = of_cosmos().model_copy(update={"request_units": None})
+    seen = seen_in(record)
+    assert seen.cosmos
+    assert seen.charges is not None
+    assert seen.charges.per_s is None
+    assert seen_in(kept()).charges is None
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+KNOWN = ("--set", "endpoint.provisioned_ru_per_s=18000", "--set", "endpoint.physical_partitions=3")
+
+
+def test_the_commands_know_the_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the option, the host or the settings of the profile; else it is Storage."""
+    check = said(capsys, "check", "single-partition", *KNOWN)
+    assert "the 6,000 RU/s of a physical partition, at 6,000 RU/s in total: 33% of" in check
+    assert "1 of 3: 100%" in check
+    assert "target" not in check
+    plan = said(capsys, "plan", "single-partition", "--host-kind", "cosmos")
+    assert "Azure Cosmos DB for Table; no request is sent" in plan
+    assert "the 10,000 RU/s of one PartitionKey" in plan
+    assert "billable transactions" not in plan
+    host = 'hosts=["https://orders.table.cosmos.azure.com"]'
+    assert "RU each" in said(capsys, "check", "single-partition", "--set", host)
+    assert "RU each" not in said(capsys, "check", "single-partition")
+    assert main(["check", "--record", "run.json", "--host-kind", "cosmos"]) == 2
+
+
+def test_the_check_as_json_has_the_request_units(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the charge of each operation, and the first limit."""
+    main(["check", "single-partition", "--format", "json", *KNOWN])
+    units = json.loads(capsys.readouterr().out)["request_units"]
+    assert units["operations"]["point_query"]["each"] == 1.0
+    assert units["first_limit_at_ru_per_s"] == 6_000
+    assert charge(Kind.POINT_QUERY, 1000) == 100

@@ -1,0 +1,58 @@
+"""A replay held against its recording, partition by partition."""
+
+from __future__ import annotations
+
+from harness.measure.record.record import RunRecord
+from harness.measure.record.replay import LeftOut, ReplayPart
+from harness.report.compare.replayed import replay_sentences
+from tests.support.records import kept
+
+
+def replay_of(record: RunRecord, **fields: object) -> RunRecord:
+    part = ReplayPart(trace="app.trace", run_id=record.run_id)
+    return record.model_copy(update={"run_id": "replay", "replay": part.model_copy(update=fields)})
+
+
+def said(one: RunRecord, other: RunRecord) -> list[str]:
+    return list(replay_sentences([("A", one), ("B", other)]))
+
+
+def with_entities(record: RunRecord, table: str, more: int) -> RunRecord:
+    """The record with another table, and more entities in its first partition."""
+    parts = [part.model_copy(update={"key": f"{table}{part.key}"}) for part in record.partitions]
+    first = parts[0]
+    parts[0] = first.model_copy(update={"entities": first.entities + more})
+    return record.model_copy(update={"partitions": tuple(parts)})
+
+
+def test_equal_partitions_are_said_in_one_sentence() -> None:
+    """The name of the only table does not matter."""
+    original = kept()
+    number = sum(1 for part in original.partitions if part.entities)
+    (sentence,) = said(original, with_entities(replay_of(original), "Orders/", 0))
+    assert sentence.startswith("B replays A: the same entities in each of ")
+    assert f"{number} partition" in sentence
+    assert sentence.endswith("exactly.")
+
+
+def test_partitions_that_differ_are_listed() -> None:
+    """With both counts, and what may explain the difference."""
+    original = kept()
+    left_out = (LeftOut(reason="why not", operations=3),)
+    replay = with_entities(replay_of(original, left_out=left_out), "", 7)
+    sentences = said(original, replay)
+    first = original.partitions[0]
+    assert f"{first.entities:,} in A, {first.entities + 7:,} in B" in sentences[0]
+    assert sentences[0].startswith("B replays A: 1 of ")
+    assert "B: 3 operations of the trace left out: why not." in sentences
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    """Other keys, aliases, and the record of something else; other runs are not mentioned."""
+    original = kept()
+    assert said(original, original) == []
+    assert "under other keys (by-ten)" in said(original, replay_of(original, keys="by-ten"))[0]
+    redacted = replay_of(original).model_copy(update={"redacted": True})
+    assert "their keys are aliases" in said(original, redacted)[0]
+    (other, *_) = said(original, replay_of(original, run_id="another"))
+    assert other.startswith("B replays another, which is not A")

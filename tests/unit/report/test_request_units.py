@@ -1,0 +1,177 @@
+"""Request units in every output of a run against Cosmos DB, and in none of another run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from harness.measure.record.record import RunRecord
+from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.outputs import comparison_json, side_by_side
+from harness.report.export.data_files import partitions_csv
+from harness.report.export.junit import junit
+from harness.report.export.markdown import markdown
+from harness.report.headline import headline
+from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
+from harness.report.web.charts import charts
+from harness.report.web.document import document
+from harness.report.web.key_figures import key_figures
+from harness.report.web.partitions_tab import rows_of
+from tests.support.records import kept
+
+COSMOS = kept("run-v1-cosmos.json")
+STORAGE = kept()
+WORDS = re.compile(r"\bRU\b|RU/s|request.units|provisioned", re.IGNORECASE)
+
+
+def page(width: int = 120) -> Page:
+    return Page(width=width, colour=False, ascii_only=False)
+
+
+def without_throughput(record: RunRecord) -> RunRecord:
+    """The same run as if nobody had said what is provisioned."""
+    assert record.request_units is not None
+
+    def at_most(part: object) -> object:
+        return part.held_against(10_000.0)  # type: ignore[attr-defined]
+
+    return record.model_copy(
+        update={
+            "request_units": record.request_units.held_against(None),
+            "partitions": tuple(
+                part.model_copy(update={"request_units": at_most(part.request_units)})
+                for part in record.partitions
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_terminal_shows_request_units_in_their_columns(width: int) -> None:
+    """Rates and the share of the target by partition, cost by operation, in the width there is."""
+    text = summary(COSMOS, page(width))
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    (partition,) = [line for line in text.splitlines() if line.startswith("p0  ")]
+    assert partition.split()[1:5] == ["93.8", "449", "549", "458"]
+    assert "75%" in partition
+    assert "of 600" in text
+    assert re.search(r"row_range_scan +88 +138 +21\.72", text)
+    assert re.search(r"RU/s +1,143 .*64% of 1,800 provisioned", text)
+    assert re.search(r"charged +16,662 request units", text)
+    assert "RU/s over time" in text
+    assert "of 2,000" not in text
+    assert "partition limit" not in text
+
+
+def test_without_throughput_the_limit_of_a_partition_remains() -> None:
+    """The 10,000 RU/s of a partition hold for everybody; the account has no target."""
+    text = summary(without_throughput(COSMOS), page())
+    assert "of 10,000" in text
+    assert "A partition of Cosmos DB can have 10,000 RU/s at most." in text
+    assert re.search(r"RU/s +1,143 +endpoint.provisioned_ru_per_s is not set", text)
+
+
+def test_files_have_columns_of_request_units_on_the_right() -> None:
+    """Programs find them by name, behind the columns that every run has."""
+    first, *rows = csv.reader(io.StringIO(partitions_csv(COSMOS)))
+    known, *_ = csv.reader(io.StringIO(partitions_csv(STORAGE)))
+    assert first[: len(known)] == known
+    assert first[len(known) :] == [
+        "request_units_per_s_mean",
+        "request_units_per_s_best_1s",
+        "request_units_per_s_best_10s",
+        "ratio_to_request_unit_target",
+        "request_units",
+    ]
+    total = sum(float(row[-1]) for row in rows)
+    assert COSMOS.request_units is not None
+    assert round(total * 100) == round(COSMOS.request_units.total * 100)
+
+
+def test_pages_show_request_units() -> None:
+    """The report, the summary of a job and the web UI's tab hold rates against the RU/s."""
+    assert "of 600" in document(COSMOS)
+    assert "| RU/s mean | best 1 s | best 10 s | of 600 |" in markdown(COSMOS)
+    tab = {row["partition"]: str(row["of_target"]) for row in rows_of(COSMOS)}
+    assert tab["p0"].endswith("75%\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}600\N{NO-BREAK SPACE}RU/s")
+    assert "of\N{NO-BREAK SPACE}1,800" in tab["The whole account"]
+
+
+def test_the_chart_draws_request_units_with_their_limits() -> None:
+    """Everything that was used and the hottest partition, with the limit of each."""
+    shown = charts(COSMOS)["chart-main"]
+    assert [trace["name"] for trace in shown["data"]][:2] == ["RU/s used", "hottest partition p0"]
+    whole, hottest = (trace["y"] for trace in shown["data"][:2])
+    assert COSMOS.request_units is not None
+    assert sum(whole) == pytest.approx(COSMOS.request_units.total, abs=0.01)
+    assert all(mine <= everything for mine, everything in zip(hottest, whole, strict=True))
+    limits = {
+        line["y0"]: line["label"]["text"] for line in shown["layout"]["shapes"] if "label" in line
+    }
+    assert limits[600.0] == "limit in force 600 (each partition)"
+    assert limits[1800.0] == "limit in force 1,800 (account)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "2 partitions were throttled, 'p0' the most. 64% of the provisioned RU/s were used."),
+        (
+            {"limited_by": "throughput"},
+            "The provisioned throughput was used up: 1,143 of 1,800 RU/s.",
+        ),
+        ({"result": "over_target"}, "The account went over its target."),
+        ({"result": "within_target"}, "Only 7.7% of the attempts were throttled: the hottest"),
+    ],
+)
+def test_the_first_words_of_a_page_are_in_request_units(
+    changes: dict[str, str], words: str
+) -> None:
+    """The headline says which limit was met, and how much of everything was used."""
+    verdict = COSMOS.verdict.model_copy(update=changes)
+    assert headline(COSMOS.model_copy(update={"verdict": verdict})).startswith(words)
+
+
+def test_the_figures_of_a_page_are_in_request_units() -> None:
+    """The hottest partition and the account, also where the run used one key."""
+    for record in (COSMOS, COSMOS.model_copy(update={"partitions": COSMOS.partitions[:1]})):
+        hottest, account, *_ = key_figures(record)
+        assert (hottest.value, hottest.unit, hottest.note) == (
+            "449",
+            "RU/s",
+            "75% of the limit, 600",
+        )
+        assert (account.value, account.note) == ("1,143", "64% of the limit, 1,800")
+
+
+def test_runs_are_compared_in_request_units() -> None:
+    """Rates, the cost of an operation and shares of the limits stand side by side."""
+    subjects = [Subject(letter=letter, source=letter, records=(COSMOS,)) for letter in "AB"]
+    text = side_by_side(compare(subjects, []), page())
+    for row in (r"RU/s +1,143", r"RU/operation +11\.\d", r"hottest, of its RU/s +75%"):
+        assert re.search(row, text)
+    assert '"ru_per_operation"' in comparison_json(compare(subjects, []))
+
+
+def test_a_run_against_storage_shows_nothing_of_it() -> None:
+    """No output of a run without request units has a word about them."""
+    subjects = [Subject(letter=letter, source=letter, records=(STORAGE,)) for letter in "AB"]
+    comparison = compare(subjects, [])
+    texts = {
+        "terminal": summary(STORAGE, page()),
+        "markdown": markdown(STORAGE),
+        "csv": partitions_csv(STORAGE),
+        "junit": junit(STORAGE),
+        "record": STORAGE.to_json(),
+        "tab": str(rows_of(STORAGE)),
+        "compare": side_by_side(comparison, page()),
+        "compare in JSON": comparison_json(comparison),
+        # Scripts and styles are the same for every run.
+        "page": re.sub(r"<(script|style).*?</\1>", "", document(STORAGE), flags=re.DOTALL),
+    }
+    assert {name: WORDS.findall(text) for name, text in texts.items() if WORDS.search(text)} == {}

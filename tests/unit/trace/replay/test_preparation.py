@@ -1,0 +1,78 @@
+"""The rows that a replay loads make its operations count what they counted in the recording."""
+
+from __future__ import annotations
+
+import collections
+import math
+import random
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.record.replay import ReplayPart
+from harness.trace.reader import Trace
+from harness.trace.replay.preparation import Preparation
+from harness.trace.replay.source import ReplaySource
+from tests.support.memory_tables import MemoryTables
+from tests.support.recorded import Application, executed, record
+
+
+def replayed(path: Path) -> tuple[ReplayPart, collections.Counter[str]]:
+    """What was found in a trace, and the entities of its replay by partition."""
+    preparation = Preparation(Trace(path), path.name, "", entity_bytes=500)
+    source = ReplaySource(path, preparation.part, "run", preparation=preparation)
+    tables = MemoryTables()
+    loaded = 0
+    for operation in source.loading():
+        assert tables.execute(operation).outcome.succeeded
+        loaded += len(operation.parts) or 1
+    assert loaded == source.loaded_entities
+    entities: collections.Counter[str] = collections.Counter()
+    for due in source.due():
+        result = executed(tables, source.operation(due.row))
+        entities[result.operation.partition] += result.entities
+    source.close()
+    return preparation.part, entities
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9), operations=st.integers(1, 120))
+def test_whole_partitions_are_exact(seed: int, operations: int) -> None:
+    """An application that reads rows and whole partitions is replayed exactly."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "app.trace"
+        recorded = record(path, Application(random.Random(seed), ranges=False), operations)
+        part, entities = replayed(path)
+        assert part.inexact == 0
+        assert +entities == +recorded
+        assert part.entities == recorded.total()
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9), operations=st.integers(1, 120))
+def test_a_replay_without_inexact_queries_is_exact(seed: int, operations: int) -> None:
+    """With ranges, tops and table scans: where nothing is inexact, every partition is equal."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "app.trace"
+        recorded = record(path, Application(random.Random(seed)), operations)
+        part, entities = replayed(path)
+        if not part.inexact:
+            assert +entities == +recorded
+
+
+def test_a_late_replay_asks_for_no_lower_rate(tmp_path: Path) -> None:
+    """The time in which late operations are sent, behind the end of the schedule, does not lower
+    the rate that was asked for; a window that ends with the schedule has all of it.
+    """
+    path = tmp_path / "app.trace"
+    record(path, Application(random.Random(1)), 600)
+    preparation = Preparation(Trace(path), path.name, "", entity_bytes=500)
+    part = preparation.part
+    whole_s = math.ceil(part.seconds / 2 + 0.4)
+    assert whole_s > 1
+    asked = preparation.asked_per_s(-0.4, whole_s - 0.4, 2.0)
+    assert asked == sum(preparation.entities_by_s) / whole_s
+    assert preparation.asked_per_s(-0.4, 10 * whole_s - 0.4, 2.0) == asked
+    assert preparation.asked_per_s(whole_s, whole_s + 1, 2.0) == 0

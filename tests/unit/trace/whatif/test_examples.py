@@ -1,0 +1,52 @@
+"""The recorded traffic in `examples/` can be read, and shows what its README says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.gateway.limits import GatewayLimits
+from harness.report.whatif.rows import best_of, rows
+from harness.trace.reader import Trace
+from harness.trace.whatif.scheme import read_scheme
+from harness.trace.whatif.whatif import what_if
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [
+        ("hot-tenant", "by-ten"),
+        ("append-only-log", "hash-prefix"),
+        ("even-spread", "as recorded"),
+    ],
+)
+def test_an_example_shows_its_key_pattern(name: str, best: str) -> None:
+    """Twenty times the traffic is best under the scheme that spreads it without a higher price."""
+    folder = EXAMPLES / name
+    trace = Trace(folder / f"{name}.trace")
+    assert "/" not in trace.head.name
+    schemes = [read_scheme(path) for path in sorted(folder.glob("*.toml"))]
+    found = what_if(trace, schemes, GatewayLimits(), name=name, limits_name="published", rate=20)
+    assert best_of(found).name == best
+    assert found.damage == ()
+    recorded = found.schemes[0]
+    assert recorded.price.operations > 2000
+    assert (recorded.once.throttled > 0) is (best != "as recorded")
+    for part in found.schemes:
+        assert (part.price.collisions, part.price.unmatched, part.price.unknown) == (0, 0, 0)
+
+
+def test_a_width_beyond_the_traffic_is_shown_once() -> None:
+    """The best minute of two seconds of traffic would repeat its best ten seconds."""
+    trace = Trace(EXAMPLES / "hot-tenant" / "hot-tenant.trace")
+    for rate, widths in ((1, ["1 s", "10 s", "minute"]), (20, ["1 s", "10 s"])):
+        found = what_if(
+            trace, [], GatewayLimits(), name="hot-tenant", limits_name="published", rate=rate
+        )
+        labels = [row.label for row in rows(found) if "best" in row.label]
+        assert [label for label in labels if label.startswith("hottest")] == [
+            f"hottest partition, best {width}" for width in widths
+        ]

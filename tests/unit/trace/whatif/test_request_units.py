@@ -1,0 +1,321 @@
+"""A what-if under the limits of Cosmos DB: charges, physical partitions and 429."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.gateway.demand import Demand, Place
+from harness.gateway.limits import Cosmos, GatewayLimits
+from harness.gateway.model import Model
+from harness.measure.record.whatif import WhatIfRecord
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Result
+from harness.model.physical_partitions import PhysicalPartitions
+from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
+from harness.report.terminal.page import Page
+from harness.report.web.whatif_page import whatif_page
+from harness.report.whatif.outputs import whatif_json, whatif_text
+from harness.report.whatif.rows import best_of, rows
+from harness.trace.members import TraceHead
+from harness.trace.reader import Trace
+from harness.trace.recorder import Recorder
+from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.scheme import as_recorded, parse_scheme
+from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
+from harness.trace.whatif.units import ASSUMED_PROPERTIES, RequestUnits
+from harness.trace.whatif.whatif import what_if
+from harness.trace.writer import TraceWriter
+from harness.workload.retry import ScheduledBackoff
+
+START = 1_700_000_000
+THREE = Cosmos(provisioned_ru_per_s=300.0, physical_partitions=3)
+LIMITS = GatewayLimits(cosmos=THREE)
+BUCKETS = parse_scheme(
+    "buckets", {"keys": {"partition_key": "{partition_key}-{row_key:bucket64}"}}, "buckets.toml"
+)
+INSERTED = charge(Kind.INSERT, 1000, properties=ASSUMED_PROPERTIES)
+
+
+def recorded(folder: Path, results: list[Result], source: str = "watch") -> Trace:
+    path = folder / "made.trace"
+    recorder = Recorder()
+    with TraceWriter(path, TraceHead(started_ms=START * 1000, source=source, name="made")) as file:
+        for result in results:
+            recorder.add(result, "client")
+        file.append(recorder.drain(0.0, final=True))
+    return Trace(path)
+
+
+def answered(
+    operation: Operation,
+    at_s: float = 0.0,
+    *,
+    outcome: Outcome = Outcome.SUCCESS,
+    statuses: tuple[int, ...] = (200,),
+    entities: int = 1,
+    returned: int = 0,
+    sent: int = 1000,
+    received: int = 300,
+) -> Result:
+    sent_s = START + at_s
+    return Result(
+        operation=operation,
+        outcome=outcome,
+        sent_s=sent_s,
+        done_s=sent_s + 0.004,
+        attempts=tuple(
+            Attempt(status=status, sent_s=sent_s, latency_s=0.004) for status in statuses
+        ),
+        entities=entities,
+        entities_returned=returned,
+        bytes_sent=sent,
+        bytes_received=received,
+    )
+
+
+def of(kind: Kind, row_key: str = "r", partition_key: str = "p") -> Operation:
+    return Operation(kind=kind, partition_key=partition_key, row_key=row_key)
+
+
+TRANSACTION = Operation(
+    kind=Kind.TRANSACTION,
+    partition_key="p",
+    parts=(of(Kind.INSERT, "a"), of(Kind.DELETE, "b")),
+)
+UPSERT = of(Kind.UPSERT_MERGE)
+QUERY = Operation(kind=Kind.QUERY, partition_key="p")
+
+
+@pytest.mark.parametrize(
+    ("results", "charged"),
+    [
+        ([answered(of(Kind.INSERT))], INSERTED),
+        ([answered(UPSERT)], INSERTED),
+        ([answered(UPSERT), answered(UPSERT)], 3 * INSERTED),
+        (
+            [answered(of(Kind.POINT_QUERY), received=4096), answered(UPSERT)],
+            charge(Kind.POINT_QUERY, 4096) + 2 * INSERTED,
+        ),
+        ([answered(of(Kind.INSERT), statuses=(429, 201), sent=2000)], INSERTED),
+        ([answered(of(Kind.INSERT), outcome=Outcome.THROTTLED, statuses=(503,))], INSERTED),
+        ([answered(of(Kind.DELETE), sent=0)], charge(Kind.DELETE, UNKNOWN_BYTES)),
+        (
+            [answered(of(Kind.POINT_QUERY), outcome=Outcome.NOT_FOUND, statuses=(404,))],
+            MISSING,
+        ),
+        ([answered(of(Kind.INSERT), outcome=Outcome.REJECTED, statuses=(400,))], 0),
+        (
+            [answered(QUERY, entities=30, returned=10, received=20_480, statuses=(200, 200))],
+            QUERY_PAGE + charge(Kind.QUERY, 20_480, walked=30, returned=10),
+        ),
+        (
+            [
+                answered(
+                    Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE),
+                    entities=5,
+                    returned=5,
+                    received=5120,
+                )
+            ],
+            charge(Kind.QUERY, 5120, walked=5, returned=5, physical=3),
+        ),
+    ],
+    ids=[
+        "insert",
+        "new upsert",
+        "upsert of a written row",
+        "upsert of a read row",
+        "two attempts",
+        "throttled when recorded",
+        "delete",
+        "missing",
+        "invalid",
+        "two pages",
+        "scan",
+    ],
+)
+def test_charges_follow_from_the_recorded_bytes(
+    results: list[Result], charged: int, tmp_path: Path
+) -> None:
+    """They are those of `harness.model.request_units` for entities of that size."""
+    trace = recorded(tmp_path, results)
+    rekeying = Rekeying(as_recorded(), RequestUnits(THREE, trace.head))
+    assert sum(sum(rekeying.loads(batch)[2]) for batch in trace.batches()) == charged
+
+
+@pytest.mark.parametrize(("source", "more"), [("watch", 0), ("run", 465 + (460 + 260) // 2)])
+def test_a_transaction_is_charged_for_its_parts(source: str, more: int, tmp_path: Path) -> None:
+    """By the size of each; the trace of a run has the whole requests."""
+    result = answered(TRANSACTION, entities=2, sent=2 * (1000 + more), statuses=(202,))
+    trace = recorded(tmp_path, [result], source)
+    unit = RequestUnits(THREE, trace.head)
+    [batch] = trace.batches()
+    expected = INSERTED + charge(Kind.DELETE, UNKNOWN_BYTES)
+    assert unit.amounts(batch) == [expected]
+    instants, names, counts = Rekeying(BUCKETS, RequestUnits(THREE, trace.head)).loads(batch)
+    assert len(instants) == len(set(names)) == 2
+    assert sum(counts) == pytest.approx(expected, abs=1)
+
+
+@pytest.mark.parametrize(("characters", "refused"), [(253, 0), (254, 1)])
+def test_keys_are_as_long_as_cosmos_db_allows(
+    characters: int, refused: int, tmp_path: Path
+) -> None:
+    """A RowKey has 255 bytes at most; Azure Storage takes four times as many."""
+    joined = {"keys": {"partition_key": "all", "row_key": "{partition_key}_{row_key}"}}
+    scheme = parse_scheme("joined", joined, "joined.toml")
+    trace = recorded(tmp_path, [answered(of(Kind.INSERT, "r" * characters))])
+    [batch] = trace.batches()
+    rekeying = Rekeying(scheme, RequestUnits(THREE, trace.head))
+    rekeying.loads(batch)
+    assert rekeying.price.refused == refused
+    assert ("has 256 bytes; Cosmos DB allows 255" in rekeying.refused) is bool(refused)
+    of_storage = Rekeying(scheme)
+    of_storage.loads(batch)
+    assert of_storage.price.refused == 0
+
+
+def inserts(rate: int, seconds: int, keys: list[str]) -> list[Result]:
+    return [
+        answered(of(Kind.INSERT, f"r{place:06}", keys[place % len(keys)]), place / rate)
+        for place in range(rate * seconds)
+    ]
+
+
+def calculated(trace: Trace, limits: GatewayLimits = LIMITS, rate: float = 1.0) -> WhatIfRecord:
+    return what_if(
+        trace,
+        [BUCKETS],
+        limits,
+        name="made",
+        limits_name="test",
+        rate=rate,
+        factors=True,
+        version="1",
+    )
+
+
+def test_a_hot_key_meets_the_share_of_its_physical_partition(tmp_path: Path) -> None:
+    """It can use a third of what is provisioned, buckets more: every output says so."""
+    found = calculated(recorded(tmp_path, inserts(38, 12, ["hot"])))
+    as_they_are, buckets = found.schemes
+    wanted = 38 * INSERTED / RU
+    assert (found.unit, found.partition_per_s, found.account_per_s) == ("RU", 10_000, 300)
+    assert as_they_are.physical_peaks[0].per_s == pytest.approx(wanted)
+    assert as_they_are.partition_peaks[0].per_s == pytest.approx(wanted)
+    assert as_they_are.account_peaks[1].per_s == pytest.approx(wanted)
+    assert as_they_are.once.ratio == pytest.approx(1 - 100 / wanted, abs=0.03)
+    assert buckets.physical_peaks[0].per_s < as_they_are.physical_peaks[0].per_s / 2
+    assert as_they_are.total == buckets.total == 38 * 12 * INSERTED // RU
+    assert best_of(found) is buckets
+    assert as_they_are.first_limit is not None
+    assert as_they_are.first_limit.factor == pytest.approx(100 / wanted, rel=0.2)
+    assert as_they_are.first_limit.rule == "throughput"
+    text = " ".join(whatif_text(found, Page(width=110)).split())
+    assert "300 RU/s over 3 physical partitions with 100 each, 10,000 RU/s a PartitionKey" in text
+    assert "Best: buckets: its hottest physical partition has" in text
+    assert "of the 100 RU/s that it can serve" in text
+    assert "Request units are estimated" in text
+    assert "entities/s" not in text
+    assert WhatIfRecord.model_validate_json(whatif_json(found)) == found
+    assert "as recorded: RU/s by key range and time" in whatif_page(found)
+
+
+def test_keys_that_spread_leave_the_provisioned_throughput_as_the_limit(tmp_path: Path) -> None:
+    """The outputs say that no keys help."""
+    found = calculated(recorded(tmp_path, inserts(90, 11, [f"p{place}" for place in range(45)])))
+    text = " ".join(whatif_text(found, Page(width=110)).split())
+    assert "The keys are not what limits it: the busiest 10 s ask for 536 RU/s, and 300 are" in text
+
+
+def test_limits_of_storage_know_no_request_units(tmp_path: Path) -> None:
+    """No output mentions them."""
+    found = calculated(recorded(tmp_path, inserts(20, 5, ["hot"])), GatewayLimits())
+    said = whatif_text(found, Page(width=110)) + whatif_json(found)
+    assert "RU" not in said
+    assert "physical" not in said
+    assert all("RU" not in row.label for row in rows(found))
+
+
+def test_retries_wait_as_long_as_they_are_told(tmp_path: Path) -> None:
+    """A partition in debt for seconds is not asked again before it has paid."""
+    big = answered(of(Kind.INSERT, "big"), 0.1, sent=1_000_000)
+    small = [answered(of(Kind.INSERT, f"r{place}"), 0.2 + place / 100) for place in range(10)]
+    found = calculated(recorded(tmp_path, [big, *small])).schemes[0]
+    assert found.once.throttled == 10
+    # The debt of 626 RU takes six seconds; back-off alone would give up before.
+    assert found.retried.failed == 0
+
+
+def one_by_one(
+    requests: list[tuple[float, str | None, int]], waits: tuple[float, ...]
+) -> Counter[str]:
+    """Refusals, attempts and failures, as the model decides in order of time."""
+    model = Model(LIMITS, 0.0, stored=False)
+    assert model.cosmos is not None
+    found: Counter[str] = Counter()
+    heap = [(at_s, 1, number, key, 0, ru) for number, (at_s, key, ru) in enumerate(requests)]
+    heapq.heapify(heap)
+    while heap:
+        at_s, _, _, key, attempt, charged = heapq.heappop(heap)
+        found["attempts"] += 1
+        if rule := model.admit("t", key, charged, at_s):
+            found[rule] += 1
+            if attempt == len(waits):
+                found["failed"] += 1
+                continue
+            told_s = min(MOST_WAIT_S, model.cosmos.retry_after_s(key, at_s))
+            due_s = at_s + max(told_s, waits[attempt])
+            number = len(requests) + found["attempts"]
+            heapq.heappush(heap, (due_s, 0, number, key, attempt + 1, charged))
+    return found
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([(), (0.5,), (0.25, 0.75, 1.5)]),
+    st.sampled_from([1000, 4000, 9000]),
+)
+def test_requests_are_decided_about_as_one_by_one(
+    seed: int, waits: tuple[float, ...], most: int
+) -> None:
+    """Although physical partitions that have enough for a second pass as a whole."""
+    rng = random.Random(seed)
+    keys: list[str | None] = [*"abcdefgh", None]
+    drawn = [
+        (place / 16 + rng.random() / 64, rng.choice(keys), rng.randint(1, most))
+        for place in range(16 * 6)
+    ]
+    simulation = Simulation(LIMITS, ScheduledBackoff(delays_s=waits), 1)
+    for second in range(6):
+        of_second: list[Request] = [
+            (at_s, FIRST, ("t", key), 1, charged)
+            for at_s, key, charged in drawn
+            if int(at_s) == second
+        ]
+        sums: Counter[Place] = Counter()
+        for _, _, place, _, charged in of_second:
+            sums[place] += charged
+        if sums and simulation.serve(second, Demand(sums, most, walks=True), len(of_second)):
+            simulation.simulate(second, of_second)
+    simulation.finish()
+    found = simulation.throttling
+    counts = Counter(found.by_rule) + Counter(attempts=found.attempts, failed=found.failed)
+    assert counts == one_by_one(drawn, waits)
+
+
+def test_loads_of_physical_partitions_add_up() -> None:
+    """A key belongs to one of them; a scan is divided among all."""
+    model = Model(LIMITS, 0.0, stored=False)
+    assert model.cosmos is not None
+    loads = model.cosmos.loads({("t", "a"): 70, ("u", "a"): 30, ("t", None): 200})
+    number = PhysicalPartitions.even(3).of("a")
+    assert sum(loads.values()) == 300
+    assert loads[number] in (166, 167)
