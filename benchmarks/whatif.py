@@ -1,0 +1,149 @@
+"""What a what-if costs an operation, against reading the trace alone, by CPU time.
+
+Traces of a million upserts, made beforehand, in which each limit has its own pattern. Resident
+memory is compared with that for a trace three times as long.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: E402
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from harness.gateway.limits import GatewayLimits
+from harness.model.garbage import search_rarely
+from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
+from harness.trace.members import TraceHead
+from harness.trace.reader import Trace
+from harness.trace.whatif.projection import Projection
+from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
+from harness.trace.writer import TraceWriter
+
+OPERATIONS = 1_000_000
+LONGER = 3
+PER_S = 5000
+WANTED_PER_S = 200_000
+MOST_MORE_MB = 20
+START_MS = 1_795_000_000_000
+BUCKETS = {"keys": {"partition_key": "{partition_key}-{row_key:bucket16}"}}
+
+Keys = Callable[[random.Random, int], tuple[str, str]]
+
+
+def spread(rng: random.Random, number: int) -> tuple[str, str]:
+    return f"p{rng.randrange(500):03}", f"r{number % 10_000:08}"
+
+
+def log(rng: random.Random, number: int) -> tuple[str, str]:
+    return f"2026-11-23T{number // (10 * PER_S):06}", f"{number:08}"
+
+
+def hot_tenant(rng: random.Random, number: int) -> tuple[str, str]:
+    tenant = 0 if rng.random() < 0.6 else rng.randrange(1, 200)
+    return f"tenant{tenant:03}", f"r{number % 10_000:08}"
+
+
+def distinct(rng: random.Random, number: int) -> tuple[str, str]:
+    return f"{number * 2_654_435_761 % 2**32:08x}", "only"
+
+
+def bucketed(rng: random.Random, number: int) -> tuple[str, str]:
+    return f"p{rng.randrange(500):03}", f"r{number:08}"
+
+
+CASES: dict[str, tuple[Keys, Scheme]] = {
+    "an even spread over 500 partitions": (spread, as_recorded()),
+    "a log, throttled": (log, as_recorded()),
+    "a hot tenant, throttled": (hot_tenant, as_recorded()),
+    "every key another": (distinct, as_recorded()),
+    "a scheme with 16 buckets": (bucketed, parse_scheme("buckets", BUCKETS, "buckets.toml")),
+}
+
+
+def main() -> int:
+    """Measure each case in a process of its own, and say it."""
+    if len(sys.argv) > 2:
+        return measure(Path(sys.argv[1]), sys.argv[2])
+    broken = False
+    with tempfile.TemporaryDirectory(prefix="whatif.") as folder:
+        for name, (keys, _) in CASES.items():
+            path = Path(folder) / "made.trace"
+            longer = Path(folder) / "longer.trace"
+            made(path, keys, OPERATIONS)
+            made(longer, keys, LONGER * OPERATIONS)
+            plain_s, taken_s, first_mb = figures(path, name)
+            _, _, longer_mb = figures(longer, name)
+            broken = broken or longer_mb > first_mb + MOST_MORE_MB
+            per_s = OPERATIONS / taken_s
+            print(
+                f"what-if / reading, {name}: {taken_s / plain_s:.1f} times the CPU time; "
+                f"{per_s / 1000:,.0f}k operations per CPU second, {WANTED_PER_S // 1000}k wanted; "
+                f"{first_mb:.0f} MB, {longer_mb:.0f} MB for {LONGER} times the operations"
+            )
+            path.unlink()
+            longer.unlink()
+    return int(broken)
+
+
+def figures(path: Path, case: str) -> tuple[float, ...]:
+    """CPU seconds of reading, and of a what-if with reading; resident memory in MB."""
+    command = [sys.executable, __file__, str(path), case]
+    return tuple(map(float, subprocess.check_output(command, text=True, timeout=300).split()))
+
+
+def measure(path: Path, case: str) -> int:
+    """Print the figures of one trace."""
+    # As the command does.
+    search_rarely()
+    trace = Trace(path)
+    began_s = time.process_time()
+    for batch in trace.batches():
+        zip(batch.at_ms, batch.shapes, batch.partition_keys, batch.row_keys, strict=True)
+    plain_s = time.process_time() - began_s
+    began_s = time.process_time()
+    projection = Projection(CASES[case][1], GatewayLimits(), rate=1.0, started_s=0)
+    for batch in trace.batches():
+        projection.add(batch)
+    projection.finish()
+    print(plain_s, time.process_time() - began_s, resident_mb())
+    return 0
+
+
+def resident_mb() -> float:
+    """The most resident memory of this process so far."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    [most] = [line for line in lines if line.startswith("VmHWM")]
+    return int(most.split()[1]) / 1024
+
+
+def made(path: Path, keys: Keys, operations: int) -> None:
+    """Write a trace of upserts at a steady rate."""
+    rng = random.Random(1)
+    shape = ("app", "upsert_merge", "t", "upsert_merge", "success", False, ((204, "", ""),))
+    with TraceWriter(path, TraceHead(started_ms=START_MS, source="made", name="made")) as writer:
+        for first in range(0, operations, MOST_OPERATIONS):
+            numbers = range(first, min(operations, first + MOST_OPERATIONS))
+            block = BlockColumns()
+            block.at = [START_MS + 1000 * number // PER_S for number in numbers]
+            block.done = [at_ms + 5 for at_ms in block.at]
+            block.shapes = [shape]
+            block.numbers = [0] * len(numbers)
+            partition_keys, row_keys = zip(*(keys(rng, number) for number in numbers), strict=True)
+            block.keys, block.rows = list(partition_keys), list(row_keys)
+            block.entities = [1] * len(numbers)
+            block.returned = [0] * len(numbers)
+            block.sent = [900] * len(numbers)
+            block.received = [300] * len(numbers)
+            writer.append([block.encode()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
