@@ -73,6 +73,9 @@ def run_shared(session: pytest.Session) -> bool:
             if pid == 0:
                 forks.clear()
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                # Several that clean up one folder for all fail at what another has taken away.
+                output.with_suffix("").mkdir()
+                os.environ["PYTEST_DEBUG_TEMPROOT"] = str(output.with_suffix(""))
                 _redirect(session.config, output)
                 _run_claimed(session, folder, turns)
                 return True
@@ -204,7 +207,9 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     turns = _Turns(*os.pipe())
     turns.give(chosen.jobs)
-    with tempfile.TemporaryDirectory(prefix="tests-") as name, contextlib.ExitStack() as stack:
+    # What a test started may write a little longer than the test.
+    temporary = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
+    with temporary as name, contextlib.ExitStack() as stack:
         shared = [
             _Shared(group, Path(name) / str(number), chosen.jobs, turns)
             for number, group in enumerate(groups or [[]])
@@ -244,9 +249,10 @@ class _Shared:
     def code(self) -> int:
         """The exit code, once the process has ended; 0 if what failed passes alone."""
         code = self.process.wait()
-        if code != _TESTS_FAILED:
+        failed = self._claims / FAILED
+        if code != _TESTS_FAILED or not failed.exists():
             return code
-        tests = sorted(set((self._claims / FAILED).read_text(encoding="utf-8").splitlines()))
+        tests = sorted(set(failed.read_text(encoding="utf-8").splitlines()))
         if len({test.partition("::")[0] for test in tests}) > MOST_REPEATED:
             return code
         print(f"again, alone: {', '.join(tests)}", flush=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
 import socket
+import struct
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -20,6 +22,10 @@ from tests.support.proxy import Proxy, Seen, Upstream, read_request, reset_on_cl
 _NOBODY_WAITS_S = 60.0
 _HOST = re.compile(rb"(\r\nhost: *)[^:\r]+", re.IGNORECASE)
 _EARLY_S = 0.2
+_TCP_INFO = struct.Struct("=B51xI")
+"""Of `struct tcp_info` of Linux, the state and tcpi_last_data_recv."""
+_CLOSED = (7, 8)
+"""TCP_CLOSE, where the connection was reset, and TCP_CLOSE_WAIT, where the other end closed it."""
 _CONTINUED = "NextPartitionKey=loop"
 _EMPTY_PAGE = (
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"
@@ -113,11 +119,16 @@ class FaultyTable(Proxy):
         run = self._runs[-1]
         load_s = 0.0 if run.load_since_s is None else seen.at_s - run.load_since_s
         rule = run.script.rule_for(request.asked, seen.path, request.phase, load_s)
+        sent_s = time.monotonic() - _connection(client)[1]
         answer = self._answered(rule, request, seen, upstream)
         if rule.delay_s:
             gevent.sleep(rule.delay_s)
         if rule.how == "hang":
-            self._hang(rule, request, client)
+            _wait_until_closed(client)
+        if _connection(client)[0] in _CLOSED:
+            # A client that goes before its own time-out was broken off.
+            if time.monotonic() - sent_s > rule.timeout_s - _EARLY_S:
+                request.seen_as = "read_timeout"
             return False
         if rule.how == "reset" or answer is None:
             reset_on_close(client)
@@ -187,15 +198,6 @@ class FaultyTable(Proxy):
             body = answer.partition(b"\r\n\r\n")[2]
             request.returned = len(json.loads(_unchunked(answer, body))["value"])
 
-    def _hang(self, rule: Rule, request: _Request, client: socket.socket) -> None:
-        """Say nothing. A client that goes before its own time-out was broken off."""
-        since_s = time.monotonic()
-        client.settimeout(_NOBODY_WAITS_S)
-        while client.recv(65536):
-            pass
-        if time.monotonic() - since_s > rule.timeout_s - _EARLY_S:
-            request.seen_as = "read_timeout"
-
     def _close(self, client: socket.socket) -> None:
         """Send nothing more; a request that was on its way already gets no answer."""
         client.shutdown(socket.SHUT_WR)
@@ -203,6 +205,24 @@ class FaultyTable(Proxy):
         late = read_request(client)
         if late is not None:
             self._received(late).seen_as = "connection_reset"
+
+
+def _connection(client: socket.socket) -> tuple[int, float]:
+    """State of a connection, and the seconds since its last bytes arrived, read or not.
+
+    A service that gets no processor time for a second reads a request a second late, but its client
+    counts from when it was sent.
+    """
+    info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    state, received_ms = _TCP_INFO.unpack(info)
+    return state, received_ms / 1000
+
+
+def _wait_until_closed(client: socket.socket) -> None:
+    client.settimeout(_NOBODY_WAITS_S)
+    with contextlib.suppress(OSError):
+        while client.recv(65536):
+            pass
 
 
 def _unchunked(answer: bytes, body: bytes) -> bytes:
