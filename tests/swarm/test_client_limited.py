@@ -87,13 +87,14 @@ def test_the_error_log_is_capped(client_limited: LocustProcess) -> None:
     """A thousand failed attempts are kept, the rest is counted."""
     record = client_limited.record
     folder = client_limited.folder / "out" / record.run_id
-    *kept, last = map(json.loads, (folder / "errors.jsonl").read_text("utf-8").splitlines())
+    lines = [json.loads(line) for line in (folder / "errors.jsonl").read_text("utf-8").splitlines()]
     failed = sum(
         count for name, count in record.attempts_by_status.items() if not name.startswith("2")
     )
-    assert len(kept) == 1000
-    assert last == {"not_kept": failed - 1000}
-    assert {error["error_code"] for error in kept} == {"ResourceNotFound"}
+    # A very busy machine sends fewer than a thousand.
+    kept = min(1000, failed)
+    assert {error["error_code"] for error in lines[:kept]} == {"ResourceNotFound"}
+    assert lines[kept:] == ([{"not_kept": failed - 1000}] if failed > 1000 else [])
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def secure(files: CertificateFiles) -> Iterator[Endpoint]:
     [
         {},
         {"exp": time.time() - 60},
-        {"nbf": time.time() + 600},
+        {"nbf": time.time() + 86_400},
         {"iss": "https://login.example.com/"},
         {"aud": "https://management.azure.com"},
     ],
