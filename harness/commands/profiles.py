@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 
+from harness.commands.arguments import duration
 from harness.commands.records import read_record, record_files
 from harness.commands.trace import Progress
 from harness.endpoint.address import address_of, kind_and_account
-from harness.model.errors import SetupError, echoed
+from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
 from harness.profile.build.plan import plan_of
 from harness.profile.build.replay import read_trace
@@ -37,7 +37,6 @@ _MOST_WIDTH = 110
 _VIOLATED = 1
 _NOT_NAMED = (EndpointKind.GATEWAY, EndpointKind.AZURITE_BLOBS)
 _KINDS = [str(kind) for kind in EndpointKind if kind not in _NOT_NAMED]
-_TIME = re.compile(r"(?:(\d{1,12})h)?(?:(\d{1,12})m)?(?:(\d{1,12})s?)?")
 
 
 class Profiles:
@@ -158,6 +157,7 @@ class PlanRun:
             "-t",
             "--run-time",
             metavar="T",
+            type=duration,
             help="run time: 90, 90s, 5m, 1h30m; for a search, its time limit",
         )
         _kind_option(parser)
@@ -165,7 +165,7 @@ class PlanRun:
     def run(self, args: argparse.Namespace) -> int:
         if args.users is not None:
             args.overrides.append(f"load.users={args.users}")
-        named = _profile_of(args, None if args.run_time is None else _seconds(args.run_time))
+        named = _profile_of(args, args.run_time)
         named, preparation = read_trace(named, Progress("reading the trace"))
         kind = _kind_of(args, named.profile)
         plan = plan_of(named.profile, kind, preparation=preparation)
@@ -217,12 +217,3 @@ def _kind_of(args: argparse.Namespace, profile: Profile) -> EndpointKind:
 
 def _profile_of(args: argparse.Namespace, run_time_s: int | None = None) -> NamedProfile:
     return resolve(args.profile, args.overrides, run_time_s=run_time_s)
-
-
-def _seconds(text: str) -> int:
-    """The seconds of a duration in Locust's notation."""
-    found = _TIME.fullmatch(text)
-    if found is None or not text:
-        raise SetupError(f"-t {echoed(text)} is not a duration; write 90, 90s, 5m or 1h30m")
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return hours * 3600 + minutes * 60 + seconds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import inspect
-import math
 import os
 import re
 import secrets
@@ -13,6 +12,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from harness.commands.arguments import duration, whole_number
 from harness.commands.servers import require_consent
 from harness.gateway import limits
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
@@ -32,7 +32,8 @@ from harness.watch.watched_run import WatchPlan
 _NO_LIMITS = "none"
 _MOST_WIDTH = 140
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,80}")
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+_MOST_TRANSACTIONS = 10**15
+_MOST_PROCESSES = 64
 _EXAMPLES = """\
 examples:
   harness watch -- node server.js              your application, on an embedded Azurite
@@ -78,7 +79,7 @@ class Watch:
         group.add_argument(
             "--billable-transactions",
             metavar="N",
-            type=_positive,
+            type=whole_number(1, _MOST_TRANSACTIONS),
             help="the watch ends after N requests; further ones are refused (403), not passed on",
         )
         group.add_argument(
@@ -111,19 +112,19 @@ class Watch:
         group.add_argument(
             "--processes",
             metavar="N",
-            type=_positive,
+            type=whole_number(1, _MOST_PROCESSES),
             default=1,
             help="gateway processes that share the port (default: %(default)s)",
         )
         group = parser.add_argument_group("measurement")
         group.add_argument("--name", default="watch", help="name in all outputs (%(default)s)")
         group.add_argument(
-            "--duration", metavar="TIME", type=_seconds, help="end after this time: 90s, 5m, 1h"
+            "--duration", metavar="TIME", type=duration, help="end after this time: 90s, 5m, 1h"
         )
         group.add_argument(
             "--warm-up",
             metavar="TIME",
-            type=_seconds,
+            type=duration,
             default=0.0,
             help="time before the measured window (default: 0)",
         )
@@ -317,21 +318,3 @@ def _conditions(args: argparse.Namespace) -> tuple[Condition, ...]:
     if mistakes:
         raise SetupError("\n  ".join(["--condition:", *mistakes]))
     return tuple(found)
-
-
-def _seconds(text: str) -> float:
-    """A time such as 90s, 5m or 1.5h; plain numbers are seconds."""
-    unit = _UNITS.get(text[-1:], 0)
-    try:
-        seconds = float(text[:-1] if unit else text) * (unit or 1)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 5m or 1h")
-    return seconds
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)

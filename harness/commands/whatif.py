@@ -7,10 +7,10 @@ import dataclasses
 import inspect
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from harness import __version__
+from harness.commands.arguments import whole_number
 from harness.commands.trace import Progress
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
@@ -82,13 +82,13 @@ class WhatIf:
         )
         parser.add_argument(
             "--provisioned-ru-per-s",
-            type=_within(1, 10_000_000),
+            type=whole_number(1, 10_000_000),
             metavar="RU",
             help="with --limits cosmos: what is provisioned (default: as in the limits)",
         )
         parser.add_argument(
             "--physical-partitions",
-            type=_within(1, 1000),
+            type=whole_number(1, 1000),
             metavar="N",
             help="over how many physical partitions (default: as few as can have it)",
         )
@@ -150,19 +150,6 @@ def _provisioned(limits: GatewayLimits, args: argparse.Namespace) -> GatewayLimi
     return limits.provisioned(
         dataclasses.replace(given, physical_partitions=given.fewest_partitions)
     )
-
-
-def _within(least: int, most: int) -> Callable[[str], int]:
-    """Reads a whole number of an option."""
-
-    def read(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number from {least} to {most}, not {cut(text)!r}"
-            )
-        return int(text)
-
-    return read
 
 
 def _rate(text: str) -> float:
