@@ -143,8 +143,10 @@ class Simulation:
     def _simulate_alone(self, place: Place, requests: Sequence[Request], second: int) -> None:
         """Simulate requests of a second to a partition that only its own limit can refuse."""
         table, key = place
+        storage = self._model.storage
         assert key is not None
-        admit, again = self._model.bucket(table, key, second).admit, self._again
+        assert storage is not None
+        admit, again = storage.bucket(table, key, second).admit, self._again
         taken, refused, first_s, last_s = 0, 0, 0.0, 0.0
         soon: list[Request] = []
         for request in _with_retries(requests, soon):
@@ -157,7 +159,7 @@ class Simulation:
         if refused:
             self._refused(place, "partition", refused, first_s)
         moments = (first_s, last_s) if refused else ()
-        self._model.decided(table, key, taken, moments, second, second + 1)
+        storage.decided(table, key, taken, moments, second, second + 1)
 
     def _simulate(self, requests: Sequence[Request], second: int) -> None:
         """Simulate requests of a second."""

@@ -27,6 +27,7 @@ from harness.gateway.requests import Asked, RowWrite
 from harness.gateway.rules.bucket import Bucket
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.rules.ranges import MOST_RANGES
+from harness.gateway.storage import StorageLimits
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 from tests.support.asked import query
@@ -188,6 +189,11 @@ def test_scattered_keys_meet_all_servers() -> None:
     assert passed(decisions) > 0.9 * 20_000
 
 
+def storage_of(model: Model) -> StorageLimits:
+    assert model.storage is not None
+    return model.storage
+
+
 HOT = Moving(hot_after_s=5.0, cool_after_s=1.0, offline_s=2.0)
 
 
@@ -225,7 +231,7 @@ def test_a_moved_range_comes_to_the_emptiest_server() -> None:
         served(model, busy, at_s)
         if model.moves:
             break
-    homes = {table: server for table, _, server in model.ranges}
+    homes = {table: server for table, _, server in storage_of(model).ranges}
     assert homes["table"] not in (homes["another"], model.moves[0].from_server)
 
 
@@ -235,7 +241,7 @@ def test_a_query_over_a_border_ends_there() -> None:
     names = [f"p{number:02d}" for number in range(40)]
     for name in names:
         served(model, upsert(name), 0.0)
-    servers = {key: server for table, key, server in model.ranges if table == "table"}
+    servers = {key: server for table, key, server in storage_of(model).ranges if table == "table"}
     assert len(set(servers.values())) > 1
 
     def cut(text: str, keys: Sequence[str | None]) -> int | None:
@@ -329,31 +335,31 @@ def test_a_deleted_table_leaves_nothing_behind() -> None:
     gone = Asked(kind=None, table="table", drops_table=True)
     assert model.decide(gone, 0.0).action is GatewayAction.PASS
     model.answered(gone, DONE, 0.0)
-    tables = {table for table, _, _ in model.ranges}
+    tables = {table for table, _, _ in storage_of(model).ranges}
     assert tables == {"tableau", "other"}
 
 
-def bounded_after(keys: int) -> Model:
-    """A model that so many keys were written to, 5,000 a second."""
+def bounded_after(keys: int) -> StorageLimits:
+    """The limits of a model that so many keys were written to, 5,000 a second."""
     model = Model(GatewayLimits(), 0.0)
     for number in range(keys):
         served(model, upsert(f"{number * 7919 % keys:07d}"), number / 5000.0)
-    return model
+    return storage_of(model)
 
 
 def test_old_keys_are_forgotten() -> None:
     """Of 60,000 keys only those of the last burst are kept, and the ranges have a cap."""
-    model = bounded_after(60_000)
-    assert model.partitions <= 2 * 5000
-    assert len(model.ranges) <= MOST_RANGES
+    storage = bounded_after(60_000)
+    assert storage.partitions <= 2 * 5000
+    assert len(storage.ranges) <= MOST_RANGES
 
 
 @pytest.mark.long
 def test_a_million_keys_take_no_more_memory_than_a_few() -> None:
     """A million keys leave as much behind as sixty thousand do (up to a minute)."""
-    model = bounded_after(1_000_000)
-    assert model.partitions <= 2 * 5000
-    assert len(model.ranges) <= MOST_RANGES
+    storage = bounded_after(1_000_000)
+    assert storage.partitions <= 2 * 5000
+    assert len(storage.ranges) <= MOST_RANGES
 
 
 _ONE_SERVER = {"count": 1, "keys_per_range": 1000}
@@ -394,5 +400,5 @@ def test_a_model_without_limits_counts_as_one_with_limits_that_nobody_reaches(
         page = Answered(status=200)
         assert models[0].cut(scan, page) == models[1].cut(scan, page)
         assert len({model.answered(scan, page, number) for model in models}) == 1
-    assert models[0].partitions == 0
+    assert models[0].storage is None
     assert models[0].moves == models[1].moves == ()

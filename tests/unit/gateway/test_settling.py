@@ -109,7 +109,8 @@ def test_tables_that_do_not_exist_take_no_range() -> None:
     for number in range(MOST_RANGES + 100):
         asked = read_request("GET", f"/account/missing{number}()", {}, b"")
         assert passes(model, asked, number / 1000, answered=missing)
-    assert list(model.ranges) == []
+    assert model.storage is not None
+    assert list(model.storage.ranges) == []
     keys = (f"{number * 7919 % 500:03d}" for number in itertools.count())
     done = [passes(model, write(next(keys)), 2 + number / 1000) for number in range(2000)]
     assert done.count(False) < 100
@@ -120,7 +121,8 @@ def test_without_ranges_left_a_table_has_a_server_all_the_same() -> None:
     model = Model(GatewayLimits(servers=Servers(count=8, entities_per_s=1000.0)), 0.0)
     for number in range(MOST_RANGES + 500):
         assert passes(model, write("p", table=f"table{number:05d}"), number / 1000)
-    assert len(model.ranges) == MOST_RANGES
+    assert model.storage is not None
+    assert len(model.storage.ranges) == MOST_RANGES
     refused = [
         table
         for table in (f"table{number:05d}" for number in range(MOST_RANGES, MOST_RANGES + 500))
@@ -140,7 +142,8 @@ def test_a_gateway_without_an_endpoint_forgets_deleted_tables() -> None:
         gone = read_request("DELETE", f"/account/Tables('t{number}X')", {}, b"")
         for asked in (made, write("p", table=f"t{number}x"), gone):
             assert passes(model, asked, at_s)
-    assert list(model.ranges) == []
+    assert model.storage is not None
+    assert list(model.storage.ranges) == []
 
 
 def page(keys: list[str]) -> Answered:
@@ -156,7 +159,10 @@ def test_a_page_is_cut_at_each_border() -> None:
     keys = ["", *(f"p{number:02d}" for number in range(1, 60))]
     for key in keys:
         assert passes(model, write(key))
-    servers = [next(s for _, first, s in reversed(model.ranges) if first <= key) for key in keys]
+    assert model.storage is not None
+    servers = [
+        next(s for _, first, s in reversed(model.storage.ranges) if first <= key) for key in keys
+    ]
     wanted = [
         number for number, (one, other) in enumerate(itertools.pairwise(servers), 1) if one != other
     ]

@@ -1,0 +1,317 @@
+"""The limits of Azure Storage: entities a second of a partition, of its server, of the account.
+
+The part of the model that the limits of Cosmos DB have no place for. A request that passes takes
+its entities at once, from all three. What it took is given back if it fails, and a query takes what
+it scanned besides when it is answered.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping, Sequence, Set
+
+from harness.gateway.contents import Contents
+from harness.gateway.demand import Demand, Place
+from harness.gateway.limits import GatewayLimits
+from harness.gateway.reading import Answered
+from harness.gateway.requests import Asked
+from harness.gateway.rules.account import AccountRule
+from harness.gateway.rules.bucket import Bucket
+from harness.gateway.rules.moving import Move, MovingRule
+from harness.gateway.rules.partition import PartitionRule
+from harness.gateway.rules.ramping import RampingRule
+from harness.gateway.rules.ranges import Bound, Range, Ranges
+from harness.gateway.rules.servers import ServerRule
+from harness.model.operation import Kind
+
+# Looked up once: access to a member of an enumeration takes several times as long as a plain name.
+_TRANSACTION = Kind.TRANSACTION
+
+
+class StorageLimits:
+    """The limits of one account.
+
+    Args:
+        limits: The limits.
+        contents: The known rows.
+        now_s: The time now, on any steady clock.
+
+    Attributes:
+        alone: Places that `serve` returned last because of the limit of their partition alone.
+    """
+
+    def __init__(self, limits: GatewayLimits, contents: Contents, now_s: float) -> None:
+        self._contents = contents
+        self._ramping = RampingRule(limits.ramping, limits.servers)
+        self._ranges = Ranges(
+            None if self._ramping.by_load else limits.servers.keys_per_range, limits.servers.count
+        )
+        self._partitions = PartitionRule(limits.partition)
+        self._servers = ServerRule(limits.servers, now_s)
+        self._moving = MovingRule(limits.moving)
+        self._account = AccountRule(limits.account, now_s)
+        self.alone: set[Place] = set()
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions in memory."""
+        return len(self._partitions)
+
+    @property
+    def ranges(self) -> Sequence[tuple[str, str, int]]:
+        """Table, first key and server of every range."""
+        return [(*place.first, place.server) for place in self._ranges]
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        """The latest moves, oldest first."""
+        return tuple(self._moving.moves)
+
+    @property
+    def move_count(self) -> int:
+        """Number of moves."""
+        return self._moving.count
+
+    def refusal(self, asked: Asked, now_s: float) -> str:
+        """The rule that refuses a request; empty if it passes, which takes its entities."""
+        table = asked.table
+        parts = _parts(asked, self._first_key(asked))
+        for key, entities in parts:
+            position = self._position(asked, key)
+            place = self._ranges.find(table, position)
+            if rule := self._rule_against(place, table, key, position, entities, now_s):
+                return rule
+        if not self._account.allows(asked.entities, now_s):
+            return "account"
+        for key, entities in parts:
+            if len(parts) > 1:
+                # What the part before took may have split the range.
+                place = self._ranges.find(table, self._position(asked, key))
+            self._take(table, key, place, entities, now_s)
+        return ""
+
+    def served(self, asked: Asked, walked: Mapping[str | None, int], now_s: float) -> None:
+        """End a request that succeeded; ``walked`` are the entities that a query scanned."""
+        self._take_walked(asked, walked, now_s)
+        self._ranges.open_table(asked.table, now_s)
+        for key in {row.partition_key for row in asked.rows if row.stays}:
+            if key is not None:
+                self._ranges.write(asked.table, key, now_s)
+
+    def give_back(self, asked: Asked, now_s: float) -> None:
+        """End a request that failed: give back what it took when it arrived."""
+        for key, entities in _parts(asked, self._first_key(asked)):
+            place = self._ranges.find(asked.table, self._position(asked, key))
+            if key is not None:
+                self._partitions.give_back(asked.table, key, entities, now_s)
+            self._servers[place.server].give_back(entities, now_s)
+            self._account.give_back(entities, now_s)
+
+    def drop_table(self, table: str) -> None:
+        """Forget the ranges of a table that was deleted."""
+        self._ranges.drop_table(table)
+
+    def cut(self, asked: Asked, answered: Answered) -> int | None:
+        """Return the number of entities after which the page of a query ends, or None.
+
+        A page ends where the table continues on another server, if the answer contains the
+        PartitionKey of each entity.
+        """
+        if asked.keys is None or asked.partition_key is not None or asked.in_batch:
+            return None
+        if not answered.keys or None in answered.keys:
+            return None
+        for border in self._ranges.borders(asked.table, asked.keys.first):
+            before = sum(key < border for key in answered.keys if key is not None)
+            if before == len(answered.keys):
+                return None
+            if before:
+                return before
+        return None
+
+    def serve(
+        self, demand: Demand, since_s: float, until_s: float, more: Mapping[Place, int]
+    ) -> Set[Place]:
+        """Pass all requests of some time, unless one could be refused; see `Model.serve`."""
+        self.alone = set()
+        entities, ranges = demand.entities, self._ranges
+        if not self._account.holds(demand.total + sum(more.values()), since_s):
+            return entities.keys() | more.keys()
+        spans = [
+            (table, *span) for table in demand.tables for span in ranges.spans(table[0], table[1])
+        ]
+        by_server: dict[int, int] = {}
+        limited: dict[int, list[Bucket]] = {}
+        for (_, _, before), place, start, end in spans:
+            count = before[end] - before[start]
+            by_server[place.server] = by_server.get(place.server, 0) + count
+        for (table, key), count in more.items():
+            server = ranges.find(table, key or "").server
+            by_server[server] = by_server.get(server, 0) + count
+        doubtful: set[Place] = set(more)
+        metered = self._partitions.metered(entities, until_s - since_s)
+        asked = self._partitions.asked(metered, entities, more)
+        # Retried scans are decided about after the partitions that are simulated alone.
+        scans = any(key is None for _, key in more)
+        capacity = self._partitions.capacity
+        for (table, key), count in asked.items():
+            if not self._partitions.holds(table, key, count, since_s):
+                doubtful.add((table, key))
+            if count > capacity and not scans:
+                # Whatever it is asked for, its server sees no more of it than its bucket passes.
+                server = ranges.find(table, key).server
+                by_server[server] -= count
+                limited.setdefault(server, []).append(self.bucket(table, key, since_s))
+        overdraft = demand.largest if demand.walks or demand.largest > capacity else 0
+        full = self._servers.full(by_server, since_s, limited, overdraft)
+        # Entities of doubtful partitions by table and range.
+        held_back: dict[tuple[str, Bound], int] = {}
+        refusing = [ranges.find(table, key or "") for table, key in doubtful]
+        for (table, key), place in zip(doubtful, refusing, strict=True):
+            at = table, place.first
+            held_back[at] = held_back.get(at, 0) + entities.get((table, key), 0)
+        for (table, keys, before), place, start, end in spans if full or self._moving.count else ():
+            if place.server in full or not self._moving.allows(place, since_s):
+                refusing.append(place)
+                held_back[table, place.first] = before[end] - before[start]
+                ends = (None,) if not keys[start] else ()
+                span = [(table, key) for key in (*ends, *keys[start:end])]
+                doubtful.update(one for one in span if one in entities)
+        if any(self._moving.may_move(place, since_s, until_s) for place in refusing):
+            # Its other partitions would be offline too, and its load on another server.
+            return entities.keys() | more.keys()
+        middle_s = (since_s + until_s) / 2
+        for table, key in doubtful:
+            place = ranges.find(table, key or "")
+            open_now = place.server not in full and self._moving.allows(place, since_s)
+            if key is not None and open_now:
+                self.alone.add((table, key))
+        for table, key, count in metered:
+            if (table, key) not in doubtful:
+                self._partitions.take(table, key, count, middle_s)
+        loads = [
+            (place, count)
+            for (table, _, before), place, start, end in spans
+            if (count := before[end] - before[start] - held_back.get((table, place.first), 0))
+        ]
+        for server, count in ranges.served_together(loads, middle_s).items():
+            # What flows in until the end is then added: a steady load leaves a bucket full.
+            self._servers[server].take(count, since_s)
+            self._account.take(count, since_s)
+        if self._ramping.by_load:
+            for place, count in loads:
+                self._ramping.served(place, ranges, count, middle_s)
+        for table, _, _ in demand.tables:
+            ranges.open_table(table, middle_s)
+        ranges.write_all((place for place in entities if place not in doubtful), middle_s)
+        return doubtful
+
+    def admit(self, table: str, key: str | None, entities: int, now_s: float, walked: int) -> str:
+        """Decide about a request that succeeds if it passes, and end it; see `Model.admit`."""
+        place = self._ranges.find(table, key or "")
+        rule = self._rule_against(place, table, key, key or "", entities, now_s)
+        if rule:
+            return rule
+        if not self._account.allows(entities, now_s):
+            return "account"
+        self._take(table, key, place, entities + walked, now_s)
+        self._ranges.open_table(table, now_s)
+        if key is not None:
+            self._ranges.write(table, key, now_s)
+        return ""
+
+    def bucket(self, table: str, key: str, now_s: float) -> Bucket:
+        """The bucket of a partition, to decide about its requests where nothing else matters."""
+        return self._partitions.bucket(table, key, now_s)
+
+    def decided(
+        self,
+        table: str,
+        key: str,
+        entities: int,
+        refused_s: Sequence[float],
+        since_s: float,
+        until_s: float,
+    ) -> None:
+        """End the requests of a partition that its bucket alone decided about.
+
+        Args:
+            table: Its table.
+            key: The partition.
+            entities: What passed.
+            refused_s: The first and last instant of a refusal; empty if there was none.
+            since_s: The beginning of the time.
+            until_s: Its end.
+        """
+        now_s = (since_s + until_s) / 2
+        place = self._ranges.find(table, key)
+        for at_s in refused_s:
+            self._moving.refused(place, self._ranges, table, key, at_s)
+        if entities:
+            self._servers[place.server].take(entities, since_s)
+            self._account.take(entities, since_s)
+            self._ranges.served(place, entities, now_s)
+            self._ramping.served(place, self._ranges, entities, now_s)
+            self._ranges.open_table(table, now_s)
+            self._ranges.write(table, key, now_s)
+
+    def _first_key(self, asked: Asked) -> str | None:
+        """Return the partition at which a request begins, or None if it is unknown."""
+        if asked.partition_key is not None or asked.keys is None:
+            return asked.partition_key
+        return self._contents.first_partition(asked.table, asked.keys)
+
+    @staticmethod
+    def _position(asked: Asked, key: str | None) -> str:
+        """Return the key whose range serves a request."""
+        if key is not None:
+            return key
+        return "" if asked.keys is None else asked.keys.first
+
+    def _rule_against(
+        self,
+        place: Range,
+        table: str,
+        key: str | None,
+        position: str,
+        entities: int,
+        now_s: float,
+    ) -> str:
+        """Return the rule of a partition or its server that refuses a request; empty for none."""
+        if not self._moving.allows(place, now_s):
+            return "moving"
+        if key is not None and not self._partitions.allows(table, key, entities, now_s):
+            rule = "partition"
+        elif not self._servers[place.server].allows(entities, now_s):
+            rule = "server"
+        else:
+            return ""
+        self._moving.refused(place, self._ranges, table, position, now_s)
+        return rule
+
+    def _take_walked(
+        self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float
+    ) -> None:
+        """Take what a page walked, of which one entity is taken already."""
+        taken = 1
+        for key, entities in by_partition.items():
+            left, taken = max(0, entities - taken), max(0, taken - entities)
+            if left:
+                place = self._ranges.find(asked.table, self._position(asked, key))
+                self._take(asked.table, key, place, left, now_s)
+
+    def _take(self, table: str, key: str | None, place: Range, entities: int, now_s: float) -> None:
+        if key is not None:
+            self._partitions.take(table, key, entities, now_s)
+        self._servers[place.server].take(entities, now_s)
+        self._account.take(entities, now_s)
+        self._ranges.served(place, entities, now_s)
+        self._ramping.served(place, self._ranges, entities, now_s)
+
+
+def _parts(asked: Asked, first_key: str | None) -> Sequence[tuple[str | None, int]]:
+    """Return the entities of a request by partition."""
+    if asked.kind is not _TRANSACTION or asked.partition_key is not None:
+        return ((first_key, asked.entities),)
+    # The service refuses a transaction over several partitions. Azurite accepts it.
+    return tuple(collections.Counter(row.partition_key for row in asked.rows).items())
