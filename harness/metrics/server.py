@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, push_to_gateway, start_http_ser
 from harness.metrics.exposition import Read, RunState
 from harness.model.errors import SetupError
 from harness.model.hosts import STRANGE_HOST, readers_of
+from harness.model.time_limit import bounded
 
 PUSH_BOUND_S = 5.0
 _JOB = "aztables"
@@ -75,31 +76,27 @@ def push(url: str, run_id: str, read: Read, bound_s: float = PUSH_BOUND_S) -> st
     if user:
         return f"the metrics were not pushed to {address}: its URL holds a user name or password"
     registry = _registry(read)
-    problems = [f"no answer within {bound_s:g} s"]
-
-    # In a thread of its own: the library's time-out holds for each read, not for the whole push.
-    def attempt() -> None:
-        try:
-            push_to_gateway(
-                url, job=_JOB, registry=registry, grouping_key={"run": run_id}, timeout=bound_s
-            )
-        except urllib.error.HTTPError as error:
-            problems[:] = [f"it answered {error.code} {error.reason}"]
-            error.close()
-        except TimeoutError:
-            return
-        except urllib.error.URLError as error:
-            if not isinstance(error.reason, TimeoutError):
-                problems[:] = [str(error.reason)]
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            problems[:] = [str(error) or type(error).__name__]
-        else:
-            problems.clear()
-
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(bound_s)
-    return f"the metrics were not pushed to {address}: {problems[0]}" if problems else None
+    key, late = {"run": run_id}, f"no answer within {bound_s:g} s"
+    try:
+        # The library's time-out holds for each read, not for the whole push.
+        bounded(
+            lambda: push_to_gateway(
+                url, job=_JOB, registry=registry, grouping_key=key, timeout=bound_s
+            ),
+            bound_s,
+        )
+    except urllib.error.HTTPError as error:
+        problem = f"it answered {error.code} {error.reason}"
+        error.close()
+    except TimeoutError:
+        problem = late
+    except urllib.error.URLError as error:
+        problem = late if isinstance(error.reason, TimeoutError) else str(error.reason)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        problem = str(error) or type(error).__name__
+    else:
+        return None
+    return f"the metrics were not pushed to {address}: {problem}"
 
 
 def _registry(read: Read) -> CollectorRegistry:

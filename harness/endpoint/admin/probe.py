@@ -8,114 +8,71 @@ the token tell them apart.
 from __future__ import annotations
 
 import http.client
-import io
 import json
 import os
-import queue
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Callable, Mapping
-from email.utils import formatdate, parsedate_to_datetime
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
+from harness.endpoint.admin.listing import Listing, ListingResponse, listable
 from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint, as_kind
 from harness.endpoint.entra.refusals import login_problem
 from harness.endpoint.http.exchange import CHARGE_HEADER, UNREADABLE
 from harness.endpoint.http.tls import CA_VARIABLES, trust_context
 from harness.endpoint.protocol.errors import read_error
-from harness.endpoint.protocol.odata import JSON_PLAIN, VERSION
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind
+from harness.model.time_limit import bounded
 
-_MAX_BODY_BYTES = 256 * 1024
-_MAX_BYTES = 4 * _MAX_BODY_BYTES
 _WAITING = "waiting for the response"
 MAX_CLOCK_SKEW_S = 15 * 60.0
 """The service refuses a request whose date is further off (Authorize with Shared Key)."""
 
 
-class ProbeResponse(NamedTuple):
-    """The response to a probe. Header names are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class ProbeRequest:
-    """A GET that lists the first item of one resource of an account, such as ``Tables``."""
+    """A `Listing` that is sent once, whose failure becomes a sentence."""
 
     def __init__(self, endpoint: Endpoint, resource: str) -> None:
         self._endpoint = endpoint
-        parts = urlsplit(endpoint.url)
-        self._https = parts.scheme == "https"
-        self._path = f"{parts.path}/{resource}"
+        self._listing = Listing(endpoint, resource)
         # How far the request has come, for the sentence about its failure.
         self._stage = "looking up the host name"
 
-    def send(self, *, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ProbeResponse:
+    def send(self, *, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ListingResponse:
         """Send the request once; the response may have any status.
 
-        A thread of its own sends it, and is waited for up to ``timeout_s``: a name look-up has no
-        time-out, and a host that sends a byte a second would outlast any other. The date of the
-        request is ``now_s`` UTC seconds.
+        It is waited for up to ``timeout_s``: a name look-up has no time-out, and a host that sends
+        a byte a second would outlast any other. The date of the request is ``now_s`` UTC seconds.
 
         Raises:
             SetupError: no response came; the sentence names host, port and reason.
         """
-        results: queue.SimpleQueue[ProbeResponse | Exception] = queue.SimpleQueue()
-
-        def run() -> None:
-            try:
-                results.put(self._exchange(context, timeout_s, now_s))
-            except Exception as error:  # Raised again in the thread that waits.
-                results.put(error)
-
-        threading.Thread(target=run, daemon=True, name="probe").start()
         try:
-            result = results.get(timeout=timeout_s)
-        except queue.Empty:
+            return bounded(lambda: self._exchange(context, timeout_s, now_s), timeout_s)
+        except TimeoutError:
             raise SetupError(
                 f"no response from {self._where} within {timeout_s:g} s, while {self._stage}"
             ) from None
-        if isinstance(result, ProbeResponse):
-            return result
-        # Once the request has left, an error of parsing is about the response.
-        about = UNREADABLE if self._stage == _WAITING else (http.client.HTTPException, UnicodeError)
-        if not isinstance(result, (OSError, *about)):
-            raise result
-        raise SetupError(self._sentence(result)) from result
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            raise SetupError(self._sentence(error)) from error
+        except UNREADABLE as error:
+            # Once the request has left, an error of parsing is about the response.
+            if self._stage != _WAITING:
+                raise
+            raise SetupError(self._sentence(error)) from error
 
-    def _exchange(self, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ProbeResponse:
-        credential = self._endpoint.credential
-        date = formatdate(now_s, usegmt=True)
-        headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
-        if signature := credential.authorization("GET", "", date, self._path):
-            headers["Authorization"] = signature
-        query = "&".join(filter(None, ("$top=1", credential.query)))
-        host, port = self._endpoint.hostname, self._endpoint.port
-        socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    def _exchange(self, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ListingResponse:
+        socket.getaddrinfo(self._endpoint.hostname, self._endpoint.port, type=socket.SOCK_STREAM)
         self._stage = "connecting"
-        connection = (
-            http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
-            if self._https
-            else http.client.HTTPConnection(host, port, timeout=timeout_s)
-        )
+        connection = self._listing.connection(context, timeout_s)
         try:
             connection.connect()
             self._stage = _WAITING
-            connection.response_class = _BoundedResponse
-            connection.request("GET", f"{self._path}?{query}", headers=headers)
-            response = connection.getresponse()
-            return ProbeResponse(
-                status=response.status,
-                headers={name.lower(): text for name, text in response.getheaders()},
-                body=response.read(_MAX_BODY_BYTES),
-            )
+            return self._listing.send(connection, now_s)
         finally:
             connection.close()
 
@@ -140,8 +97,6 @@ class ProbeRequest:
             return f"the TLS handshake with {where} failed ({error.reason}): is it plain http?"
         if isinstance(error, ConnectionRefusedError):
             return f"nothing listens at {where}: the connection was refused"
-        if isinstance(error, TimeoutError):
-            return f"no response from {where} in time, while {self._stage}"
         if isinstance(error, http.client.HTTPException) or self._stage == _WAITING:
             return (
                 f"{where} accepted the connection but sent no valid HTTP response "
@@ -151,46 +106,17 @@ class ProbeRequest:
         return f"{where} cannot be reached: {reason}"
 
 
-class _BoundedResponse(http.client.HTTPResponse):
-    """A response of limited size; ``http.client`` limits the length of lines, not their number."""
-
-    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp = io.BufferedReader(_Bounded(self.fp.detach()))
-
-
-class _Bounded(io.RawIOBase):
-    def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw = raw
-        self._left = _MAX_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if self._left <= 0:
-            raise http.client.HTTPException("the response is too large")
-        count: int | None = self._raw.readinto(buffer)
-        self._left -= count or 0
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
 def check(
     endpoint: Endpoint,
     *,
     timeout_s: float = 5.0,
     environ: Mapping[str, str] = os.environ,
-    now: Callable[[], float] = time.time,
 ) -> EndpointKind:
     """Send the endpoint one request and check the response. Costs one transaction.
 
     The request lists the tables of the account; with a SAS for one table, entities of that table.
     A login that has no valid token fetches one first. ``environ`` names trusted authorities (see
-    `harness.endpoint.http.tls`), ``now`` gives UTC seconds.
+    `harness.endpoint.http.tls`).
 
     Returns:
         What answered, which the address of an endpoint on this machine does not tell.
@@ -202,15 +128,15 @@ def check(
     if endpoint.login is not None:
         endpoint.login.sign_in()
     table = credential.table if isinstance(credential, Sas) else None
-    request = ProbeRequest(endpoint, "Tables" if table is None else f"{table}()")
-    response = request.send(context=trust_context(environ), timeout_s=timeout_s, now_s=now())
+    request = ProbeRequest(endpoint, listable(endpoint))
+    response = request.send(context=trust_context(environ), timeout_s=timeout_s, now_s=time.time())
     refused = None
     if not 200 <= response.status < 300:
         challenge = response.headers.get("www-authenticate", "")
         refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
-    skew_s = _skew_s(response, now())
+    skew_s = _skew_s(response, time.time())
     if isinstance(credential, Sas) and (refused is None or refused.status in (401, 403, 404)):
-        problem = credential.problem(now() + (skew_s or 0.0))
+        problem = credential.problem(time.time() + (skew_s or 0.0))
         if problem is not None:
             raise SetupError(f"{endpoint.host}: {problem}")
     if refused is None:
@@ -334,7 +260,7 @@ _REASONS = {
 }
 
 
-def _skew_s(response: ProbeResponse, now_s: float) -> float | None:
+def _skew_s(response: ListingResponse, now_s: float) -> float | None:
     """The service's clock minus this machine's, within about a second; None where unknown."""
     try:
         return parsedate_to_datetime(response.headers["date"]).timestamp() - now_s
@@ -351,7 +277,7 @@ def _span(skew_s: float) -> str:
     return f"{shown} {'behind' if skew_s > 0 else 'ahead of'}"
 
 
-def _is_listing(response: ProbeResponse) -> bool:
+def _is_listing(response: ListingResponse) -> bool:
     try:
         document = json.loads(response.body)
     except UNREADABLE:

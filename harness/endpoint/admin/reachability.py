@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import queue
 import socket
 import ssl
-import threading
-from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple, TypeVar
 
@@ -21,9 +18,11 @@ from cryptography.x509.oid import NameOID
 
 from harness.endpoint.http.tls import CA_VARIABLES
 from harness.model.errors import SetupError
+from harness.model.time_limit import bounded
 
-LOOK_UP_WITHIN_S = 5.0
-CONNECT_WITHIN_S = 3.0
+_LOOK_UP_WITHIN_S = 5.0
+_CONNECT_WITHIN_S = 3.0
+_HANDSHAKE_WITHIN_S = 5.0
 _TICKET_WITHIN_S = 0.3
 """How long the session of TLS 1.3 may take, which the server sends after the handshake."""
 
@@ -60,7 +59,7 @@ class Handshake(NamedTuple):
     resumed_s: float | None
 
 
-def addresses_of(hostname: str, port: int, within_s: float = LOOK_UP_WITHIN_S) -> list[str]:
+def addresses_of(hostname: str, port: int) -> list[str]:
     """The addresses of a host, in the order in which a run tries them.
 
     Raises:
@@ -72,10 +71,10 @@ def addresses_of(hostname: str, port: int, within_s: float = LOOK_UP_WITHIN_S) -
         return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
     try:
-        return bounded(look_up, within_s)
+        return bounded(look_up, _LOOK_UP_WITHIN_S)
     except TimeoutError:
         raise Unreachable(
-            f"no answer about {hostname} within {within_s:g} s",
+            f"no answer about {hostname} within {_LOOK_UP_WITHIN_S:g} s",
             "no name server answers: check the DNS settings and the network of this machine",
         ) from None
     except (socket.gaierror, UnicodeError):
@@ -85,7 +84,7 @@ def addresses_of(hostname: str, port: int, within_s: float = LOOK_UP_WITHIN_S) -
         ) from None
 
 
-def connect(address: str, port: int, within_s: float = CONNECT_WITHIN_S) -> Connected:
+def connect(address: str, port: int) -> Connected:
     """Open a connection, and close it. The time is about one round trip.
 
     Raises:
@@ -93,11 +92,11 @@ def connect(address: str, port: int, within_s: float = CONNECT_WITHIN_S) -> Conn
     """
     began_s = perf_counter()
     try:
-        with socket.create_connection((address, port), timeout=within_s):
+        with socket.create_connection((address, port), timeout=_CONNECT_WITHIN_S):
             return Connected(address, perf_counter() - began_s)
     except TimeoutError:
         raise Unreachable(
-            f"no answer from {address} port {port} within {within_s:g} s",
+            f"no answer from {address} port {port} within {_CONNECT_WITHIN_S:g} s",
             "packets are dropped: allow this machine in every firewall on the way and in the "
             "networking rules of the account, or open the port",
         ) from None
@@ -114,7 +113,10 @@ def connect(address: str, port: int, within_s: float = CONNECT_WITHIN_S) -> Conn
 
 
 def shake_hands(
-    address: str, port: int, hostname: str, context: ssl.SSLContext, within_s: float = 5.0
+    address: str,
+    port: int,
+    hostname: str,
+    context: ssl.SSLContext,
 ) -> Handshake:
     """Two TLS handshakes, the second with the session of the first.
 
@@ -123,9 +125,9 @@ def shake_hands(
     """
     try:
         # A server can answer a byte at a time, each of them in time.
-        return bounded(lambda: _shake_hands(address, port, hostname, context, within_s), within_s)
+        return bounded(lambda: _shake_hands(address, port, hostname, context), _HANDSHAKE_WITHIN_S)
     except ssl.SSLCertVerificationError as error:
-        presented = _presented(address, port, hostname, within_s)
+        presented = _presented(address, port, hostname)
         raise Unreachable(
             f"the certificate{presented} is not trusted: {error.verify_message}",
             f"for a private certificate authority set {' or '.join(CA_VARIABLES)}; a proxy that "
@@ -137,7 +139,7 @@ def shake_hands(
         ) from None
     except TimeoutError:
         raise Unreachable(
-            f"the TLS handshake took longer than {within_s:g} s",
+            f"the TLS handshake took longer than {_HANDSHAKE_WITHIN_S:g} s",
             "does the port expect plain http? A firewall may also hold the handshake",
         ) from None
     except OSError as error:
@@ -147,20 +149,18 @@ def shake_hands(
         ) from None
 
 
-def _shake_hands(
-    address: str, port: int, hostname: str, context: ssl.SSLContext, within_s: float
-) -> Handshake:
-    raw = socket.create_connection((address, port), timeout=within_s)
+def _shake_hands(address: str, port: int, hostname: str, context: ssl.SSLContext) -> Handshake:
+    raw = socket.create_connection((address, port), timeout=_HANDSHAKE_WITHIN_S)
     began_s = perf_counter()
     with context.wrap_socket(raw, server_hostname=hostname) as first:
         seconds = perf_counter() - began_s
-        first.settimeout(min(_TICKET_WITHIN_S, within_s))
+        first.settimeout(_TICKET_WITHIN_S)
         with contextlib.suppress(OSError):
             first.recv(1)
         certificate = x509.load_der_x509_certificate(first.getpeercert(True) or b"")
         version, cipher = first.version() or "TLS", (first.cipher() or ("unknown",))[0]
         session = first.session
-    raw = socket.create_connection((address, port), timeout=within_s)
+    raw = socket.create_connection((address, port), timeout=_HANDSHAKE_WITHIN_S)
     began_s = perf_counter()
     with context.wrap_socket(raw, server_hostname=hostname, session=session) as again:
         resumed_s = perf_counter() - began_s if again.session_reused else None
@@ -175,13 +175,13 @@ def _shake_hands(
     )
 
 
-def _presented(address: str, port: int, hostname: str, within_s: float) -> str:
+def _presented(address: str, port: int, hostname: str) -> str:
     """Subject and issuer of a certificate that is not trusted, as a part of a sentence."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     with contextlib.suppress(OSError, ValueError):
-        raw = socket.create_connection((address, port), timeout=within_s)
+        raw = socket.create_connection((address, port), timeout=_HANDSHAKE_WITHIN_S)
         with context.wrap_socket(raw, server_hostname=hostname) as presented:
             certificate = x509.load_der_x509_certificate(presented.getpeercert(True) or b"")
             of, by = _common_name(certificate.subject), _common_name(certificate.issuer)
@@ -196,27 +196,3 @@ def _common_name(name: x509.Name) -> str:
         for attribute in name.get_attributes_for_oid(oid):
             return str(attribute.value)
     return name.rfc4514_string() or "nobody"
-
-
-def bounded(work: Callable[[], _T], within_s: float) -> _T:
-    """Do ``work`` in a thread of its own, which is left alone after ``within_s`` seconds.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
-    results: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            results.put((work(), None))
-        except BaseException as error:  # Raised again in the thread that waits.
-            results.put((None, error))
-
-    threading.Thread(target=run, daemon=True, name="doctor").start()
-    try:
-        result, error = results.get(timeout=within_s)
-    except queue.Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]

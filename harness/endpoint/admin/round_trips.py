@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import ssl
 import time
 from collections.abc import Mapping
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
-from harness.endpoint.admin.reachability import bounded
-from harness.endpoint.credential import Sas
+from harness.endpoint.admin.listing import Listing, ListingResponse, listable
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import UNREADABLE
 from harness.endpoint.http.tls import trust_context
-from harness.endpoint.protocol.odata import JSON_PLAIN, VERSION
 from harness.model.errors import SetupError
 from harness.model.outcome import THROTTLING_STATUSES
+from harness.model.time_limit import bounded
 from harness.workload.budget import Budget
 
 REQUESTS = 50
 _WITHIN_S = 15.0
-_MAX_BODY_BYTES = 256 * 1024
 _TIME_OUT_S = 5.0
+
+_Sent = tuple[float, float, ListingResponse]
+"""When a request was sent, UTC; how long it took, seconds; its response."""
 
 
 class RoundTrips(NamedTuple):
@@ -51,8 +50,8 @@ class RoundTrips(NamedTuple):
         return sum(self.latencies_s) / len(self.latencies_s)
 
 
-def round_trips(endpoint: Endpoint, budget: Budget, count: int = REQUESTS) -> RoundTrips:
-    """Send ``count`` requests that list one item each, or as many as fit into 15 s.
+def round_trips(endpoint: Endpoint, budget: Budget) -> RoundTrips:
+    """Send 50 requests that list one item each, or as many as fit into 15 s.
 
     Each takes one billable transaction from the budget.
 
@@ -60,15 +59,15 @@ def round_trips(endpoint: Endpoint, budget: Budget, count: int = REQUESTS) -> Ro
         SetupError: a response is missing.
     """
     context = trust_context(os.environ)
-    progress: list[tuple[float, float, http.client.HTTPResponse]] = []
+    progress: list[_Sent] = []
     try:
-        bounded(lambda: _send(endpoint, context, budget, count, progress), _WITHIN_S)
+        bounded(lambda: _send(endpoint, context, budget, progress), _WITHIN_S)
     except TimeoutError:
         pass
     except (OSError, *UNREADABLE) as error:
         # What leaves this machine was accepted before: the credential was checked.
         raise SetupError(
-            f"request {len(progress) + 1} of {count} got no response ({type(error).__name__})"
+            f"request {len(progress) + 1} of {REQUESTS} got no response ({type(error).__name__})"
         ) from error
     done = list(progress)
     if not done:
@@ -77,54 +76,35 @@ def round_trips(endpoint: Endpoint, budget: Budget, count: int = REQUESTS) -> Ro
         latencies_s=sorted(latency_s for _, latency_s, _ in done),
         throttled=sum(response.status in THROTTLING_STATUSES for *_, response in done),
         clock_s=_clock(done),
-        headers={name.lower(): text for name, text in done[-1][2].getheaders()},
+        headers=done[-1][2].headers,
     )
 
 
 def _send(
-    endpoint: Endpoint,
-    context: ssl.SSLContext,
-    budget: Budget,
-    count: int,
-    progress: list[tuple[float, float, http.client.HTTPResponse]],
+    endpoint: Endpoint, context: ssl.SSLContext, budget: Budget, progress: list[_Sent]
 ) -> None:
-    credential, parts = endpoint.credential, urlsplit(endpoint.url)
-    table = credential.table if isinstance(credential, Sas) else None
-    path = f"{parts.path}/{'Tables' if table is None else f'{table}()'}"
-    query = "&".join(filter(None, ("$top=1", credential.query)))
-    connection = (
-        http.client.HTTPSConnection(
-            endpoint.hostname, endpoint.port, timeout=_TIME_OUT_S, context=context
-        )
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(endpoint.hostname, endpoint.port, timeout=_TIME_OUT_S)
-    )
+    listing = Listing(endpoint, listable(endpoint))
+    connection = listing.connection(context, _TIME_OUT_S)
     try:
         connection.connect()
-        for _ in range(count):
+        for _ in range(REQUESTS):
             if not budget.take():
                 return
-            date = formatdate(time.time(), usegmt=True)
-            headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
-            if signature := credential.authorization("GET", "", date, path):
-                headers["Authorization"] = signature
             sent_s, began_s = time.time(), time.perf_counter()
-            connection.request("GET", f"{path}?{query}", headers=headers)
-            response = connection.getresponse()
-            response.read(_MAX_BODY_BYTES)
+            response = listing.send(connection, sent_s)
             progress.append((sent_s, time.perf_counter() - began_s, response))
     finally:
         connection.close()
 
 
 def _clock(
-    done: list[tuple[float, float, http.client.HTTPResponse]],
+    done: list[_Sent],
 ) -> tuple[float, float] | None:
     """Bounds of the difference of clocks, from the whole seconds of all ``Date`` headers."""
     least, most = float("-inf"), float("inf")
     for sent_s, latency_s, response in done:
         try:
-            second = parsedate_to_datetime(response.getheader("Date", "")).timestamp()
+            second = parsedate_to_datetime(response.headers.get("date", "")).timestamp()
         except UNREADABLE:
             return None
         # The response was dated between sending and receiving, within a second after the date.

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+from harness.endpoint.admin.listing import TABLES
 from harness.endpoint.admin.probe import ProbeRequest
 from harness.endpoint.azurite.installation import VERSION, Service, installed, node
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
@@ -111,7 +112,7 @@ def _wait_until_ready(process: AzuriteProcess) -> bool:
     unchecked.verify_mode = ssl.CERT_NONE
     deadline = time.monotonic() + _READY_WITHIN_S
     while process.running and time.monotonic() < deadline:
-        request = ProbeRequest(process.endpoint, "Tables")
+        request = ProbeRequest(process.endpoint, TABLES)
         try:
             response = request.send(context=unchecked, timeout_s=2.0, now_s=time.time())
         except SetupError:
