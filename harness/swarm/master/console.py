@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
 
 import gevent
 
@@ -63,15 +62,15 @@ _MOST_WIDTH = 140
 
 
 class Console:
-    """Writes lines and progress to ``out``, or to standard output.
+    """Writes lines and progress to standard output.
 
     A terminal shows progress in one line that is rewritten in place; any other stream gets a line
     every few seconds. A ``quiet`` console shows results and errors only.
     """
 
-    def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
-        self._out = sys.stdout if out is None else out
+        self._out = sys.stdout
         self._rewriting = False
         self._last_progress_s = 0.0
         self._read_s = time.monotonic()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Mapping
 
 import gevent
 from flask import redirect, request, session, url_for
@@ -34,9 +33,9 @@ class _Operator(UserMixin):
     id = "operator"
 
 
-def add_login(web_ui: WebUI, base_path: str, environ: Mapping[str, str] = os.environ) -> None:
+def add_login(web_ui: WebUI, base_path: str) -> None:
     """Ask for the password on every page, if there is one; a session ends with the process."""
-    password = environ.get(WEB_PASSWORD)
+    password = os.environ.get(WEB_PASSWORD)
     if not web_ui.web_login or not password:
         return
     app = web_ui.app

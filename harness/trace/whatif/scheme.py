@@ -163,16 +163,6 @@ class Scheme:
         new_row_key = row_key if self.keeps_row_key else self.row_template.fill(values)
         return self.partition_template.fill(values), new_row_key
 
-    def partition(self, partition_key: str, row_key: str | None = None) -> str | None:
-        """The new PartitionKey; None if it cannot be made.
-
-        ``row_key`` may be None, for unknown, where `by_partition_key` holds.
-        """
-        if row_key is None and not self.by_partition_key:
-            return None
-        values = self.values(partition_key, row_key)
-        return None if values is None else self.partition_template.fill(values)
-
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
         """The values of all groups; those of the RowKey only if it is known."""
         values = {_PARTITION_KEY: partition_key}
