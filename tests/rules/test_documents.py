@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import shlex
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli import COMMANDS, command
+from harness.measure.verdict import advice
 from harness.profile.profile_loader import shipped_names
-from tests.support.source_tree import ROOT
+from tests.support.source_tree import HARNESS, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("examples/*.md")])
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -56,6 +58,25 @@ def test_every_shipped_profile_is_listed() -> None:
     """A profile stands in docs/profiles.md beside its question."""
     page = (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8")
     assert [name for name in shipped_names() if f"`{name}`" not in page] == []
+
+
+def cited_sections() -> Iterator[tuple[str, str]]:
+    """The document of this repository and the section of every advice that cites one."""
+    for file in (HARNESS / "measure" / "verdict").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "AdvicePart":
+                named = {keyword.arg: keyword.value for keyword in node.keywords}
+                document = getattr(advice, ast.unparse(named["document"]), "")
+                if document.endswith(".md"):
+                    yield document, ast.literal_eval(named["section"])
+
+
+def test_advice_cites_sections_that_exist() -> None:
+    """A document of the repository that an advice names has a section of that name."""
+    cited = set(cited_sections())
+    assert len(cited) > 2
+    for document, section in cited:
+        assert section in _HEADING.findall((ROOT / document).read_text(encoding="utf-8"))
 
 
 def shown_commands() -> Iterator[tuple[str, str]]:

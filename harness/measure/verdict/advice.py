@@ -24,6 +24,8 @@ TOO_LARGE = "Diagnose and troubleshoot Azure Cosmos DB request rate too large (4
 UNITS = "Request Units in Azure Cosmos DB"
 README = "README.md"
 SESSIONS = "docs/sessions.md"
+_PROFILES = "docs/profiles.md"
+_WATCH = "docs/watch.md"
 
 BURST_S = 30
 """Throttling before this second meets a table that the service had no time to balance."""
@@ -230,8 +232,8 @@ def on_gateway(evidence: Evidence) -> Iterator[AdvicePart]:
     """Advice for an application that the gateway in front of the endpoint slowed down."""
     yield AdvicePart(
         text="share the requests among several gateway processes (harness watch --processes)",
-        document=README,
-        section="Watch an application",
+        document=_WATCH,
+        section="What it costs",
     )
 
 
@@ -243,8 +245,8 @@ def on_users(evidence: Evidence) -> Iterator[AdvicePart]:
     yield AdvicePart(
         text=f"raise load.users from {evidence.users:,} to more than {needed:,.0f}: by "
         "Little's law, that many wait for answers at the wanted rate",
-        document=README,
-        section="Profiles",
+        document=_PROFILES,
+        section="Load models",
     )
 
 
