@@ -195,7 +195,7 @@ def test_every_row_that_was_written_is_looked_up(runs: dict[str, Audited], name:
     """Exactly, once by each worker that wrote it; and most of what it wrote can be seen."""
     audit = runs[name].audit
     assert audit.exact
-    assert audit.rows == audit.written > 100
+    assert audit.rows == audit.written > 20
     assert audit.acknowledged == audit.kept + audit.covered
     assert audit.kept > audit.rows / 2
 
