@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.measure.record.measured import PartitionPart
+from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import BUSY_SHARE, FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import VerdictResult
-from harness.model.figures import counted, number, percent
+from harness.model.figures import counted, number, percent, request_units
 from harness.report.events import stall_sentence
 from harness.report.limits import (
     account_limit,
@@ -88,6 +88,10 @@ def _throttled(record: RunRecord) -> str:
         used, limit = number(account_rate(record)), account_limit(record)
         of = "" if limit is None else f" of {number(limit * max(1, len(record.accounts)))}"
         return f"The provisioned throughput was used up: {used}{of} RU/s."
+    if record.verdict.limited_by == "operation":
+        costly = max(record.operations, key=_charged)
+        each = request_units(costly.request_units_each or 0.0)
+        return f"Operations cost too much: one {costly.kind} takes {each} RU."
     throttled = sorted(
         filter(throttled_attempts, record.partitions), key=throttled_attempts, reverse=True
     )
@@ -104,6 +108,10 @@ def _throttled(record: RunRecord) -> str:
         return f"Partition {name} was throttled{at}.{used}{others}"
     least = "" if record.partitions_folded is None else "At least "
     return f"{least}{len(throttled):,} partitions were throttled, {name} the most.{used}"
+
+
+def _charged(part: OperationPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.total
 
 
 def _used(record: RunRecord) -> str:

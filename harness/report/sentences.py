@@ -46,6 +46,7 @@ _LIMITED_BY = {
     "users": "the users (too few, or pausing between operations)",
     "partition": "the partition",
     "throughput": "the provisioned throughput",
+    "operation": "the cost of single operations",
     "account": "the account",
 }
 _STEP_FAILURES: dict[str, str] = {

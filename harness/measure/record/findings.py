@@ -50,7 +50,8 @@ class VerdictPart(RecordPart):
     """What the run means: a `VerdictResult`, its sentence, the measurements, and advice.
 
     ``limited_by`` is what kept the rate from being higher: partition, account, generator, endpoint,
-    load (the profile asked for no more), users (too few, or pausing), or unknown.
+    load (the profile asked for no more), users (too few, or pausing), or unknown; of Cosmos DB
+    throughput (that is provisioned) and operation (single ones cost too much) too.
     """
 
     result: str

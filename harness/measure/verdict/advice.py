@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from harness.measure.counts.latency import BUCKETS_S
 from harness.measure.record.findings import AdvicePart
+from harness.measure.record.measured import PartitionPart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.observations import SHOWN_GAP_S, attempts_answered, named
 from harness.measure.verdict.request_units import ThrottlingCause, by_cost, throttled_of_cosmos
@@ -98,16 +99,19 @@ def on_throttling(evidence: Evidence, *, by_account: bool) -> Iterator[AdvicePar
 def _on_cosmos(evidence: Evidence) -> Iterator[AdvicePart]:
     throttled = throttled_of_cosmos(evidence)
     cause = ThrottlingCause.UNKNOWN if throttled is None else throttled.cause
+    if cause is ThrottlingCause.COSTLY_OPERATION:
+        yield from _on_costs(evidence)
+        return
     if cause is not ThrottlingCause.THROUGHPUT:
-        yield from on_cosmos_keys(evidence)
+        yield from on_cosmos_keys(evidence, None if throttled is None else throttled.most)
     charged = throttled is not None and throttled.used_per_s is not None
     if cause is not ThrottlingCause.HOT_PARTITION and charged:
         yield from on_throughput(evidence)
 
 
-def on_cosmos_keys(evidence: Evidence) -> Iterator[AdvicePart]:
-    """Advice for a run against Cosmos DB with too much load on one partition."""
-    keys, most = evidence.snapshot.partitions, evidence.costliest
+def on_cosmos_keys(evidence: Evidence, most: PartitionPart | None) -> Iterator[AdvicePart]:
+    """Advice for a run against Cosmos DB with too much load on one partition, ``most``."""
+    keys = evidence.snapshot.partitions
     yield AdvicePart(
         text="choose a partition key with many values over which requests spread evenly: every "
         "physical partition has an equal part of the provisioned throughput, and a hot one cannot "
@@ -153,6 +157,11 @@ def on_throughput(evidence: Evidence) -> Iterator[AdvicePart]:
             document=COSMOS,
             section="Physical partitions",
         )
+    yield from _on_costs(evidence)
+
+
+def _on_costs(evidence: Evidence) -> Iterator[AdvicePart]:
+    """Advice about the operations that took most of the request units."""
     for part, share in by_cost(evidence.snapshot)[:1]:
         each = part.request_units_each
         if share >= COSTLY_FROM and each is not None:

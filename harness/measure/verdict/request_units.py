@@ -16,19 +16,26 @@ from harness.measure.verdict.evidence import Evidence
 from harness.model.figures import counted, number, percent, request_units
 from harness.model.operation import over_partitions
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
-from harness.model.target import Throughput
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 REFUSED = 429
 """The status with which Cosmos DB asks for fewer request units."""
 NEAR_FROM = 0.9
 """Share of a limit from which it counts as used up. Whole seconds round off short peaks."""
 MOST_FROM = 0.5
-"""Share of the throttled attempts from which one of several keys is the hot one."""
+"""Share of the throttled attempts from which one of several keys is the hot one ..."""
+AHEAD_FROM = 2.0
+"""... if it has so many times those of the next key: two keys that share a hot physical partition
+have about half each."""
 SPARED_FROM = 0.25
 """Share of keys without any throttling from which only some physical partitions throttle."""
 _EXPECTED = 5.0
 """A key is spared if so many of its attempts would have been throttled at the ratio of the run: by
 chance that happens to one key in 150."""
+_TOGETHER_BY_CHANCE = 0.01
+"""Chance from which keys may well have the same physical partition, without looking at them."""
+_COSTLY_FROM = 0.5
+"""Share of all request units from which the operations of one name can explain 429."""
 _MOST_SHOWN = 3
 
 
@@ -49,6 +56,7 @@ class ThrottlingCause(enum.Enum):
 
     HOT_PARTITION = enum.auto()
     THROUGHPUT = enum.auto()
+    COSTLY_OPERATION = enum.auto()
     UNKNOWN = enum.auto()
 
 
@@ -62,10 +70,14 @@ class Throttled:
         spared_keys: Those without, although they had enough attempts.
         most: The key with most throttled attempts; None without one of its own row.
         most_share: Its share of all throttled attempts.
+        next_share: That of the key with the second most.
         used_per_s: Mean RU/s of the seconds with throttled attempts, all keys together; None if no
             answer named its charge.
         provisioned_per_s: What was provisioned, all accounts together; None if unknown.
         folded: Whether the folded keys are among the throttled; None if no keys are folded.
+        costly: Operations that took most of the request units, and of which one takes more than a
+            partition has in a second; None without such.
+        throughput: What one account was provisioned with.
     """
 
     keys: int
@@ -75,7 +87,10 @@ class Throttled:
     most_share: float
     used_per_s: float | None
     provisioned_per_s: float | None
+    next_share: float = 0.0
     folded: bool | None = None
+    costly: OperationPart | None = None
+    throughput: Throughput = UNKNOWN_THROUGHPUT
 
     @property
     def used_share(self) -> float | None:
@@ -87,7 +102,7 @@ class Throttled:
     def concentration(self) -> Concentration:
         if self.keys <= 1:
             return Concentration.ONLY_KEY
-        if self.most_share >= MOST_FROM:
+        if self.most_share >= MOST_FROM and self.most_share >= AHEAD_FROM * self.next_share:
             return Concentration.ONE_KEY
         if self.spared_keys > SPARED_FROM * (self.spared_keys + self.throttled_keys):
             return Concentration.SOME_KEYS
@@ -102,8 +117,13 @@ class Throttled:
             return ThrottlingCause.UNKNOWN
         if used >= NEAR_FROM:
             return ThrottlingCause.THROUGHPUT
-        spared = self.concentration is not Concentration.ALL_KEYS
-        return ThrottlingCause.HOT_PARTITION if spared else ThrottlingCause.UNKNOWN
+        concentration = self.concentration
+        several = concentration in (Concentration.SOME_KEYS, Concentration.ALL_KEYS)
+        if several and self.costly is not None:
+            return ThrottlingCause.COSTLY_OPERATION
+        spared = concentration is not Concentration.ALL_KEYS
+        hot = spared or self._together
+        return ThrottlingCause.HOT_PARTITION if hot else ThrottlingCause.UNKNOWN
 
     @property
     def figures(self) -> str:
@@ -122,12 +142,22 @@ class Throttled:
         """A sentence that answers: hot partition, or too little provisioned?"""
         cause = self.cause
         if cause is ThrottlingCause.HOT_PARTITION:
-            what = "a hot physical partition" if self._some else "a hot partition"
-            return f"It is {what}, not too little throughput: {self._found}"
+            what = "a hot physical partition" if self._shared else "a hot partition"
+            words = f"It is {what}, not too little throughput: {self._found}"
+            if self._together:
+                words += f", as much as one of {self.throughput.physical_partitions} has"
+            return words
         if cause is ThrottlingCause.THROUGHPUT and self.concentration in _UNEVEN:
             return f"It is too little throughput, and another key would hardly help: {self._found}"
         if cause is ThrottlingCause.THROUGHPUT:
             return f"It is too little throughput, not a hot partition: {self._found}"
+        if cause is ThrottlingCause.COSTLY_OPERATION and self.costly is not None:
+            each = request_units(self.costly.request_units_each or 0.0)
+            return (
+                f"It is costly operations: one {self.costly.kind} takes {each} RU, and a partition "
+                f"has {number(self.throughput.partition_ru_per_s)} in a second. What comes next is "
+                f"refused until that is paid: {self._found}"
+            )
         question = "Hot partition or too little throughput?"
         if self.used_per_s is None:
             return (
@@ -150,8 +180,24 @@ class Throttled:
         return self.most is not None and _rate(self.most) >= NEAR_FROM * MAX_PARTITION_RU_PER_S
 
     @property
-    def _some(self) -> bool:
-        return self.concentration is Concentration.SOME_KEYS
+    def _shared(self) -> bool:
+        """Whether several keys have the hot physical partition."""
+        return not self._at_most and (
+            self.concentration is Concentration.SOME_KEYS or self._together
+        )
+
+    @property
+    def _together(self) -> bool:
+        """Whether all of a few keys used what one of several physical partitions has.
+
+        With many keys that is something else: their hashes would not be in one by chance.
+        """
+        count, used = self.throughput.physical_partitions or 1, self.used_per_s
+        if count == 1 or used is None or self.concentration is not Concentration.ALL_KEYS:
+            return False
+        share = used / self.throughput.partition_ru_per_s
+        by_chance = float(count) ** (1 - self.keys)
+        return by_chance >= _TOGETHER_BY_CHANCE and NEAR_FROM <= share <= 2 - NEAR_FROM
 
     @property
     def _where(self) -> str:
@@ -200,7 +246,7 @@ def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
     parts = [part for part in snapshot.partitions if not over_partitions(part.key)]
     ratio = snapshot.throttled_ratio
     spared = [part for part in parts if not _refused(part) and ratio * _attempts(part) >= _EXPECTED]
-    most = max(parts, key=_refused, default=None)
+    most, after = (*sorted(parts, key=_refused, reverse=True)[:2], None, None)[:2]
     folded = 0 if snapshot.folded is None else _refused(snapshot.folded)
     throttled = sum(map(_refused, parts)) + folded
     if not throttled:
@@ -213,10 +259,21 @@ def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
         spared_keys=len(spared),
         most=most,
         most_share=_refused(most) / throttled if most is not None else 0.0,
+        next_share=_refused(after) / throttled if after is not None else 0.0,
         used_per_s=None if snapshot.request_units is None else _used_per_s(snapshot),
         provisioned_per_s=provisioned and provisioned * max(1, len(snapshot.accounts)),
         folded=None if snapshot.folded is None else folded > 0,
+        costly=_costly(evidence),
+        throughput=evidence.throughput,
     )
+
+
+def _costly(evidence: Evidence) -> OperationPart | None:
+    for part, share in by_cost(evidence.snapshot)[:1]:
+        each = part.request_units_each or 0.0
+        if share >= _COSTLY_FROM and each >= evidence.throughput.partition_ru_per_s:
+            return part
+    return None
 
 
 def _attempts(part: PartitionPart) -> int:

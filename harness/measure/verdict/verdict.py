@@ -63,6 +63,7 @@ _SEARCH_LIMITS = {
 _COSMOS_LIMITS = {
     ThrottlingCause.HOT_PARTITION: "partition",
     ThrottlingCause.THROUGHPUT: "throughput",
+    ThrottlingCause.COSTLY_OPERATION: "operation",
     ThrottlingCause.UNKNOWN: "unknown",
 }
 
@@ -319,7 +320,7 @@ def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
         f"{throttled_words(evidence.snapshot)}"
         f"{', but requests might be throttled in production' if over else ''}"
         f"{', each in its best 10 s' if evidence.watched else ''}{origin_words(evidence.kind)}.",
-        on_cosmos_keys(evidence) if usage.partition_over else advice,
+        on_cosmos_keys(evidence, most) if usage.partition_over else advice,
     )
 
 

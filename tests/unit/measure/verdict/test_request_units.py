@@ -115,6 +115,23 @@ ALL_REFUSED = dict.fromkeys(SPREAD, (880, 5))
             "partition",
             "hot physical partition, not too little throughput: 6 of 20 keys",
         ),
+        # Two keys with about half each share a hot physical partition, beside two that do not.
+        (
+            {"a": (2900, 6), "b": (2800, 5), "c": (3100, 0), "d": (3000, 0)},
+            THREE,
+            "throttled",
+            "partition",
+            "hot physical partition, not too little throughput: 2 of 4 keys",
+        ),
+        # A few keys, all in one physical partition.
+        (
+            dict.fromkeys("abcd", (1500, 5)),
+            THREE,
+            "throttled",
+            "partition",
+            "a hot physical partition, not too little throughput: 4 of 4 keys were throttled, "
+            "while 6,000 RU/s, 33% of the provisioned 18,000, were used, as much as one of 3 has",
+        ),
         # A key at the most that any partition can have: more throughput would not help.
         ({"hot": (9800, 9)}, UNKNOWN, "throttled", "partition", "9,800 of the 10,000 RU/s"),
         (
@@ -199,6 +216,41 @@ def test_advice_follows_the_cause(
     assert len(advice) == len(sections)
     for part, section in zip(advice, sections, strict=True):
         assert section in part.section
+
+
+def test_the_advice_is_about_a_throttled_key() -> None:
+    """A key that used more, in a physical partition with time to spare, needs no suffix."""
+    rates = {"a": (2900, 6), "b": (2800, 5), "c": (3100, 0), "d": (3000, 0)}
+    assert "append to 'a'" in judged(charged(rates), THREE).advice[1].text
+
+
+def test_operations_that_cost_more_than_a_second_has_are_a_cause_of_their_own() -> None:
+    """Scans of 2,010 RU fill physical partitions of 600: 429 follows whatever the keys are."""
+    ledger = Ledger(cap=200)
+    ledger.open_window(START, START + SECONDS)
+    for second in range(SECONDS):
+        at_s = float(START + second)
+        busy = Attempt(
+            status=429, sent_s=at_s, latency_s=0.1, scope=Scope.PARTITION, error_code="TooMany"
+        )
+        for key in SPREAD:
+            ok = Attempt(status=200, sent_s=at_s, latency_s=0.004, request_charge=100)
+            attempts = (busy, ok) if second % 2 else (ok,)
+            asked = Operation(kind=Kind.POINT_QUERY, partition_key=key)
+            ledger.add(done(asked, at_s, 0.004, attempts=attempts))
+        if not second % 2:
+            scan = Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE)
+            dear = Attempt(status=200, sent_s=at_s, latency_s=0.1, request_charge=201_000)
+            ledger.add(done(scan, at_s, 0.1, attempts=(dear,)))
+    snapshot = ledger.snapshot(start=START, end=START + SECONDS)
+    small = Throughput(ru_per_s=1800, physical_partitions=3)
+    verdict = judged(snapshot, small)
+    assert (verdict.result, verdict.limited_by) == ("throttled", "operation")
+    words = "one full_table_scan takes 2,010 RU, and a partition has 600 in a second"
+    assert words in verdict.sentence
+    assert [part.section for part in verdict.advice] == ["Request unit considerations"]
+    # Where a second has more than one of them takes, they explain nothing.
+    assert judged(snapshot, THREE).limited_by == "unknown"
 
 
 def test_no_key_has_most_of_what_all_had() -> None:
