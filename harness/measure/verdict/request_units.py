@@ -30,8 +30,10 @@ have about half each."""
 SPARED_FROM = 0.25
 """Share of keys without any throttling from which only some physical partitions throttle."""
 _EXPECTED = 5.0
-"""A key is spared if so many of its attempts would have been throttled at the ratio of the run: by
-chance that happens to one key in 150."""
+"""A key is spared if so many of its attempts would have been throttled at the ratio of the run, and
+none was: by chance that happens to one key in 150 ..."""
+_HARDLY = 0.1
+"""... or hardly any: this share of what was expected."""
 _TOGETHER_BY_CHANCE = 0.01
 """Chance from which keys may well have the same physical partition, without looking at them."""
 _COSTLY_FROM = 0.5
@@ -66,8 +68,8 @@ class Throttled:
 
     Attributes:
         keys: All keys; the folded ones together are one.
-        throttled_keys: Those of them with a throttled attempt.
-        spared_keys: Those without, although they had enough attempts.
+        throttled_keys: Those of them with a throttled attempt, without the spared ones.
+        spared_keys: Those with none or hardly any, although they had enough attempts.
         most: The key with most throttled attempts; None without one of its own row.
         most_share: Its share of all throttled attempts.
         next_share: That of the key with the second most.
@@ -245,7 +247,7 @@ def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
     snapshot = evidence.snapshot
     parts = [part for part in snapshot.partitions if not over_partitions(part.key)]
     ratio = snapshot.throttled_ratio
-    spared = [part for part in parts if not _refused(part) and ratio * _attempts(part) >= _EXPECTED]
+    spared = [part.key for part in parts if _spared(part, ratio * _attempts(part))]
     most, after = (*sorted(parts, key=_refused, reverse=True)[:2], None, None)[:2]
     folded = 0 if snapshot.folded is None else _refused(snapshot.folded)
     throttled = sum(map(_refused, parts)) + folded
@@ -255,7 +257,8 @@ def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
     return Throttled(
         # The folded keys are not counted one by one.
         keys=len(parts) + (1 if snapshot.folded is not None else 0),
-        throttled_keys=sum(_refused(part) > 0 for part in parts) + (1 if folded else 0),
+        throttled_keys=sum(_refused(part) > 0 and part.key not in spared for part in parts)
+        + (1 if folded else 0),
         spared_keys=len(spared),
         most=most,
         most_share=_refused(most) / throttled if most is not None else 0.0,
@@ -274,6 +277,10 @@ def _costly(evidence: Evidence) -> OperationPart | None:
         if share >= _COSTLY_FROM and each >= evidence.throughput.partition_ru_per_s:
             return part
     return None
+
+
+def _spared(part: PartitionPart, expected: float) -> bool:
+    return expected >= _EXPECTED and _refused(part) <= _HARDLY * expected
 
 
 def _attempts(part: PartitionPart) -> int:

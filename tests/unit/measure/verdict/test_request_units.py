@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -27,8 +28,11 @@ THREE = Throughput(ru_per_s=18_000, physical_partitions=3)
 UNKNOWN = Throughput()
 
 
-def charged(rates: dict[str, tuple[int, int]], cap: int = 200) -> Snapshot:
-    """Each key used so many RU/s in 20 operations, and had so many attempts a second refused."""
+def charged(rates: Mapping[str, tuple[int, float]], cap: int = 200) -> Snapshot:
+    """Each key used so many RU/s in 20 operations, and had so many attempts a second refused.
+
+    0.1 attempts a second are one in all.
+    """
     ledger = Ledger(cap=cap)
     ledger.open_window(START, START + SECONDS)
     for second in range(SECONDS):
@@ -40,7 +44,9 @@ def charged(rates: dict[str, tuple[int, int]], cap: int = 200) -> Snapshot:
             for number in range(20):
                 ok = Attempt(status=204, sent_s=at_s, latency_s=0.004, request_charge=rate * 5)
                 kind = Kind.QUERY if key == WHOLE_TABLE else Kind.UPSERT_MERGE
-                attempts = (busy, ok) if number < refused else (ok,)
+                first = second == 0 and number == 0
+                few = refused < 1 and not first
+                attempts = (busy, ok) if number < refused and not few else (ok,)
                 asked = Operation(kind=kind, partition_key=key)
                 ledger.add(done(asked, at_s, 0.004, attempts=attempts))
     return ledger.snapshot(start=START, end=START + SECONDS)
@@ -123,6 +129,14 @@ ALL_REFUSED = dict.fromkeys(SPREAD, (880, 5))
             "partition",
             "hot physical partition, not too little throughput: 2 of 4 keys",
         ),
+        # Throttled once in 200 attempts is hardly throttled.
+        (
+            {"a": (2900, 9), "b": (2800, 9), "c": (3100, 0.1), "d": (3000, 0)},
+            THREE,
+            "throttled",
+            "partition",
+            "hot physical partition, not too little throughput: 2 of 4 keys",
+        ),
         # A few keys, all in one physical partition.
         (
             dict.fromkeys("abcd", (1500, 5)),
@@ -184,7 +198,7 @@ ALL_REFUSED = dict.fromkeys(SPREAD, (880, 5))
     ],
 )
 def test_the_verdict_in_request_units(
-    rates: dict[str, tuple[int, int]],
+    rates: Mapping[str, tuple[int, float]],
     throughput: Throughput,
     result: str,
     limited_by: str,
@@ -209,7 +223,7 @@ def test_the_verdict_in_request_units(
     ],
 )
 def test_advice_follows_the_cause(
-    rates: dict[str, tuple[int, int]], throughput: Throughput, sections: list[str]
+    rates: Mapping[str, tuple[int, float]], throughput: Throughput, sections: list[str]
 ) -> None:
     """A hot partition needs another key, a used-up throughput more of it or cheaper operations."""
     advice = judged(charged(rates), throughput).advice
