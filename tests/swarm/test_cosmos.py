@@ -96,6 +96,24 @@ def test_a_stand_in_is_found_and_charges_what_was_predicted(
     assert measured == {name: pytest.approx(each, rel=0.1) for name, each in expected.items()}
 
 
+def test_loading_is_patient_whatever_the_session_repeats(stress: Stress, tmp_path: Path) -> None:
+    """azure-data-tables sends no transaction again after 429: that is for the load, not before."""
+    limits = tmp_path / "mine.toml"
+    limits.write_text(LIMITS, encoding="utf-8")
+    process = stress(
+        *QUICK,
+        *("--throttling", str(limits), "--session", "sdk-default"),
+        *("--set", "keys.partitions=6", "--set", "keys.rows_per_partition=60"),
+        *("--set", "mix={point_query=1}", "--set", "load.run_time_s=3"),
+    )
+    process.wait()
+    loading = process.record.loading
+    assert loading.entities == 360, process.said
+    # Six transactions of 441 RU, of which each physical partition has 300 a second.
+    assert loading.attempts > 6
+    assert process.record.counts.operations > 0
+
+
 def uncharged(seen: Seen, answer: bytes) -> bytes:
     """Without the charge of a request about entities: a real account may not say it."""
     return answer if seen.of_table else re.sub(CHARGE, b"x-ms-request-nothing", answer)

@@ -10,15 +10,16 @@ from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
 
+_SDK, _SDK_DEFAULT = "sdk", "sdk-default"
 BLOB = "blob"
 """The name of the session that sends to blobs in place of tables."""
 
 _SESSIONS: dict[
     str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession] | type[BlobSession]
 ] = {
-    "sdk": SdkSession,
+    _SDK: SdkSession,
     "wire": WireSession,
-    "sdk-default": SdkDefaultSession,
+    _SDK_DEFAULT: SdkDefaultSession,
     BLOB: BlobSession,
 }
 
@@ -27,6 +28,15 @@ SESSION_KINDS = tuple(kind for kind in _SESSIONS if kind != BLOB)
 
 _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 """Levels for libraries that log the URL of each request, which may contain a SAS."""
+
+
+def loading_session(kind: str) -> str:
+    """The kind of session that loads for a session of a kind.
+
+    *sdk-default* has the retries of azure-data-tables, which sends no transaction again after the
+    429 of Cosmos DB. Loading is not part of the test, and must be patient.
+    """
+    return _SDK if kind == _SDK_DEFAULT else kind
 
 
 def open_session(kind: str, options: SessionOptions) -> TableSession:

@@ -27,7 +27,7 @@ from harness.endpoint.admin.tables import (
 from harness.endpoint.blob_client import container_client
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.session import TableSession
-from harness.endpoint.sessions import BLOB, open_sessions
+from harness.endpoint.sessions import BLOB, loading_session, open_sessions
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
@@ -199,7 +199,7 @@ class RunTables:
             )
             for one in plan.session_options(0, run.accounts, run.budgets, run.clock)
         ]
-        session = open_sessions(plan.session, options)
+        session = open_sessions(loading_session(plan.session), options)
         try:
             operations, progress = self._source.loading(), self._messages.console.progress
             load = partial(load_table, run, session, operations, total, progress)
