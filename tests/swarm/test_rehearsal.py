@@ -90,6 +90,31 @@ class SplitPage:
         return json.dumps({"counts": [], "moves": [], "splits": splits})
 
 
+class LossyPage:
+    """A stand-in that charged 7.15 RU for a write, and as much for one whose answer was lost."""
+
+    limits = SplitPage.limits
+    sent: tuple[str, ...] = ()
+
+    def truth(self) -> str:
+        row = {"table": "Run", "partition": "p", "requests": 1, "exact": True}
+        counts = [{**row, "sent": sent, "request_units_hundredths": 715} for sent in self.sent]
+        return json.dumps({"counts": counts, "moves": [], "splits": []})
+
+
+def test_what_lost_answers_were_charged_is_a_line_of_its_own() -> None:
+    """No client can know it: the sums of what was answered are compared without it."""
+    page = LossyPage()
+    rehearsal = Rehearsal(cast(GatewayProcess, page), "Run", [""], str)
+    rehearsal.begin(100.0)
+    page.sent = ("204", "reset", "half")
+    rehearsal.end()
+    text = rehearsal.text(RunRecord.from_json(KEPT.read_text(encoding="utf-8")))
+    lines = {line[:41].strip(): line[41:].split() for line in text.splitlines()}
+    assert lines["request units"][0] == "7.15"
+    assert lines["request units of lost answers"] == ["14.30"]
+
+
 def test_splits_since_the_load_began_are_told() -> None:
     """The text below the summary names each split under load, and the share since the last."""
     rehearsal = Rehearsal(cast(GatewayProcess, SplitPage()), "Run", [""], str)

@@ -41,7 +41,8 @@ class _Counted:
 
     Attributes:
         counts: Requests by partition and status.
-        charged: Request units by partition, in hundredths.
+        charged: Request units by partition, in hundredths, of answers that were sent.
+        lost: Those of answers that were not sent whole, which no client can know.
         exact: Partitions whose row has all of their requests.
         moves: The latest moves.
         splits: The latest splits of physical partitions.
@@ -49,6 +50,7 @@ class _Counted:
 
     counts: Counts = dataclasses.field(default_factory=Counts)
     charged: Charges = dataclasses.field(default_factory=Charges)
+    lost: int = 0
     exact: frozenset[str] = frozenset()
     moves: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     splits: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -140,9 +142,11 @@ class Rehearsal:
         recorded = _folded_charges(recorded_charges(record), kept)
         there = _folded_charges(self._after.charged, kept)
         there.subtract(_folded_charges(self._before.charged, kept))
+        lost = self._after.lost - self._before.lost
         apart = sum(recorded[key] != there[key] for key in recorded.keys() | there.keys())
         return [
             f"  {'request units':41} {there.total() / RU:12,.2f} {recorded.total() / RU:12,.2f}",
+            *([f"  {'request units of lost answers':41} {lost / RU:12,.2f}"] if lost else []),
             "  request units of each partition are equal"
             if not apart
             else f"  request units of {counted(apart, 'partition')} differ",
@@ -172,7 +176,7 @@ class Rehearsal:
         except SetupError as error:
             self._problem = str(error)
             return _Counted()
-        counts, charged, exact = Counts(), Charges(), set()
+        counts, charged, lost, exact = Counts(), Charges(), 0, set()
         for row in page["counts"]:
             folded = row["table"] == "" and row["partition"] == FOLDED
             if row["table"] in self._tables or folded:
@@ -183,12 +187,16 @@ class Rehearsal:
                     key = self._name(key)
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
                 counts[key, status] += row["requests"]
-                charged[key] += row.get(HUNDREDTHS, 0)
+                if status == NO_ANSWER:
+                    lost += row.get(HUNDREDTHS, 0)
+                else:
+                    charged[key] += row.get(HUNDREDTHS, 0)
                 if row["exact"]:
                     exact.add(key)
         return _Counted(
             counts=counts,
             charged=charged,
+            lost=lost,
             exact=frozenset(exact),
             moves=page["moves"],
             splits=page.get("splits", []),
