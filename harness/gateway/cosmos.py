@@ -20,11 +20,12 @@ from harness.gateway.requests import Asked
 from harness.gateway.rules.autoscale import scaled_to_ru_per_s
 from harness.gateway.rules.charging import asked_of, charged_for
 from harness.gateway.rules.key_lengths import keys_too_long
+from harness.gateway.rules.request_size import too_large
 from harness.gateway.rules.splitting import Split, SplittingRule
 from harness.gateway.rules.throughput import ThroughputRule
 
 _THROUGHPUT = "throughput"
-_STATUSES = {_THROUGHPUT: 429, "key_length": 400, "verb": 405}
+_STATUSES = {_THROUGHPUT: 429, "key_length": 400, "request_size": 413, "verb": 405}
 _KEPT = 50_000
 """PartitionKeys whose physical partition is remembered."""
 
@@ -34,7 +35,7 @@ class CosmosRefusal:
     """Why a request is refused.
 
     Attributes:
-        rule: throughput, key_length or verb.
+        rule: throughput, key_length, request_size or verb.
         wait_ms: Wait before a retry; 0 if none helps.
     """
 
@@ -138,6 +139,8 @@ class CosmosLimits:
             return CosmosRefusal(rule="verb")
         if keys_too_long(asked, self._cosmos):
             return CosmosRefusal(rule="key_length")
+        if too_large(asked, self._cosmos):
+            return CosmosRefusal(rule="request_size")
         least = asked_of(asked, self._splitting.partitions)
         for number in least:
             if not self._throughput.allows(number, now_s):

@@ -2,9 +2,11 @@
 
 Source: answers of the service that the tests of azure-data-tables for Python keep (recorded in 2020
 and 2021): errors have a code and a message, which ends with the request's id, and no header of
-Storage such as ``x-ms-error-code``. Those answers show no ``x-ms-request-charge``; the stand-in
-states it in every answer, as other APIs of Azure Cosmos DB do. No answer with 429 is kept there:
-its code and message are assumed.
+Storage such as ``x-ms-error-code``; a wrong signature is 401 Unauthorized. Those answers show no
+``x-ms-request-charge``; the stand-in states it in every answer, as other APIs of Azure Cosmos DB
+do. No answer with 429 is kept there: its message, and that a transaction is answered with 202 whose
+part has the 429, follow from reports of users (azure-sdk-for-net, issue 26960; Streamstone, issue
+41); its code, and where the wait is stated, are assumed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
+from http import HTTPStatus
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
@@ -23,11 +26,18 @@ _SERVER = "Microsoft-HTTPAPI/2.0"
 _REFUSALS = {
     "throughput": (
         "TooManyRequests",
-        "The request rate is too large. Please retry after the time in x-ms-retry-after-ms.",
+        "Request rate is large. More Request Units may be needed, so no changes were made. Please "
+        "retry this request later.",
     ),
     "key_length": ("KeyValueTooLarge", "A key of the entity is longer than is allowed."),
+    "request_size": ("RequestEntityTooLarge", "Request size is too large."),
     "verb": ("MethodNotAllowed", "PATCH is not supported: send POST with X-HTTP-Method: MERGE."),
 }
+_IN_A_PART = frozenset(("throughput", "key_length"))
+"""Rules whose refusal of a transaction is that of a part of it."""
+_REFUSED_CREDENTIALS = ("AuthenticationFailed", "AuthorizationFailure")
+_XML_ERROR = re.compile(rb"<Code>(\w+)</Code>\s*<Message>([^<\n]*)")
+_PART_ERROR = re.compile(rb'\{"odata\.error":[^\r\n]*\}')
 _STORAGE_ONLY = frozenset(
     (
         b"x-ms-error-code",
@@ -45,12 +55,35 @@ _PART_HEAD = re.compile(
 )
 
 
-def refusal(rule: str, status: int, wait_ms: int = 0) -> GatewayAnswer:
+def refusal(
+    rule: str, status: int, wait_ms: int = 0, *, of_transaction: bool = False
+) -> GatewayAnswer:
     """Return the refusal of a request by a rule of `harness.gateway.cosmos`."""
     answer = _error(status, *_REFUSALS[rule])
-    if not wait_ms:
+    wait = {"x-ms-retry-after-ms": str(wait_ms)} if wait_ms else {}
+    answer = answer._replace(headers={**answer.headers, **wait})
+    if not of_transaction or rule not in _IN_A_PART:
         return answer
-    return answer._replace(headers={**answer.headers, "x-ms-retry-after-ms": str(wait_ms)})
+    batch, changeset = (f"{name}_{uuid.uuid4()}" for name in ("batchresponse", "changesetresponse"))
+    head = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
+    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    text = (
+        f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changeset}\r\n\r\n"
+        f"--{changeset}\r\nContent-Type: application/http\r\n"
+        f"Content-Transfer-Encoding: binary\r\n\r\n{line}\r\n{head}\r\n"
+        f"{answer.body.decode()}--{changeset}--\r\n--{batch}--\r\n"
+    )
+    content_type = {"Content-Type": f"multipart/mixed; boundary={batch}"}
+    return GatewayAnswer(status=202, headers={**content_type, **wait}, body=text.encode())
+
+
+def of_azurite(answer: GatewayAnswer) -> GatewayAnswer:
+    """Return an answer of Azurite with the status that Cosmos DB has for it."""
+    if answer.status == 403 and answer.rest is None:
+        code, message = _code_and_message(answer)
+        if code in _REFUSED_CREDENTIALS:
+            return _error(401, "Unauthorized", message)
+    return answer
 
 
 def in_form(answer: GatewayAnswer, charged: int) -> GatewayAnswer:
@@ -66,6 +99,8 @@ def in_form(answer: GatewayAnswer, charged: int) -> GatewayAnswer:
             own = _error(answer.status, code, message)
             kept = _fields(answer.headers, _STORAGE_ONLY)
             answer = own._replace(headers=Headers([*kept, *Headers.of(own.headers).fields]))
+    elif answer.status == 202 and answer.rest is None:
+        answer = answer._replace(body=_PART_ERROR.sub(_part_error, answer.body))
     fields = _fields(answer.headers, frozenset((b"server",)))
     stated = ((b"Server", _SERVER.encode()), (_CHARGE.encode(), charge_text(charged).encode()))
     return answer._replace(headers=Headers([*fields, *stated]))
@@ -85,19 +120,34 @@ def for_azurite(headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 def _error(status: int, code: str, message: str) -> GatewayAnswer:
-    text = f"{message}\nRequestID:{uuid.uuid4()}\n"
-    document = {"odata.error": {"code": code, "message": {"lang": "en-us", "value": text}}}
     return GatewayAnswer(
         status=status,
         headers={"Content-Type": _JSON},
-        body=json.dumps(document, separators=(",", ":")).encode() + b"\r\n",
+        body=_document(code, message) + b"\r\n",
     )
+
+
+def _document(code: str, message: str) -> bytes:
+    text = f"{message}\nRequestID:{uuid.uuid4()}\n"
+    document = {"odata.error": {"code": code, "message": {"lang": "en-us", "value": text}}}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _part_error(found: re.Match[bytes]) -> bytes:
+    code, message = _of_document(found[0])
+    return _document(code, message) if code else found[0]
 
 
 def _code_and_message(answer: GatewayAnswer) -> tuple[str, str]:
     """Code and first line of the message of an error; empty texts if there are none."""
+    if (xml := _XML_ERROR.search(answer.body)) is not None:
+        return xml[1].decode(), xml[2].decode("utf-8", "replace")
+    return _of_document(answer.body)
+
+
+def _of_document(body: bytes) -> tuple[str, str]:
     try:
-        error = json.loads(answer.body)["odata.error"]
+        error = json.loads(body)["odata.error"]
         return str(error["code"]), str(error["message"]["value"]).partition("\n")[0]
     except (ValueError, KeyError, TypeError, RecursionError):
         return "", ""

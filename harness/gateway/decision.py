@@ -27,7 +27,7 @@ class Decision:
         retry_after_ms: Wait before a retry, as stated in a refusal; 0 for none.
         scope: Scope of a refusal: partition or account.
         rule: The rule that refused: partition, server, moving or account; of Cosmos DB throughput,
-            key_length or verb.
+            key_length, request_size or verb.
         delay_s: Delay before the action.
         fault: A fault that is applied although no limit is reached.
     """

@@ -13,12 +13,14 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.model.errors import SetupError, echoed
 from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
 from harness.model.physical_partitions import (
     MAX_PARTITION_KEY_BYTES,
     MAX_PARTITION_RU_PER_S,
     MAX_PHYSICAL_PARTITION_BYTES,
+    MAX_REQUEST_BYTES,
     MAX_ROW_KEY_BYTES,
 )
 from harness.model.target import PUBLISHED, UNLIMITED_PER_S, Throughput
@@ -136,6 +138,9 @@ class Cosmos(_Part):
     )
     partition_key_bytes: Annotated[int, pydantic.Field(ge=1, le=4096)] = MAX_PARTITION_KEY_BYTES
     row_key_bytes: Annotated[int, pydantic.Field(ge=1, le=4096)] = MAX_ROW_KEY_BYTES
+    request_bytes: Annotated[int, pydantic.Field(ge=1, le=MAX_TRANSACTION_BYTES)] = (
+        MAX_REQUEST_BYTES
+    )
     burst_capacity_s: _Seconds = 0.0
     burst_ru_per_s: Annotated[float, pydantic.Field(gt=0, le=1e7)] = 3000.0
     autoscale: bool = False

@@ -39,6 +39,7 @@ from harness.model.outcome import Scope
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _PASS = GatewayAction.PASS
 _QUERY = Kind.QUERY
+_TRANSACTION = Kind.TRANSACTION
 _RESET = Reply(ending=ReplyEnd.RESET)
 
 
@@ -155,7 +156,12 @@ class Proxy:
     def _refuse(self, received: Received, decision: Decision) -> Reply:
         request, now = received.request, self._now()
         if self._model.cosmos is not None:
-            answer = cosmos_answers.refusal(decision.rule, decision.status, decision.retry_after_ms)
+            answer = cosmos_answers.refusal(
+                decision.rule,
+                decision.status,
+                decision.retry_after_ms,
+                of_transaction=received.asked.kind is _TRANSACTION,
+            )
         else:
             answer = answers.refusal(
                 decision.status,
@@ -164,7 +170,7 @@ class Proxy:
                 now,
                 retry_after_ms=decision.retry_after_ms,
             )
-        sent = GONE if request.client.gone else str(answer.status)
+        sent = GONE if request.client.gone else str(decision.status)
         fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
         self._count(received, fate, answer)
         return self._own(request, answer)
@@ -252,7 +258,7 @@ class Proxy:
         answer = await upstream.ask(method, target, headers, body, host)
         if self._model.cosmos is not None:
             # The charge is in the head of the answer.
-            answer = await _whole(answer)
+            answer = cosmos_answers.of_azurite(await _whole(answer))
         self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))

@@ -31,6 +31,11 @@ MAX_ROW_KEY_BYTES: Final = 255
 """Bytes of a RowKey in UTF-8. Published: "Frequently asked questions about Azure Cosmos DB for
 Table"."""
 
+MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
+"""Bytes of a transaction, and of an entity in JSON. Published: "Frequently asked questions about
+Azure Cosmos DB for Table" (batches of 2 MB), and "Azure Cosmos DB service quotas" (items of 2 MB).
+That MB means MiB is assumed."""
+
 HASHES: Final = 1 << 32
 """Hashes of keys are below this."""
 

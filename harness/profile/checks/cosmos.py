@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model.figures import data_size, number, percent
-from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES
+from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES, MAX_REQUEST_BYTES
 from harness.profile.checks.practice import (
     COSMOS,
     COSMOS_FAQ,
@@ -33,7 +33,6 @@ _FEW_PHYSICAL = 3
 _SMALL_KEY_BYTES = 101
 """A longer PartitionKey needs a container with large partition keys ("Choose a partition key")."""
 _UNCHARGED = "No answer named its charge in request units."
-_MAX_TRANSACTION_BYTES = 2 * 1024 * 1024
 _DAY_S = 24 * 60 * 60
 _SOON_DAYS = 365
 """Until a PartitionKey is full. No document has a figure."""
@@ -213,5 +212,5 @@ def transaction_bytes(seen: Seen) -> Look | None:
     charges = seen.charges
     if charges is None or not charges.largest_transaction:
         return None
-    judge = offends if charges.largest_transaction > _MAX_TRANSACTION_BYTES else fine
+    judge = offends if charges.largest_transaction > MAX_REQUEST_BYTES else fine
     return judge(f"The largest transaction has about {charges.largest_transaction:,} bytes.")

@@ -9,8 +9,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
-from azure.data.tables import TableClient, UpdateMode
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.exceptions import (
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceNotFoundError,
+)
+from azure.data.tables import (
+    RequestTooLargeError,
+    TableClient,
+    TableTransactionError,
+    UpdateMode,
+)
 
 from harness.endpoint.endpoint import Endpoint
 from harness.gateway.process import GatewayProcess
@@ -143,3 +153,68 @@ def test_patch_and_long_keys_are_refused(
         table.upsert_entity(entity("r" * 256), raw_response_hook=answers)
     assert long.value.status_code == 400
     assert Told(stand_in).by("rule", "sent")["verb", "405"] == 1
+
+
+def test_a_refused_part_has_the_form_of_cosmos_db(table: TableClient, answers: Answers) -> None:
+    """The error of the part that failed has the service's form too, and the part's number."""
+    table.create_entity(entity("1"))
+    with pytest.raises(TableTransactionError) as refused:
+        table.submit_transaction(
+            [("upsert", entity("2")), ("create", entity("1"))], raw_response_hook=answers
+        )
+    assert refused.value.index == 1
+    assert answers.last.status_code == 202
+    body = answers.last.body()
+    assert b'"1:The specified entity already exists.\\nRequestID:' in body
+    assert b"Time:" not in body
+
+
+def test_a_throttled_transaction_is_a_refused_part(
+    table: TableClient, gateway_to: StartGateway, endpoint: Endpoint, answers: Answers
+) -> None:
+    """The answer is 202 with the wait, and its part says 429, as users saw it."""
+    small = gateway_to("[cosmos]\nprovisioned_ru_per_s = 1.0\n")
+    url = f"{small.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
+    with TableClient(
+        url, table.table_name, credential=named_key(endpoint), retry_total=0
+    ) as client:
+        client.create_entity(entity("1"))
+        with pytest.raises(TableTransactionError) as caught:
+            client.submit_transaction(
+                [("upsert", entity("1")), ("upsert", entity("2"))], raw_response_hook=answers
+            )
+    assert caught.value.status_code == 429
+    assert answers.last.status_code == 202
+    assert b"HTTP/1.1 429 Too Many Requests\r\n" in answers.last.body()
+    assert int(answers.last.headers["x-ms-retry-after-ms"]) > 1000
+    assert answers.charges[-1] == 0
+    assert Told(small).by("rule", "sent", "scope")["throughput", "429", "partition"] == 1
+
+
+def test_a_wrong_key_is_unauthorized(
+    stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers
+) -> None:
+    """Azurite answers 403 in XML, Cosmos DB 401 in JSON; so do the statistics."""
+    url = f"{stand_in.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
+    wrong = AzureNamedKeyCredential(endpoint.account, "d3Jvbmc=")
+    with (
+        TableClient(url, "any", credential=wrong, retry_total=0) as client,
+        pytest.raises(HttpResponseError) as refused,
+    ):
+        client.get_entity("p", "1", raw_response_hook=answers)
+    assert refused.value.status_code == 401
+    assert json.loads(answers.last.body())["odata.error"]["code"] == "Unauthorized"
+    assert "x-ms-error-code" not in answers.last.headers
+    assert Told(stand_in).by("sent")["401",] == 1
+
+
+def test_more_than_2_mb_are_refused(table: TableClient, answers: Answers) -> None:
+    """A transaction has 2 MB, although the gateway accepts the 4 MiB of Azure Storage."""
+    half = {f"s{number}": "x" * 30_000 for number in range(36)}
+    with pytest.raises(RequestTooLargeError):
+        table.submit_transaction(
+            [("upsert", entity("1", **half)), ("upsert", entity("2", **half))],
+            raw_response_hook=answers,
+        )
+    assert answers.last.status_code == 413
+    assert json.loads(answers.last.body())["odata.error"]["code"] == "RequestEntityTooLarge"

@@ -264,6 +264,20 @@ def test_patch_and_long_keys_are_refused_before_anything_is_charged() -> None:
     assert charged(model) == 0
 
 
+def test_the_entities_of_a_transaction_have_a_limit_together() -> None:
+    """Two entities that fit alone are refused together, above 2 MB in all."""
+    model = model_of(request_bytes=2000)
+    one = write("k", "1", size=1000)
+    two = one._replace(kind=Kind.TRANSACTION, kinds=(Kind.INSERT,) * 2, rows=one.rows * 2)
+    assert model.decide(one, 0.0).action is GatewayAction.PASS
+    for sizes, rule in (((1000, 1000), ""), ((1000, 1001), "request_size")):
+        asked = two._replace(weights=tuple(map(Weight, sizes)))
+        refused = model.decide(asked, 5.0)
+        assert refused.rule == rule
+        if rule:
+            assert (refused.status, refused.scope) == (413, Scope.NONE)
+
+
 def test_parts_of_a_transaction_are_weighed_and_read_by_their_verb() -> None:
     """POST with X-HTTP-Method in a part is a merge; annotations are no properties."""
     part = (
