@@ -44,7 +44,7 @@ class TraceCommand:
     """Shows what is in a trace: operations, partitions, hottest keys, peaks, and a heat map.
 
     FILE is a trace that `harness watch --trace` or a run with --trace wrote, a log of Azure Storage
-    (Azure Monitor's StorageTableLogs as JSON lines or CSV, or Storage Analytics 1.0 and 2.0), or a
+    (Azure Monitor's StorageTableLogs as JSON or CSV, or Storage Analytics 1.0 and 2.0), or a
     folder with such logs. The format is detected. With --to the operations are written to a new
     trace: a log becomes a trace, a damaged trace a whole one, and keys can be replaced by aliases.
     """
@@ -235,7 +235,7 @@ def _head(trace: Trace, counts: TraceCounts) -> tuple[tuple[str, str], ...]:
         ("endpoint", head.endpoint),
         ("account", head.account),
         ("record", head.run_id),
-        ("keys", KEPT.get(head.keys, head.keys)),
+        ("keys", "" if trace.damage.headless else KEPT.get(head.keys, head.keys)),
         ("file", f"{counted(trace.operations, 'operation')}, {data_size(trace.bytes)}"),
         ("written by", f"harness {head.harness}" if head.harness else ""),
     )

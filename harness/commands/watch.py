@@ -191,15 +191,16 @@ class Watch:
 
     def run(self, args: argparse.Namespace) -> int:
         options = _options(args)
-        record, path, code = watch.Watch(options, os.environ, write_line).run()
+        watching = watch.Watch(options, os.environ, write_line)
+        record, path, code = watching.run()
         page = Page.of_terminal(sys.stderr, _MOST_WIDTH)
         write_line("")
         write_line(summary(record, page))
         if path.is_file():
             write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
             write_line(f"Practices: harness check --record {path.parent}")
-        if args.trace is not None:
-            write_line(f"Trace: {args.trace} (harness trace {args.trace})")
+        if watching.said_of_trace:
+            write_line(watching.said_of_trace)
         if record.watched is not None and record.watched.ended:
             write_line(f"Command: {record.watched.ended}")
         write_line(f"Exit code: {code}")

@@ -56,7 +56,8 @@ class TraceCounts:
             ) from error
         self._tell(1, 1)
         if self._first_ms is None:
-            raise SetupError(f"{cut(self._name)} has no readable operation")
+            why = " ".join(["", *self._trace.notes, *self._trace.damage.sentences()]).rstrip(".")
+            raise SetupError(f"{cut(self._name)} has no readable operation.{why}".rstrip("."))
 
     def _counted(self, batch: Batch) -> Iterator[TracedOperation]:
         ledger = self._source

@@ -49,8 +49,10 @@ class Damage:
         cut: The file ends within a member.
         blocks: Blocks whose header can be read, but not their content.
         operations: Operations of these blocks.
-        ended: The recording ended regularly.
+        ended: The recording ended regularly; of several in one file, the last one.
+        broke_off: An earlier one did not.
         lost: Operations that the recording itself could not keep.
+        headless: There is no head, so that what it says is unknown.
     """
 
     bytes: int = 0
@@ -58,13 +60,17 @@ class Damage:
     blocks: int = 0
     operations: int = 0
     ended: bool = False
+    broke_off: bool = False
     lost: int = 0
+    headless: bool = False
 
     def sentences(self) -> list[str]:
         """What a user has to know."""
         said = []
         if self.bytes:
             said.append(f"{self.bytes:,} bytes of the file are damaged and were left out.")
+        if self.headless:
+            said.append("The head of the file is missing: it said whether keys are aliases.")
         if self.cut:
             said.append("The file is cut: its last block is incomplete and was left out.")
         if self.blocks:
@@ -72,8 +78,8 @@ class Damage:
                 f"{self.blocks:,} damaged block{'s' if self.blocks > 1 else ''} with "
                 f"{self.operations:,} operations cannot be read."
             )
-        if not self.ended and not self.cut:
-            said.append("The recording did not end regularly: its last seconds are missing.")
+        if self.broke_off or not (self.ended or self.cut):
+            said.append("The recording broke off: what followed is missing.")
         if self.lost:
             said.append(f"{self.lost:,} operations could not be recorded.")
         return said
@@ -153,6 +159,8 @@ class Trace:
                 self.damage.bytes += prefix.size
                 continue
             if prefix.kind == HEAD:
+                if head is not None and not self.damage.ended:
+                    self.damage.broke_off = True
                 head = head or TraceHead.decode(content)
                 self.damage.ended = False
             elif prefix.kind == END:
@@ -162,12 +170,15 @@ class Trace:
                 notes = content.get("notes")
                 self.notes += map(str, notes if isinstance(notes, list) else ())
         if head is None and not self._places:
+            if self.damage.cut and self.bytes > PREFIX_BYTES:
+                raise TraceError("it is cut before its first operation")
             raise TraceError("it is not a trace of the harness")
         # Clocks of workers differ, and the entries of a log are not in order.
         first_ms = min((place.first_ms for place in self._places), default=None)
         started_ms = None if first_ms is None else first_ms // 1000 * 1000
         if head is None:
             assert started_ms is not None
+            self.damage.headless = True
             return TraceHead(started_ms=started_ms, source="unknown")
         if started_ms is not None and started_ms < head.started_ms:
             return dataclasses.replace(head, started_ms=started_ms)
@@ -183,27 +194,39 @@ class Trace:
                 yield offset, prefix
                 offset += prefix.size
                 continue
-            found = self._search(file, offset + 1)
+            found = _search(file, offset + 1, self.bytes)
             if found == self.bytes and (prefix is not None or found - offset < PREFIX_BYTES):
                 self.damage.cut = True
             else:
                 self.damage.bytes += found - offset
             offset = found
 
-    def _search(self, file: IO[bytes], since: int) -> int:
-        """Where the next member begins; the end of the file if none does."""
-        offset = since
-        while offset < self.bytes:
-            file.seek(offset)
-            data = file.read(_SEARCHED_BYTES)
-            place = next_member(data, 0)
-            if place >= 0:
-                return offset + place
-            if len(data) <= PREFIX_BYTES:
-                break
-            # A header may lie across the end of what was read.
-            offset += len(data) - PREFIX_BYTES
-        return self.bytes
+
+def has_member(path: Path) -> bool:
+    """Whether any part of a trace is in a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        return _search(file, 0, size) < size
+
+
+def _search(file: IO[bytes], since: int, size: int) -> int:
+    """Where the next member begins; the end of the file if none does."""
+    offset = since
+    while offset < size:
+        file.seek(offset)
+        data = file.read(_SEARCHED_BYTES)
+        place = next_member(data, 0)
+        if place >= 0:
+            return offset + place
+        if len(data) <= PREFIX_BYTES:
+            break
+        # A header may lie across the end of what was read.
+        offset += len(data) - PREFIX_BYTES
+    return size
 
 
 def _split(

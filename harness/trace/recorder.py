@@ -18,8 +18,8 @@ from harness.trace.operations import UNKNOWN, TracedQuery
 
 LATE_MS = 2000
 """An operation that began this much before the latest one goes to the late blocks."""
-KEPT_S = 5.0
-"""An operation is in a block after this time, so that a crash loses no more."""
+KEPT_S = 4.0
+"""An operation is in a block after this time, and in the file with the next report."""
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY, _NO_SCOPE = Kind.QUERY, Scope.NONE
 

@@ -9,21 +9,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_entries, json_entries
 from harness.trace.logs.entries import LogEntry
 from harness.trace.logs.joining import Joiner
+from harness.trace.logs.packing import DAMAGED, first_lines, lines_of
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
 from harness.trace.members import BODIES, TraceError, TraceHead, next_member
 from harness.trace.operations import TracedParts, TracedQuery, address_of
-from harness.trace.reader import Trace
+from harness.trace.reader import Trace, has_member
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
 
@@ -60,24 +61,35 @@ def format_of(path: Path) -> SourceFormat:
     """
     try:
         with path.open("rb") as file:
-            start = file.read(_LOOKED_AT_BYTES)
+            if next_member(file.read(_LOOKED_AT_BYTES), 0) >= 0:
+                return SourceFormat.TRACE
+        first, *others = first_lines(path, _LOOKED_AT_BYTES) or [b""]
+        if (form := _of_line(first, is_first=True)) is not None:
+            return form
+        if has_member(path):
+            return SourceFormat.TRACE
     except OSError as error:
         raise SetupError(f"{cut(str(path))} cannot be read ({error.strerror or error})") from error
-    if next_member(start, 0) >= 0:
-        return SourceFormat.TRACE
-    line = next((line for line in start.splitlines() if line.strip()), b"")
-    text = line.decode("utf-8", "replace").lstrip("\ufeff [")
-    if text.startswith("{"):
+    if not first:
+        raise SetupError(f"{cut(str(path))} is empty")
+    # The first line may be cut.
+    if (form := next(filter(None, map(_of_line, others)), None)) is not None:
+        return form
+    raise SetupError(
+        f"{cut(str(path))} is neither a trace of the harness nor a log of Azure Storage: Azure "
+        "Monitor's StorageTableLogs as JSON or CSV, or Storage Analytics 1.0 or 2.0"
+    )
+
+
+def _of_line(line: bytes, *, is_first: bool = False) -> SourceFormat | None:
+    """The format of a log by one of its lines."""
+    text = line.decode("utf-8", "replace").lstrip()
+    if text.startswith(("{", "[")):
         return SourceFormat.AZURE_JSON
     if text.partition(";")[0] in VERSIONS:
         return SourceFormat.CLASSIC
-    names = {column_name(name) for name in text.split(",")}
-    if OPERATION in names and names & set(TIME):
-        return SourceFormat.AZURE_CSV
-    raise SetupError(
-        f"{cut(str(path))} is neither a trace of the harness nor a log of Azure Storage: Azure "
-        "Monitor's StorageTableLogs as JSON lines or CSV, or Storage Analytics 1.0 or 2.0"
-    )
+    names = {column_name(name) for name in text.split(",")} if is_first else set()
+    return SourceFormat.AZURE_CSV if OPERATION in names and names & set(TIME) else None
 
 
 def holds_operations(path: Path) -> bool:
@@ -87,8 +99,7 @@ def holds_operations(path: Path) -> bool:
     try:
         if format_of(path) is not SourceFormat.AZURE_JSON:
             return True
-        with path.open("rb") as file:
-            start = file.read(_LOOKED_AT_BYTES).lower()
+        start = b"".join(first_lines(path, _LOOKED_AT_BYTES)).lower()
     except (OSError, SetupError):
         return False
     return OPERATION.encode() in start and _OF_RECORD not in start
@@ -139,19 +150,24 @@ def convert(
         return
     files = _logs(path)
     joiner, recorder = Joiner(), Recorder()
+    damaged: list[str] = []
     total, before = sum(file.stat().st_size for file in files), 0
 
     def entries() -> Iterator[LogEntry | None]:
         nonlocal before
         for file in files:
-            with file.open("rb") as opened_file:
-                yield from _READERS[format_of(file)](_told(opened_file, before, total, tell))
+            with file.open("rb") as raw:
+                try:
+                    yield from _READERS[format_of(file)](_told(raw, before, total, tell))
+                except DAMAGED:
+                    damaged.append(f"{file.name} is cut or damaged: the rest of it was left out.")
             before += file.stat().st_size
 
     results = joiner.results(entries())
     first = next(results, None)
     if first is None:
-        raise SetupError(f"{cut(str(path))} holds no operation on entities")
+        why = " ".join(["", *joiner.tally.sentences(), *damaged]).rstrip(".")
+        raise SetupError(f"{cut(str(path))} holds no operation on entities.{why}".rstrip("."))
     head = TraceHead(
         # Entries are not in order: the reader takes the earliest one as the start.
         started_ms=int(first[0].sent_s) * 1000,
@@ -167,7 +183,7 @@ def convert(
             recorder.add(result, client)
             writer.append(recorder.drain(0.0))
         writer.append(recorder.drain(0.0, final=True))
-        writer.close(notes=joiner.tally.sentences())
+        writer.close(notes=[*joiner.tally.sentences(), *damaged])
     _require_written(writer)
 
 
@@ -185,14 +201,14 @@ def _logs(path: Path) -> list[Path]:
     return files
 
 
-def _told(file: IO[bytes], before: int, total: int, tell: Tell | None) -> Iterator[bytes]:
+def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell | None) -> Iterator[bytes]:
     """The lines of a file, while ``tell`` is told of the progress."""
-    done = told = before
-    for line in file:
+    done = told = 0
+    for line in lines_of(raw):
         yield line
         done += len(line)
         if tell is not None and done >= told + _TOLD_BYTES:
-            tell(done, total)
+            tell(before + raw.tell(), total)
             told = done
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from harness.model.errors import SetupError, cut
+from harness.model.figures import counted
 from harness.trace.blocks import renamed
 from harness.trace.members import BLOCK, END, Prefix, TraceHead, pack, unpack
 
@@ -49,6 +51,14 @@ class TraceWriter:
         if self.problem:
             self._file.close()
             raise SetupError(f"{cut(str(path))} cannot be written ({self.problem})")
+
+    @property
+    def sentence(self) -> str:
+        """What there is to say of the file at its end."""
+        operations = counted(self.operations, "operation")
+        if self.problem:
+            return f"The trace {self.path} ends after {operations}: {self.problem}."
+        return f"Trace: {self.path} ({operations}; harness trace {shlex.quote(str(self.path))})"
 
     def append(self, blocks: Iterable[bytes]) -> None:
         """Append blocks of a `harness.trace.recorder.Recorder`."""

@@ -134,6 +134,7 @@ class Watch:
         self._live_s = self._truth_s = 0.0
         self._record: RunRecord | None = None
         self._told_of_trace = False
+        self.said_of_trace = ""
 
     def run(self) -> tuple[RunRecord, Path, int]:
         """Watch until the end.
@@ -440,7 +441,7 @@ class Watch:
     def _write(self) -> tuple[RunRecord, Path]:
         run, options = self._run, self._options
         record = run.record(run.clock(), over=True)
-        run.end_trace()
+        self.said_of_trace = run.end_trace()
         self._tell_of_trace()
         record, path = write_run(
             record,

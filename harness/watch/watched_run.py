@@ -156,12 +156,14 @@ class WatchedRun:
         if self.trace is not None and recorder is not None:
             self.trace.append([*blocks, *recorder.drain(now_s, final=final)])
 
-    def end_trace(self) -> None:
-        """Write the end of the trace, after the last report."""
-        if self.trace is not None:
-            self._record_blocks((), self.clock(), final=True)
-            counted = self.ledger.counts.operations
-            self.trace.close(lost=max(0, counted - self.trace.operations))
+    def end_trace(self) -> str:
+        """End the trace, after the last report; return what there is to say, or an empty text."""
+        if self.trace is None:
+            return ""
+        self._record_blocks((), self.clock(), final=True)
+        counted = self.ledger.counts.operations
+        self.trace.close(lost=max(0, counted - self.trace.operations))
+        return self.trace.sentence
 
     def _merge(self, delta: Delta, tally: WatchTally, behaviour: Behaviour) -> None:
         self.ledger.merge(delta)

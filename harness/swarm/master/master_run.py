@@ -234,12 +234,7 @@ class MasterRun:
         if trace is None:
             return ""
         trace.close(lost=max(0, self.ledger.counts.operations - trace.operations))
-        if trace.problem:
-            return (
-                f"The trace {trace.path} ends after {trace.operations:,} operations: "
-                f"{trace.problem}."
-            )
-        return f"Trace: {trace.path} ({trace.operations:,} operations)"
+        return trace.sentence
 
     def drop_trace(self) -> None:
         """Delete the trace of a run that recorded nothing."""

@@ -1,4 +1,4 @@
-"""Reads the resource logs of Azure Monitor: JSON lines, and CSV exported from Log Analytics.
+"""Reads the resource logs of Azure Monitor: JSON, and CSV exported from Log Analytics.
 
 Fields: "Azure Table storage monitoring data reference" (resource logs) for JSON in a storage
 account or an event hub, "StorageTableLogs" (Azure Monitor table reference) for the columns in Log
@@ -8,7 +8,9 @@ Analytics. Both name the same fields, so that a name is compared without case, a
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -19,25 +21,96 @@ from harness.trace.logs.entries import LogEntry, number, utc_seconds, without_po
 TIME, OPERATION = ("time", "timegenerated"), "operationname"
 _REQUIRED = (OPERATION, "uri")
 _MOST_FIELD_CHARACTERS = 1024 * 1024
+_MOST_OBJECT_BYTES = 256 * 1024 * 1024
+"""More than an answer of Log Analytics has, which ends at 100 MB."""
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_LIST_BEGINS = re.compile(rb'\{?\s*"(?:records|value)"\s*:\s*\[')
 
 
 def json_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:
-    """The entries of JSON lines; None for a line that is not an entry.
+    """The entries of JSON; None for what is not an entry.
 
-    A line of an event hub's capture may hold several entries as ``records``.
+    In a storage account each line is an entry, and from an event hub it has several as ``records``.
+    Log Analytics answers with a list of entries (Azure CLI), or with ``tables`` of columns and rows
+    ("Azure Monitor Log Analytics API response format"). Each may be laid out over several lines.
     """
-    for line in lines:
-        text = line.strip().strip(b",[]")
-        if not text:
-            continue
-        try:
-            content = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            yield None
-            continue
-        records = content.get("records", content) if isinstance(content, dict) else content
-        for record in records if isinstance(records, list) else [records]:
+    for content in _contents(lines):
+        for record in _records(content):
             yield _entry(_flat(record)) if isinstance(record, dict) else None
+
+
+def _contents(lines: Iterable[bytes]) -> Iterator[Any]:
+    """The JSON of a line, or of lines that are one object together; None where there is none."""
+    parts: list[bytes] = []
+    size = depth = 0
+    for line in lines:
+        text = line.strip()
+        if not parts:
+            if (not text.strip(b"[]{},") and text != b"{") or _LIST_BEGINS.fullmatch(text):
+                continue
+            content = _loaded(text)
+            if content is None and text.startswith((b"{", b"[{")):
+                parts, size, depth = [text.lstrip(b"[")], 0, _depth(text)
+                continue
+            yield content
+            continue
+        if parts == [b"{"] and _LIST_BEGINS.fullmatch(text):
+            # Its entries follow: the object itself may be too large to be read as a whole.
+            parts = []
+            continue
+        if text.startswith(b"{") and _has_entries(content := _loaded(text)):
+            # The entry before was cut.
+            parts = []
+            yield None
+            yield content
+            continue
+        parts.append(text)
+        size += len(text)
+        depth += _depth(text)
+        if depth <= 0 or size > _MOST_OBJECT_BYTES:
+            yield _loaded(b"\n".join(parts))
+            parts = []
+    if parts:
+        yield None
+
+
+def _loaded(text: bytes) -> Any:
+    """The JSON of a text, without what separates it from others in a list; None if it is not."""
+    for inner in (text.rstrip(b","), text.strip(b",[]")):
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return orjson.loads(inner)
+    return None
+
+
+def _depth(text: bytes) -> int:
+    """How many objects begin in a text and do not end in it."""
+    outside = _STRING.sub(b"", text)
+    return outside.count(b"{") - outside.count(b"}")
+
+
+def _has_entries(content: Any) -> bool:
+    return isinstance(content, dict) and any(
+        name.lower() in (OPERATION, "records") for name in content
+    )
+
+
+def _records(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    if isinstance(content, dict):
+        if isinstance(records := content.get("records"), list):
+            return records
+        if isinstance(tables := content.get("tables"), list):
+            return [record for table in tables for record in _rows(table)]
+    return [content]
+
+
+def _rows(table: Any) -> list[Any]:
+    try:
+        names = [column["name"] for column in table["columns"]]
+        return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+    except (KeyError, TypeError, ValueError):
+        return [None]
 
 
 def csv_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:

@@ -73,13 +73,13 @@ class LogTally:
     def sentences(self) -> list[str]:
         """What was left out, for a user."""
         counts = (
-            (self.unreadable, "line is unreadable", "lines are unreadable"),
-            (self.others, "request is not about entities", "requests are not about entities"),
-            (self.parts, "entry is part of another request", "entries are parts of others"),
-            (self.unnamed, "request has no readable target", "requests have no readable target"),
+            (self.unreadable, "unreadable line", "unreadable lines"),
+            (self.others, "request not about entities", "requests not about entities"),
+            (self.parts, "further entry of a request", "further entries of requests"),
+            (self.unnamed, "request without a target", "requests without a target"),
         )
         return [
-            f"{count:,} {one if count == 1 else more}, and left out."
+            f"Left out: {count:,} {one if count == 1 else more}."
             for count, one, more in counts
             if count
         ]

@@ -74,4 +74,4 @@ def test_a_killed_watch_leaves_a_trace_that_can_be_read(
     trace = Trace(path)
     assert sum(len(batch) for batch in trace.batches()) == trace.operations > 100
     [said] = trace.damage.sentences()
-    assert said == "The recording did not end regularly: its last seconds are missing."
+    assert said == "The recording broke off: what followed is missing."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import html
 import io
 import json
@@ -82,6 +84,40 @@ def json_lines(requests: list[dict[str, Any]]) -> str:
 
 def json_records(requests: list[dict[str, Any]]) -> str:
     return json.dumps({"records": [entry(one, place) for place, one in enumerate(requests)]})
+
+
+def json_records_in_lines(requests: list[dict[str, Any]]) -> str:
+    return '{"records":[\n' + ",\n".join(json_lines(requests).splitlines()) + "\n]}"
+
+
+def json_list(requests: list[dict[str, Any]]) -> str:
+    """What Azure CLI prints for a query of Log Analytics."""
+    return json.dumps([columns(one, place) for place, one in enumerate(requests)])
+
+
+def answer_of_a_query(requests: list[dict[str, Any]]) -> str:
+    """What the API of Log Analytics answers."""
+    rows = [columns(one, place) for place, one in enumerate(requests)]
+    names = [{"name": name, "type": "string"} for name in rows[0]]
+    table = {
+        "name": "PrimaryResult",
+        "columns": names,
+        "rows": [[*row.values()] for row in rows],
+    }
+    return json.dumps({"tables": [table]})
+
+
+def laid_out(write: Writer) -> Writer:
+    """The same JSON over many lines."""
+    return lambda requests: json.dumps(json.loads(write(requests)), indent=2)
+
+
+def columns(request: dict[str, Any], number: int) -> dict[str, Any]:
+    """A request with the columns of Log Analytics."""
+    made = entry(request, number)
+    fields = {**made, **made.pop("properties"), "statusCode": str(made["statusCode"])}
+    fields["timeGenerated"] = fields.pop("time")
+    return {name[0].upper() + name[1:]: value for name, value in fields.items()}
 
 
 def csv_of(time_name: str, time_of: Callable[[str], str]) -> Writer:
@@ -164,6 +200,12 @@ def classic(version: str) -> Writer:
 FORMATS: dict[str, tuple[Writer, SourceFormat]] = {
     "json": (json_lines, SourceFormat.AZURE_JSON),
     "event hub": (json_records, SourceFormat.AZURE_JSON),
+    "event hub, laid out": (laid_out(json_records), SourceFormat.AZURE_JSON),
+    "records, an entry a line": (json_records_in_lines, SourceFormat.AZURE_JSON),
+    "list": (json_list, SourceFormat.AZURE_JSON),
+    "list, laid out": (laid_out(json_list), SourceFormat.AZURE_JSON),
+    "answer of a query": (answer_of_a_query, SourceFormat.AZURE_JSON),
+    "answer of a query, laid out": (laid_out(answer_of_a_query), SourceFormat.AZURE_JSON),
     "csv": (csv_of("TimeGenerated", str), SourceFormat.AZURE_CSV),
     "csv of the portal": (csv_of("TimeGenerated [UTC]", portal_time), SourceFormat.AZURE_CSV),
     "classic 1.0": (classic("1.0"), SourceFormat.CLASSIC),
@@ -209,7 +251,7 @@ def test_every_operation_of_every_format(name: str, tmp_path: Path) -> None:
         Outcome.SUCCESS,
         Outcome.NOT_FOUND,
     ]
-    assert notes == ["3 requests are not about entities, and left out."]
+    assert notes == ["Left out: 3 requests not about entities."]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -269,9 +311,63 @@ def test_damaged_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     rows, notes = read(path)
     assert [row.shape.kind for row in rows] == KINDS[:2]
     assert notes == [
-        "2 lines are unreadable, and left out.",
-        "1 request has no readable target, and left out.",
+        "Left out: 2 unreadable lines.",
+        "Left out: 1 request without a target.",
     ]
+
+
+def test_an_entry_that_was_cut_does_not_swallow_others(tmp_path: Path) -> None:
+    """A file cut at both ends, with a cut entry in it, gives all whole entries."""
+    lines = json_lines(REQUESTS[:10]).splitlines()
+    path = tmp_path / "log"
+    path.write_text(
+        "\n".join([lines[0][40:], *lines[1:4], lines[4][:90], *lines[5:9], lines[9][:50]])
+    )
+    rows, notes = read(path)
+    assert [row.shape.kind for row in rows] == [*KINDS[1:4], *KINDS[5:9]]
+    assert notes == ["Left out: 3 unreadable lines."]
+    whole = laid_out(json_list)(REQUESTS[:10])
+    path.write_text(whole[: whole.rindex("Uri")])
+    rows, notes = read(path)
+    assert [row.shape.kind for row in rows] == KINDS[:9]
+    assert notes == ["Left out: 1 unreadable line."]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "packed",
+    [
+        gzip.compress,
+        lambda data: codecs.BOM_UTF8 + data.removeprefix(codecs.BOM_UTF8),
+        lambda data: gzip.compress(codecs.BOM_UTF8 + data.removeprefix(codecs.BOM_UTF8)),
+        lambda data: data.decode("utf-8-sig").encode("utf-16"),
+        lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
+    ],
+    ids=["gzip", "byte order mark", "gzip with byte order mark", "UTF-16", "line ends of Windows"],
+)
+def test_a_log_is_read_however_it_is_packed(
+    name: str, packed: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """Each entry is read, the first one too."""
+    write, source = FORMATS[name]
+    path = tmp_path / "log"
+    path.write_bytes(packed(write(REQUESTS).encode()))
+    assert format_of(path) is source
+    rows, notes = read(path)
+    assert [row.shape.kind for row in rows] == KINDS
+    assert notes == ["Left out: 3 requests not about entities."]
+
+
+def test_a_cut_packed_log_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    """What follows is left out, which is said; another file of the folder is read."""
+    at = "2026-11-22T10:00:01Z"
+    requests = [{**REQUESTS[6], "id": str(number), "time": at} for number in range(6000)]
+    data = gzip.compress(json_lines(requests).encode())
+    (tmp_path / "a.json.gz").write_bytes(data[: len(data) // 2])
+    (tmp_path / "b.json").write_text(json_lines(requests[:5]))
+    rows, notes = read(tmp_path)
+    assert 1000 < len(rows) < 5000
+    assert "a.json.gz is cut or damaged: the rest of it was left out." in notes
 
 
 def test_parts_of_a_request_count_once(tmp_path: Path) -> None:
@@ -281,7 +377,7 @@ def test_parts_of_a_request_count_once(tmp_path: Path) -> None:
     path.write_text(json_lines([first, {**first, "name": "InsertEntity", "part": 1}]))
     rows, notes = read(path)
     assert len(rows) == 1
-    assert notes == ["1 entry is part of another request, and left out."]
+    assert notes == ["Left out: 1 further entry of a request."]
 
 
 def test_a_folder_of_logs_is_one_trace(tmp_path: Path) -> None:
@@ -298,12 +394,15 @@ def test_a_folder_of_logs_is_one_trace(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     """The message names the formats."""
     path = tmp_path / "log"
-    for text in ("", "some text\n", "a,b,c\n1,2,3\n"):
+    for text in ("some text\n", "a,b,c\n1,2,3\n"):
         path.write_text(text)
         with pytest.raises(SetupError, match="neither a trace"):
             format_of(path)
-    path.write_text('{"records": []}')
-    with pytest.raises(SetupError, match="no operation"):
+    path.write_bytes(b"")
+    with pytest.raises(SetupError, match="is empty"):
+        format_of(path)
+    path.write_text('{"records": ["text"]}')
+    with pytest.raises(SetupError, match=r"no operation on entities. Left out: 1 unreadable line$"):
         convert(path, tmp_path / "out")
     with pytest.raises(SetupError, match="No such file"):
         format_of(tmp_path / "missing")

@@ -21,12 +21,15 @@ from harness.trace.members import TraceError, TraceHead
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.recorder import KEPT_S, LATE_MS, Recorder
+from harness.trace.sources import SourceFormat, format_of
 from harness.trace.writer import TraceWriter
 from tests.support.results import done
 
 START = 1_700_000_000
 HEAD = TraceHead(started_ms=START * 1000, source="run", name="test")
 OK = Attempt(status=204, sent_s=0.0, latency_s=0.0)
+_MEMBER = b"\x1f\x8b\x08\x04\0\0\0\0"
+"""How each member of a trace begins."""
 BUSY = Attempt(
     status=503, sent_s=0.0, latency_s=0.0, error_code="ServerBusy", scope=Scope.PARTITION
 )
@@ -255,6 +258,41 @@ def test_traces_can_be_concatenated(tmp_path: Path) -> None:
     assert trace.damage.bytes
 
 
+def test_a_recording_that_broke_off_before_another_one_is_said(tmp_path: Path) -> None:
+    """The regular end of the second recording does not hide that the first one has none."""
+    first = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace").read_bytes()
+    second = recorded([result(insert("b"), 2.0)], tmp_path / "b.trace").read_bytes()
+    path = tmp_path / "c.trace"
+    path.write_bytes(first[: first.rindex(_MEMBER)] + second)
+    assert Trace(path).damage.sentences() == ["The recording broke off: what followed is missing."]
+    path.write_bytes(first + second)
+    assert Trace(path).damage.sentences() == []
+
+
+def test_a_trace_without_its_head_does_not_say_what_its_keys_are(
+    whole: tuple[bytes, list[TracedOperation]], tmp_path: Path
+) -> None:
+    """Nobody knows then whether they are aliases; the operations are read."""
+    data, rows = whole
+    path = tmp_path / "a.trace"
+    path.write_bytes(b"x" * 70_000 + data[data.index(_MEMBER, 1) :])
+    assert format_of(path) is SourceFormat.TRACE
+    trace = Trace(path)
+    assert len(list(trace.rows())) == len(rows)
+    assert trace.damage.sentences() == [
+        "70,000 bytes of the file are damaged and were left out.",
+        "The head of the file is missing: it said whether keys are aliases.",
+    ]
+
+
+def test_a_trace_cut_in_its_head_is_a_cut_trace(tmp_path: Path) -> None:
+    """The reason is the cut, not that the file is something else."""
+    path = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(TraceError, match="cut before its first operation"):
+        Trace(path)
+
+
 def test_any_tool_for_gzip_reads_a_trace(tmp_path: Path) -> None:
     """Unpacked, a trace is lines of JSON: the head, blocks, the end."""
     path = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace")
@@ -314,9 +352,8 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path: Path) -> None:
     assert writer.problem == "File too large"
     trace = Trace(tmp_path / "a.trace")
     assert len(list(trace.rows())) == writer.operations == 500
-    assert trace.damage.sentences() == [
-        "The recording did not end regularly: its last seconds are missing."
-    ]
+    assert trace.damage.sentences() == ["The recording broke off: what followed is missing."]
+    assert writer.sentence == f"The trace {writer.path} ends after 500 operations: File too large."
 
 
 def test_other_files_are_no_traces(tmp_path: Path) -> None:
