@@ -55,6 +55,8 @@ class ReplayPart(RecordPart):
         failed: Operations that failed in the recording, by throttling, timeouts or faults. They are
             sent all the same.
         inexact: Queries that cannot be made to find as many rows as in the recording.
+        assumed: Queries whose entity count is taken from the recording, because no answer shows it;
+            ``assumed_entities`` is the sum of these.
         tables: Ending of the table's name by its recorded name in lower case.
         compared: Names of the properties that filters compare, by ending of the table's name.
         entity_bytes: Mean bytes of a written entity as sent.
@@ -80,6 +82,8 @@ class ReplayPart(RecordPart):
     left_out: tuple[LeftOut, ...] = ()
     failed: _Count = 0
     inexact: _Count = 0
+    assumed: _Count = 0
+    assumed_entities: _Count = 0
     tables: dict[str, str] = pydantic.Field(default_factory=dict)
     compared: dict[str, tuple[str, ...]] = pydantic.Field(default_factory=dict)
     kinds: tuple[ReplayedKind, ...] = ()
@@ -113,5 +117,12 @@ class ReplayPart(RecordPart):
             said.append(
                 f"{counted(self.inexact, 'query', 'queries')} cannot be made to find as many rows "
                 "as in the recording."
+            )
+        if self.assumed:
+            said.append(
+                f"{counted(self.assumed, 'query', 'queries')} with a filter "
+                f"{agreed(self.assumed, 'counts', 'count')} as many entities as in the recording "
+                f"({self.assumed_entities:,}), because an answer does not show how many a filter "
+                "read."
             )
         return [*said, *self.notes]

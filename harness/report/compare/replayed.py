@@ -73,7 +73,7 @@ def _sentences(
     if not apart:
         yield (
             f"{lead}: the same entities in each of {counted(len(names), 'partition')} {of}"
-            f"({sum(after[name] for name in names):,}), exactly."
+            f"({sum(after[name] for name in names):,}){'' if part.assumed else ', exactly'}."
         )
     else:
         shown = [
@@ -87,7 +87,7 @@ def _sentences(
             f"{lead}: {len(apart):,} of {counted(len(names), 'partition')} {of}"
             f"{agreed(len(apart), 'has', 'have')} other entities: {listed(shown)}."
         )
-        yield from _reasons(first, original, letter, record, names)
+        yield from _reasons(first, original, letter, record, part, names)
     if folded:
         all_before, all_after = original.counts.entities, record.counts.entities
         yield (
@@ -110,7 +110,12 @@ def _another(original: RunRecord, recording: Recording | None, part: ReplayPart)
 
 
 def _reasons(
-    first: str, original: RunRecord, letter: str, record: RunRecord, names: Sequence[str]
+    first: str,
+    original: RunRecord,
+    letter: str,
+    record: RunRecord,
+    part: ReplayPart,
+    names: Sequence[str],
 ) -> Iterator[str]:
     """What explains that partitions have other entities."""
     if estimated := original.counts.entities_estimated:
@@ -120,6 +125,11 @@ def _reasons(
             f"{counted(estimated, 'entity', 'entities')} of {first} "
             f"{agreed(estimated, 'is', 'are')} a lower bound, because how many a query walked is "
             f"not known. {same:,} of these partitions have the same number of operations."
+        )
+    if (due := record.counts.due) < part.operations:
+        yield (
+            f"{letter} ended ({record.ended_by}) before the end of the trace: {due:,} of "
+            f"{counted(part.operations, 'operation')} were due."
         )
     unsent = record.counts.waiting + record.counts.dropped + record.counts.in_flight
     if unsent:

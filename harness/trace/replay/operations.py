@@ -107,6 +107,26 @@ def continuation_filter(query: TracedQuery) -> str:
     )
 
 
+def page_limit(query: TracedQuery, head: TraceHead) -> int | None:
+    """The most entities that a recorded query could return; None for one with all its pages."""
+    return PAGE_ENTITIES if query.top is None and by_page(head) else query.top
+
+
+def count_is_assumed(row: TracedOperation, head: TraceHead) -> bool:
+    """Whether a replay takes the entity count of a query from the recording.
+
+    An answer shows what a filter left of the walked rows. How many these were is known of a
+    partition, whose writes are in order, and not of several, nor where a page ended early.
+    """
+    query = row.detail
+    if not (isinstance(query, TracedQuery) and query.compared and row.entities):
+        return False
+    if row.shape.estimated or row.partition_key == WHOLE_TABLE:
+        return True
+    most = page_limit(query, head)
+    return most is not None and row.returned >= most
+
+
 def units_of(row: TracedOperation) -> int:
     """The entity count of an operation if it succeeds; see `Operation.entities_asked`."""
     if row.shape.kind is _QUERY:
@@ -134,7 +154,6 @@ class OperationMaker:
     ) -> None:
         self._tables, self._compared, self._data = tables, compared, data
         self._head = head
-        self._by_page = by_page(head)
 
     def table(self, recorded: str) -> str:
         """The ending of the name of a recorded table."""
@@ -216,9 +235,6 @@ class OperationMaker:
         shape, query = row.shape, row.detail
         if not isinstance(query, TracedQuery):
             query = TracedQuery()
-        top = query.top
-        if top is None and self._by_page:
-            top = PAGE_ENTITIES
         keys = key_range(row)
         served = shape.outcome.succeeded and row.entities > 0
         if served:
@@ -228,7 +244,7 @@ class OperationMaker:
                 row_from=keys.row_from,
                 row_before=keys.row_before,
                 entities=row.entities,
-                exact=not shape.estimated,
+                exact=not (shape.estimated or count_is_assumed(row, self._head)),
                 walked=row.entities,
             )
         terms = []
@@ -246,5 +262,5 @@ class OperationMaker:
             key_range=keys,
             filter=" and ".join(terms) or None,
             select=query.selected,
-            top=top,
+            top=page_limit(query, self._head),
         )

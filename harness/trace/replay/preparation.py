@@ -27,7 +27,12 @@ from harness.trace.operations import TracedOperation
 from harness.trace.reader import Trace
 from harness.trace.replay.effect import in_order_of_effect
 from harness.trace.replay.initial_rows import InitialRows
-from harness.trace.replay.operations import SERVICE_FAILED, OperationMaker, units_of
+from harness.trace.replay.operations import (
+    SERVICE_FAILED,
+    OperationMaker,
+    count_is_assumed,
+    units_of,
+)
 from harness.trace.replay.rekeyed import RekeyedOperations
 from harness.trace.replay.selection import Selection
 from harness.trace.sizes import by_page, read_bytes, written_bytes
@@ -127,7 +132,7 @@ class Preparation:
         compared: dict[str, dict[str, None]] = {}
         contents = InitialRows(by_page=by_page(trace.head))
         first_ms = last_ms = -1
-        failed = units = done = unmatched = 0
+        failed = units = done = unmatched = assumed = assumed_entities = 0
         for row in self._kept(tell):
             shape = row.shape
             table = tables.setdefault(shape.table.lower(), shape.table)
@@ -135,6 +140,9 @@ class Preparation:
                 first_ms = row.at_ms
             last_ms = row.at_ms
             failed += shape.outcome in SERVICE_FAILED
+            if shape.outcome.succeeded and count_is_assumed(row, trace.head):
+                assumed += 1
+                assumed_entities += row.entities
             unmatched += selection.rekeyed is not None and not selection.rekeyed.matches(row)
             if shape.kind is _QUERY and row.detail is not None:
                 names = compared.setdefault(table, {})
@@ -186,6 +194,8 @@ class Preparation:
             failed=failed,
             # Under other keys queries find what they find.
             inexact=0 if scheme is not None else inexact + contents.contradictory,
+            assumed=0 if scheme is not None else assumed,
+            assumed_entities=0 if scheme is not None else assumed_entities,
             keys="" if scheme is None else scheme.name,
             tables={lower: self._endings[table] for lower, table in tables.items()},
             compared={self._endings[table]: tuple(names) for table, names in compared.items()},
@@ -205,7 +215,8 @@ class Preparation:
 
     def _reasons(self) -> str:
         if not self._left_out:
-            return "it has none"
+            said = [*self._trace.notes, *self._trace.damage.sentences()]
+            return " ".join(said).rstrip(".") or "it has none"
         return ", ".join(f"{count:,} because {why}" for why, count in self._left_out.items())
 
     def _kept(self, tell: Tell, *, again: bool = False) -> Iterator[TracedOperation]:

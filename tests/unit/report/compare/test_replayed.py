@@ -47,6 +47,27 @@ def test_partitions_that_differ_are_listed() -> None:
     assert "B: 3 operations of the trace left out: why not." in sentences
 
 
+def test_counts_that_are_those_of_the_recording_are_not_called_exact() -> None:
+    """No answer shows how many entities a filter read, so that equal counts prove nothing."""
+    original = kept()
+    same, assumed = said(original, replay_of(original, assumed=2, assumed_entities=50))
+    assert same.endswith(").")
+    assert assumed.startswith("B: 2 queries with a filter count as many entities as in the rec")
+    assert "(50)" in assumed
+
+
+def test_a_replay_that_ended_early_explains_the_difference() -> None:
+    """It is said how many operations of the trace were due."""
+    original = kept()
+    due = original.counts.due
+    replay = with_entities(replay_of(original, operations=due + 5), "", -1)
+    assert (
+        f"B ended ({replay.ended_by}) before the end of the trace: {due:,} of {due + 5:,} "
+        "operations were due."
+    ) in said(original, replay)
+    assert not any("ended" in one for one in said(original, replay_of(original, operations=due)))
+
+
 def test_what_cannot_be_compared_is_said() -> None:
     """Other keys, aliases, and the record of something else; other runs are not mentioned."""
     original = kept()

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
 import random
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.record.replay import ReplayPart
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
+from harness.trace.recorder import Recorder
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
+from harness.trace.writer import TraceWriter
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
+from tests.support.results import done
+
+START = 1_700_000_000
 
 
 def replayed(path: Path) -> tuple[ReplayPart, collections.Counter[str]]:
@@ -60,6 +69,37 @@ def test_a_replay_without_inexact_queries_is_exact(seed: int, operations: int) -
         part, entities = replayed(path)
         if not part.inexact:
             assert +entities == +recorded
+
+
+@pytest.mark.parametrize(
+    ("key", "filtered", "top", "estimated", "assumed"),
+    [
+        (WHOLE_TABLE, True, None, False, True),
+        ("p", True, 4, False, True),
+        ("p", True, None, True, True),
+        ("p", True, None, False, False),
+        (WHOLE_TABLE, False, None, False, False),
+    ],
+)
+def test_counts_that_no_answer_shows_are_not_called_exact(
+    tmp_path: Path, key: str, filtered: bool, top: int | None, estimated: bool, assumed: bool
+) -> None:
+    """A filter over several partitions or with a reached `$top`, or one estimated when recorded."""
+    query = Operation(
+        kind=Kind.QUERY, partition_key=key, top=top, filter="Total gt 5" if filtered else None
+    )
+    found = done(query, START, entities=9 if filtered else 4, entities_returned=4)
+    recorder, path = Recorder(), tmp_path / "app.trace"
+    recorder.add(dataclasses.replace(found, estimated=estimated), "application")
+    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
+        writer.append(recorder.drain(0.0, final=True))
+    preparation = Preparation(Trace(path), path.name, "", entity_bytes=500)
+    part = preparation.part
+    assert (part.assumed, part.assumed_entities) == ((1, 9) if assumed else (0, 0))
+    source = ReplaySource(path, part, "run", preparation=preparation)
+    [due] = source.due()
+    assert source.operation(due.row).key_range.exact is not (assumed or estimated)
+    source.close()
 
 
 def test_a_late_replay_asks_for_no_lower_rate(tmp_path: Path) -> None:
