@@ -48,7 +48,9 @@ class Aliases:
         return f"{table}{slash}{self.key(own)}"
 
     def key(self, key: str) -> str:
-        """The alias of a PartitionKey or RowKey."""
+        """The alias of a PartitionKey or RowKey; an empty one stays empty, as in traces."""
+        if not key:
+            return ""
         if self._prefixes:
             alias = _WORD.sub(lambda word: self._digest(key[: word.end()]), key)
             if len(alias) <= MAX_KEY_CHARACTERS:

@@ -21,7 +21,14 @@ def test_an_alias_stands_for_one_key_in_every_run_with_the_secret(one: str, othe
     earlier, later, stranger = Aliases(b"secret"), Aliases(b"secret"), Aliases(b"other")
     assert earlier(one) == later(one)
     assert (earlier(one) == earlier(other)) is (one == other)
-    assert stranger(one) != earlier(one)
+    assert (stranger(one) == earlier(one)) is (not one)
+
+
+def test_an_empty_key_stays_empty() -> None:
+    """As in a trace, so that both name the same partitions."""
+    for prefixes in (False, True):
+        alias = Aliases(b"secret", prefixes=prefixes)
+        assert (alias(""), alias("Orders/")) == ("", "Orders/")
 
 
 @given(keys, keys)
