@@ -8,12 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import set_cell_size
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.over_time import HeatPart, KeyRangePart
+from harness.measure.record.over_time import KeyRangePart
 from harness.model.figures import counted, number, percent
 from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome
@@ -108,7 +109,7 @@ def traffic_text(traffic: Traffic, page: Page) -> str:
         page.section("peaks", *_peaks(traffic, page)),
         page.section("hottest partitions, entities/s", *_partitions(traffic, page)),
         *_rows(traffic, page),
-        *_heat(traffic.snapshot.heat, page),
+        *_heat(traffic.snapshot, page),
         *_clients(traffic, page),
         *_unknown(traffic, page),
         *([page.section("notes", *map(Text, traffic.notes))] if traffic.notes else []),
@@ -156,7 +157,7 @@ def _throttled(snapshot: Snapshot) -> dict[int, int]:
 def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
     rows: list[list[Cell]] = [
         [
-            f"{_span(peak.width_s)} at {_clock(peak.second)}",
+            f"{_span(peak.width_s)} at {_clock(peak.second, traffic.snapshot)}",
             f"{number(peak.entities_per_s)} entities/s",
             Text(bar(peak.entities_per_s / PUBLISHED.account, _BAR_WIDTH, page.glyphs), "cyan"),
             percent(peak.entities_per_s / PUBLISHED.account),
@@ -170,8 +171,12 @@ def _span(width_s: int) -> str:
     return {1: "second", 60: "minute"}.get(width_s, f"{width_s} s")
 
 
-def _clock(second: int) -> str:
-    return f"{dt.datetime.fromtimestamp(second, dt.UTC):%H:%M:%S}"
+def _clock(second: int, snapshot: Snapshot) -> str:
+    """The time of a second, with its day where the trace has several."""
+    at, first, last = (
+        dt.datetime.fromtimestamp(one, dt.UTC) for one in (second, snapshot.start, snapshot.end - 1)
+    )
+    return f"{at:%H:%M:%S}" if first.date() == last.date() else f"{at:%m-%d %H:%M:%S}"
 
 
 def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
@@ -234,8 +239,9 @@ def _rows(traffic: Traffic, page: Page) -> list[RenderableType]:
     return [page.section("hottest entities", build(width))]
 
 
-def _heat(heat: HeatPart | None, page: Page) -> list[RenderableType]:
+def _heat(snapshot: Snapshot, page: Page) -> list[RenderableType]:
     """Key ranges from top to bottom, time from left to right, entities as shades."""
+    heat = snapshot.heat
     if heat is None or not heat.ranges:
         return []
     shades = _PLAIN_SHADES if page.ascii_only else _SHADES
@@ -248,10 +254,10 @@ def _heat(heat: HeatPart | None, page: Page) -> list[RenderableType]:
     lines = []
     for name, cells in rows:
         drawn = "".join(_shade(value / highest, shades) for value in cells)
-        lines.append(Text(f"{name:{_HEAT_NAME_WIDTH}}  ").append(drawn, "cyan"))
+        lines.append(Text(set_cell_size(name, _HEAT_NAME_WIDTH + 2)).append(drawn, "cyan"))
     length_s = heat.columns * heat.width_s
     note = (
-        f"{_clock(heat.start)} to {_clock(heat.start + length_s)}; "
+        f"{_clock(heat.start, snapshot)} to {_clock(heat.start + length_s, snapshot)}; "
         f"{shades[-1]} is {number(highest / heat.width_s)} entities/s"
     )
     return [page.section("heat map: keys in order, time to the right", *lines, Text(note, "dim"))]

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from harness.cli import main
 from harness.model.operation import KeyRange, Kind, Operation, transaction
@@ -76,6 +77,29 @@ def test_what_is_in_a_trace(recorded: Path, capsys: pytest.CaptureFixture[str]) 
     assert any(line.startswith("p") and ".." in line for line in lines), "heat map"
     assert any("100%" not in line and "app/1.0" in line for line in lines)
     assert not any("unknown" in line for line in lines)
+
+
+def test_times_have_a_day_and_names_a_width(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two days need more than a time of the day; wide letters take two columns."""
+    path = tmp_path / "app.trace"
+    recorder = Recorder()
+    for second in (0, 86_400):
+        for key in ("ab", "日本"):
+            recorder.add(
+                result(Operation(kind=Kind.INSERT, partition_key=key, row_key="x"), second), "app"
+            )
+    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
+        writer.append(recorder.drain(0.0, final=True))
+    assert main(["trace", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("second at 11-14 22:13:20 ") for line in lines)
+    assert any(line.startswith("11-14 ") and " to 11-15 " in line for line in lines)
+    start = next(at for at, line in enumerate(lines) if line.startswith("heat map"))
+    narrow, wide = (line.rstrip() for line in lines[start + 1 : start + 3])
+    assert cell_len(narrow) == cell_len(wide)
+    assert len(narrow) == len(wide) + 2
 
 
 def test_a_trace_for_programs(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
