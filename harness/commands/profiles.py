@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from harness.commands.arguments import duration
+from harness.commands.progress import Progress
 from harness.commands.records import read_record, record_files
-from harness.commands.trace import Progress
 from harness.endpoint.address import address_of, kind_and_account
 from harness.model.errors import SetupError
 from harness.model.target import EndpointKind

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.trace import Progress
+from harness.commands.progress import Progress
 from harness.measure.counts.generator import GeneratorLog
 from harness.measure.record.measured import CountsPart
 from harness.measure.record.record import (

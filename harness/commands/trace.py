@@ -11,6 +11,7 @@ from pathlib import Path
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch, hll_sketch
 
+from harness.commands.progress import Progress
 from harness.measure.counts.per_second import PerSecond
 from harness.model.errors import SetupError
 from harness.model.figures import counted, data_size, duration
@@ -36,7 +37,6 @@ _MOST_WIDTH = 110
 _WIDTHS_S = (1, 10, 60)
 _SKETCH_LOG2 = 12
 _MOST_CLIENTS = 100
-_TOLD_EVERY_S = 0.5
 _SEPARATOR = "\0"
 
 
@@ -112,27 +112,6 @@ class TraceCommand:
             for note in made.notes:
                 print(note)
         return 0
-
-
-class Progress:
-    """Shows on a terminal how far a file is read."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._told_s = time.monotonic()
-        self._shown = False
-
-    def __call__(self, done: int, total: int) -> None:
-        now_s = time.monotonic()
-        if not sys.stderr.isatty():
-            return
-        if done >= total:
-            if self._shown:
-                print("\r\033[K", end="", file=sys.stderr, flush=True)
-        elif now_s > self._told_s + _TOLD_EVERY_S:
-            self._told_s, self._shown = now_s, True
-            line = f"\r{self._what}: {100 * done // total} %"
-            print(line, end="", file=sys.stderr, flush=True)
 
 
 class _Study:

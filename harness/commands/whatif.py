@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import __version__
 from harness.commands.arguments import whole_number
-from harness.commands.trace import Progress
+from harness.commands.progress import Progress
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
 from harness.model.garbage import search_rarely
