@@ -8,6 +8,7 @@ import string
 import sys
 from pathlib import Path
 
+from harness.commands.pages import say_page, write_page
 from harness.commands.recordings import recorded_traffic
 from harness.measure.record.record import RecordError, RunRecord
 from harness.model.errors import SetupError, cut
@@ -17,7 +18,6 @@ from harness.report.compare.outputs import comparison_json, comparison_markdown,
 from harness.report.compare.repeats import repeats_text
 from harness.report.compare.settings import differences_of
 from harness.report.compare.trend import trend_text, trends_of
-from harness.report.export.data_files import write_whole
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import compare_page
 from harness.report.web.document import document
@@ -98,19 +98,19 @@ class Compare:
                 page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
                 print(repeats_text(alone.records, page).lstrip("\n"))
                 if args.html is not None:
-                    _write_page(args.html, compare_page(compare(subjects, [])))
-                    _say_page(args.html)
+                    write_page(args.html, compare_page(compare(subjects, [])))
+                    say_page(args.html)
                 return 0
         comparison = compare(subjects, regressions)
         if args.html is not None:
-            _write_page(args.html, compare_page(comparison))
+            write_page(args.html, compare_page(comparison))
         if args.format == "json":
             print(comparison_json(comparison), end="")
         elif args.format == "markdown":
             print(comparison_markdown(comparison), end="")
         else:
             print(side_by_side(comparison, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
-            _say_page(args.html)
+            say_page(args.html)
         return comparison.exit_code
 
 
@@ -142,7 +142,7 @@ class Report:
         records = [(file, read_record(file)) for file in files]
         for file, record in records:
             path = args.out or file.with_name(_REPORT)
-            _write_page(path, document(record))
+            write_page(path, document(record))
             print(f"Report: {path}")
         return 0
 
@@ -161,26 +161,14 @@ def _show_trends(args: argparse.Namespace) -> int:
             + (f": {listed(sorted(single))}" if single else "")
         )
     if args.html is not None:
-        _write_page(args.html, trend_page(trends, single))
+        write_page(args.html, trend_page(trends, single))
     print(trend_text(trends, single, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
-    _say_page(args.html)
+    say_page(args.html)
     return 0
 
 
 def _holds_records(path: Path) -> bool:
     return (path / _RECORD).is_file() or any(path.glob(f"*/{_RECORD}"))
-
-
-def _write_page(path: Path, page: str) -> None:
-    try:
-        write_whole(path, page)
-    except OSError as error:
-        raise SetupError(f"{path} cannot be written ({error.strerror or error})") from error
-
-
-def _say_page(path: Path | None) -> None:
-    if path is not None:
-        print(f"\nPage: {path}")
 
 
 def record_files(path: Path) -> list[Path]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from harness import __version__
 from harness.commands.arguments import whole_number
+from harness.commands.pages import say_page, write_page
 from harness.commands.progress import Progress
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
 from harness.model.garbage import search_rarely
 from harness.model.target import Throughput
-from harness.report.export.data_files import write_whole
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif.outputs import whatif_json, whatif_text
@@ -122,17 +122,12 @@ class WhatIf:
             )
             progress.end()
         if args.html is not None:
-            try:
-                write_whole(args.html, whatif_page(found))
-            except OSError as error:
-                reason = error.strerror or error
-                raise SetupError(f"{cut(str(args.html))} cannot be written ({reason})") from error
+            write_page(args.html, whatif_page(found))
         if args.json:
             print(whatif_json(found), end="")
         else:
             print(whatif_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
-            if args.html is not None:
-                print(f"\nPage: {args.html}")
+            say_page(args.html)
         return 0
 
 
