@@ -32,7 +32,7 @@ class Command(Protocol):
         """
 
 
-# The class of each subcommand, imported when it is used, and its help.
+# Module, class and help of each subcommand. A module is imported when its command is used.
 COMMANDS = {
     "run": ("run.Run", "run a stress test: put load on an endpoint, and judge the result"),
     "init": ("init.Init", "write a folder of your own: for this machine, Azure, Kubernetes or CI"),
@@ -60,7 +60,7 @@ COMMANDS = {
 }
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
 _POSIX_ONLY = ("run", "watch", "doctor", "azurite install", "azurite start", "gateway")
-"""These use signals, file locks and child processes as only POSIX has them."""
+"""These commands need the signals, file locks and child processes of POSIX."""
 
 _EPILOG = """\
 examples:
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 128 + signal.SIGPIPE
     except OSError as error:
-        # Commands report errors of the files that they open; what is left is standard output.
+        # Commands report errors of the files that they open, so this one is about standard output.
         print(f"harness: the output cannot be written ({error.strerror})", file=sys.stderr)
         return BAD_SETUP
     return code

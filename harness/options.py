@@ -19,7 +19,7 @@ _SESSION = Session.model_fields["kind"]
 METRICS_PORT = 9646
 """The default of ``--metrics-port``, if no other run has taken it."""
 PREFIX = "STRESS_"
-"""What the environment variables of the options begin with."""
+"""The prefix of the environment variables of all options."""
 PROFILE = f"{PREFIX}PROFILE"
 """The variable of ``--profile``, an option of Locust that has none."""
 REDACT_SECRET = f"{PREFIX}REDACT_SECRET"
@@ -36,7 +36,7 @@ _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Joined(argparse.Action):
-    """Joins the values of a repeated option with commas, as one value would name several."""
+    """Joins the values of a repeated option with commas, as if one value named several."""
 
     def __call__(
         self,

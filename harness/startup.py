@@ -41,7 +41,7 @@ def begin() -> None:
             complain(f"ended by {name} before the run began")
             psutil = sys.modules.get("psutil")
             for child in [] if psutil is None else psutil.Process().children():
-                # Python drops a signal that reaches a process just forked; this one it cannot.
+                # Python drops other signals that reach a process right after its fork.
                 child.kill()
         os._exit(INTERRUPTED)
 
@@ -59,7 +59,7 @@ def secure_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # Else the next opened file would get the number of the stream, and its output.
+            # Otherwise the next opened file would get the descriptor of the stream, and its output.
             os.dup2(null, number)
         setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
     atexit.unregister(_flush)

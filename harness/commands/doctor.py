@@ -1,4 +1,4 @@
-"""``harness doctor``: what stands between this machine and a run, before the run."""
+"""``harness doctor``: checks an endpoint and this machine before a run."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _MOST_WIDTH = 120
 
 
 class Doctor:
-    """Checks the way to an endpoint and this machine before a run, in about 15 seconds.
+    """Checks an endpoint and this machine before a run, in about 15 seconds.
 
-    One page, a line a check, each with a figure, and with what to do where something is wrong:
-    name, connection, TLS, credential, latency, clock, kind of service, the permissions that a run
-    needs, leftovers; then this machine, how much load it can generate, and how many processes or
-    machines the published targets need.
+    Each check is one line with a figure; a check that fails says what to do. The checks of the
+    endpoint are name, connection, TLS, credential, latency, clock, kind of service, the permissions
+    that a run needs, and leftover tables. Those of this machine include how much load it can
+    generate, and how many processes or machines the published targets need.
 
-    Permissions are tried on a table of its own, which is deleted. Without -H the embedded Azurite
-    is examined. Exit codes: 0 nothing failed, 1 a check failed and a run cannot work, 2 bad input,
-    3 nothing failed, but checks were not tried (a remote host without --remote-ok).
+    The permissions are tried on a new table, which is deleted afterwards. Without -H the embedded
+    Azurite is checked. Exit codes: 0 nothing failed, 1 a check failed and a run cannot work, 2 bad
+    input, 3 nothing failed, but checks were not tried (a remote host without --remote-ok).
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,7 @@ class Doctor:
 
 
 def _examinations(args: argparse.Namespace, report: _Report) -> list[Examination]:
-    """Those of the addresses on the command line, before a request is sent to one of them."""
+    """The examinations of all endpoints on the command line; no request is sent yet."""
     hosts = listed(args.host)
     return [
         Examination(
@@ -134,7 +134,7 @@ def _examinations(args: argparse.Namespace, report: _Report) -> list[Examination
 def _embedded(
     args: argparse.Namespace, report: _Report, stack: contextlib.ExitStack
 ) -> list[Examination]:
-    """That of an Azurite, which ends with ``stack``."""
+    """The examination of an Azurite, which is started here and stopped by ``stack``."""
     report.progress("starting Azurite")
     azurite = stack.enter_context(start_azurite())
     session = args.session or SESSIONS[0]
@@ -170,7 +170,7 @@ class _Report:
         self._checks.append((self._section, check))
         if self._json:
             return
-        # What was not tried for one reason is one line.
+        # Checks that were not tried for the same reason share one line.
         if self._untried and check.text != self._untried[0].text:
             self._print_untried()
         if check.status is Status.NOT_TRIED:
@@ -185,7 +185,7 @@ class _Report:
             self._print(text)
 
     def progress(self, doing: str) -> None:
-        """Show what takes long, in a line that what is printed next replaces."""
+        """Show a step that takes long, in a line that the next output overwrites."""
         if sys.stderr.isatty():
             blank = " " * len(self._progress)
             self._progress = f"  {doing} ..." if doing.strip() else ""

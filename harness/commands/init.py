@@ -28,7 +28,7 @@ FOLDER = "stress"
 """The name of that folder."""
 AUTH_MODES = ("login", "key")
 ACCOUNT = "ACCOUNT"
-"""What stands for an account that the user did not name."""
+"""The placeholder for an account that the user did not name."""
 _LONGEST_PLACE = max(map(len, PLACES))
 _EPILOG = """\
 places:
@@ -117,7 +117,7 @@ def rendered(place: str, profile: str, account: str, auth_mode: str) -> dict[str
     for root in (templates / "common", templates / place):
         for file in sorted(root.rglob("*")):
             if file.is_file():
-                # So named, a template is no part of the package, and no hidden file of it.
+                # The names in the package make a template neither a module nor a hidden file.
                 name = file.relative_to(root).as_posix().replace("dot-", ".").removesuffix(".in")
                 text = file.read_text(encoding="utf-8")
                 files[_path(place, name)] = filled(text, values, {place, auth_mode})
@@ -133,10 +133,10 @@ def _path(place: str, name: str) -> str:
 
 
 def filled(text: str, values: dict[str, str], facts: set[str]) -> str:
-    """A template with its values, and without the parts for other facts.
+    """A template with its values filled in, without the parts for other places or auth modes.
 
-    A value stands as ``@NAME@``. Lines between ``#if FACT`` and ``#else`` or ``#end`` are kept if
-    the fact holds, those after ``#else`` if it does not.
+    ``@NAME@`` is replaced by a value. Lines between ``#if FACT`` and ``#else`` or ``#end`` are kept
+    if the fact holds, those after ``#else`` if it does not.
     """
     lines = []
     kept = True
@@ -167,7 +167,7 @@ def _write(folder: Path, files: dict[str, str], *, overwrite: bool) -> None:
         path = folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # What a link leads to stays as it is.
+            # Replace a symbolic link, not the file that it points to.
             path.unlink(missing_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:

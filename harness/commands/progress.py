@@ -1,4 +1,4 @@
-"""How far a file is read, for whoever waits at a terminal."""
+"""The progress of commands that read large files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TOLD_EVERY_S = 0.5
 
 
 class Progress:
-    """Shows on a terminal how far a file is read."""
+    """Shows on a terminal which share of a file has been read."""
 
     def __init__(self, what: str) -> None:
         self._what = what

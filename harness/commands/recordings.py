@@ -72,7 +72,7 @@ def _entities(rows: Iterable[TracedOperation]) -> dict[str, int] | None:
 
 def _record(head: TraceHead, counts: TraceCounts, name: str) -> RunRecord:
     snapshot = counts.snapshot()
-    # What a log does not say is no partition, and a replay leaves it out.
+    # Operations without a known PartitionKey have a row; a replay leaves them out, so drop it.
     named = [part for part in snapshot.partitions if table_and_key(part.key)[1] != UNKNOWN]
     snapshot = dataclasses.replace(snapshot, partitions=tuple(named))
     kind = _kind(head)
@@ -127,6 +127,6 @@ def _record(head: TraceHead, counts: TraceCounts, name: str) -> RunRecord:
 
 
 def _kind(head: TraceHead) -> EndpointKind:
-    """The kind of the endpoint, by its name; that of a log is Storage."""
+    """The kind of the endpoint that the trace names; Storage for a log."""
     named = (kind for kind in EndpointKind if kind.described == head.endpoint)
     return next(named, EndpointKind.STORAGE)

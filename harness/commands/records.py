@@ -1,4 +1,4 @@
-"""``harness compare`` and ``harness report``: what can be made from the records of runs."""
+"""``harness compare`` and ``harness report``: comparisons and reports from records of runs."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _show_trends(args: argparse.Namespace) -> int:
     if args.fail_if or args.format != "text":
         raise SetupError("--trend takes neither --fail-if nor --format")
     paths = [Path(run) for run in args.runs]
-    # The shell's out/* names other files and folders too.
+    # A pattern such as out/* also matches files and folders that are no runs.
     held = [path for path in paths if path.name == _RECORD or _holds_records(path)]
     records = {file.resolve(): file for path in held for file in record_files(path)}
     trends, single = trends_of([read_record(file) for file in records.values()])
@@ -174,7 +174,7 @@ def _holds_records(path: Path) -> bool:
 def record_files(path: Path) -> list[Path]:
     """The records at ``path``: a record, the folder of a run, or a folder of several runs.
 
-    A `SetupError` says that a folder has none; a file is not looked into.
+    A `SetupError` says that a folder has none; a file is returned unread.
     """
     if not os.path.isdir(path):
         return [path]

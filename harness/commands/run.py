@@ -26,7 +26,7 @@ class Run:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        # A run itself does not need them, nor the second that their import takes.
+        # Imported only for the help: a run does not need them, and the import takes a second.
         from harness.options import add_run_options
 
         parser.usage = "harness run PROFILE [options of the harness and of Locust]"

@@ -36,7 +36,7 @@ class AzuriteInstall:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """There are none."""
+        """This command has no options."""
 
     def run(self, args: argparse.Namespace) -> int:
         end_by_signal()
@@ -166,7 +166,7 @@ class Gateway:
                         tls=tls,
                     )
                 finally:
-                    # A closed loop would go on swallowing them.
+                    # A closed loop would still take the signals, and nothing would end the process.
                     for number in _ENDING:
                         loop.remove_signal_handler(number)
 

@@ -1,4 +1,4 @@
-"""``harness trace``: what is in a trace or a log, and its conversion."""
+"""``harness trace``: shows the content of a trace or a log, and converts it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TraceCommand:
 
 
 class _Study:
-    """What the ledger does not count: clients, rows, and what the source did not say."""
+    """Counts what the ledger does not: clients, rows, and facts that the source leaves out."""
 
     def __init__(self) -> None:
         self.partitions = hll_sketch(_SKETCH_LOG2)

@@ -1,6 +1,6 @@
 """An endpoint, examined step by step as a run would use it.
 
-A step that failed does not end the examination: what does not need it is tried all the same.
+After a failed step, the steps that do not depend on it are still tried.
 """
 
 from __future__ import annotations

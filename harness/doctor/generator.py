@@ -39,8 +39,8 @@ class Generated:
     """What one kind of session generates, with or without TLS.
 
     Attributes:
-        alone: What a single worker makes.
-        together: What each of several workers makes at the same time.
+        alone: Operations of a single worker.
+        together: Operations of each of several workers that run at the same time.
     """
 
     tls: bool

@@ -85,7 +85,7 @@ def _used() -> dict[int, tuple[str, float]]:
 
 
 def load_part(idle: IdleLoad) -> MachineLoadPart:
-    """The same as a record has it: nothing is a worker's."""
+    """The same load in the form of a record, where no worker has a part of it."""
     machine = this_process_runs_on()
     return MachineLoadPart(
         name=machine.name,

@@ -85,7 +85,7 @@ class Accounts:
         return "; ".join(dict.fromkeys(filter(None, found)))
 
     def sign_in(self, tell: Callable[[str], None]) -> None:
-        """Get the tokens of all logins, and keep them alive; see `Login.keep` for ``tell``.
+        """Get the tokens of all logins, and renew them; see `Login.keep` for ``tell``.
 
         Raises:
             SetupError: there is no token.

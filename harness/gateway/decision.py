@@ -1,4 +1,4 @@
-"""What the model decides about a request, and the proxy does."""
+"""The decision of the model about a request, which the proxy carries out."""
 
 from __future__ import annotations
 

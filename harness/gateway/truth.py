@@ -28,7 +28,8 @@ _HEAVY_SHARE = 0.001
 """A partition with this share of all weight is heavy. Among many equally light ones the rows would
 change hands for nothing."""
 _MARGIN = 0.9
-"""The same for partitions that are nearly equal."""
+"""This share of a partition's weight has to exceed the lightest row's to take its place, so that
+nearly equal partitions do not swap rows."""
 _LINE_END = ",\n"
 _FAMILIES = (
     ("gateway_requests_total", "requests", "Requests by what became of them."),

@@ -219,7 +219,7 @@ class UpstreamConnection(asyncio.Protocol):
         return piece
 
     def close(self) -> None:
-        """Close the connection at once; an answer that goes on is given up."""
+        """Close the connection at once; the rest of an unfinished answer is discarded."""
         self.usable = False
         self._ends_with_connection = False
         self._deadline_s = math.inf
@@ -234,7 +234,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._complete:
-            # Nobody asked for it.
+            # No request asked for this answer.
             self.close()
             return
         try:

@@ -71,7 +71,7 @@ class LoadState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Exposed:
-    """What a scrape shows of a run.
+    """The state of a run that a scrape shows.
 
     Attributes:
         snapshot: The counts, without partition latencies.

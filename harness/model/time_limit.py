@@ -1,4 +1,4 @@
-"""Work with a time limit, where the library that does it has none for the whole."""
+"""A time limit for work in a library that limits only parts of it, or nothing."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
         return f"{_not_a_table_service(endpoint)} (it redirects with status {refused.status})"
     if not code:
         return f"{_not_a_table_service(endpoint)} (it responds with status {refused.status})"
-    # Callers go on with the sentence.
+    # Callers append to this sentence.
     message = refused.message.rstrip(".")
     said = f"{refused.status} {code}" + (f": {message}" if message else "")
     off = skew_s is not None and abs(skew_s) > MAX_CLOCK_SKEW_S

@@ -27,7 +27,7 @@ _Sent = tuple[float, float, ListingResponse]
 
 
 class RoundTrips(NamedTuple):
-    """What came of the requests.
+    """The results of the requests.
 
     Attributes:
         latencies_s: Of each request, from sending to the whole response; sorted.

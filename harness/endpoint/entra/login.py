@@ -68,7 +68,7 @@ class Login:
         self._header = ""
         self._underway: gevent.Greenlet | None = None
         self._keeper: gevent.Greenlet | None = None
-        self._tell: Callable[[str], None] = _tell_nobody
+        self._tell: Callable[[str], None] = _discard
 
     # What every credential has.
 
@@ -211,7 +211,7 @@ class Login:
         )
 
 
-def _tell_nobody(text: str) -> None:
+def _discard(text: str) -> None:
     """A ``tell`` for steps whose errors are raised."""
 
 

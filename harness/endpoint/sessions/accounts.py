@@ -29,7 +29,7 @@ class AccountsSession:
 
     @property
     def connections_in_use(self) -> int:
-        """Those to the account with the most: connections are limited for each account."""
+        """The most connections to one account, because each account has its own limit."""
         return max(session.connections_in_use for session in self._sessions)
 
     def close(self) -> None:

@@ -330,7 +330,7 @@ class SdkSession(RetryingSession):
         def client(table: str) -> TableClient:
             signed = endpoint.credential.for_sdk()
             made = TableClient(endpoint.url, table, **signed, pipeline=self._pipeline)
-            # The SDK knows not every host of Cosmos DB, and would send PATCH in transactions.
+            # To hosts of Cosmos DB that the SDK does not recognize it would send PATCH.
             made._cosmos_endpoint = self._cosmos
             return made
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 _HALF_LIFE_S = 5.0
 _RECENT_HALF_LIFE_S = 1.0
 _MOST_KEYS = 200
-"""Of the keys of a range that is split by load so many are known at most, evenly spread."""
+"""Most known keys of a range that is split by load; they are spread evenly over the range."""
 MOST_RANGES = 1000
 """Most ranges of all tables together. Then no range is split, so that memory stays bounded."""
 

@@ -15,7 +15,7 @@ from harness.gateway.limits import Cosmos
 from harness.model.physical_partitions import HASHES, PhysicalPartitions, hash_of
 
 _SLOTS = 4096
-"""Stored bytes are known by so many ranges of hashes, so that memory is bounded."""
+"""Number of ranges of hashes by which stored bytes are counted, so that memory is bounded."""
 _SLOT_HASHES = HASHES // _SLOTS
 _SPLITS_KEPT = 200
 MOST_PARTITIONS = 1000

@@ -35,7 +35,7 @@ PAGE_ENTITIES = 1000
 AT_ONCE_S = 0.1
 """A shorter wait is no back-off."""
 LONGER = 1.2
-"""A wait so many times as long as the wait before it is longer."""
+"""From this multiple of the wait before it, a wait counts as longer."""
 _READ_FIRST_S = 1.0
 _SENT_AGAIN_S = 60.0
 """A later request for the same is not a retry."""

@@ -88,7 +88,7 @@ class GeneratorLog:
         )
 
     def capacity(self, snapshot: Snapshot, session: str) -> CapacityPart | None:
-        """What the workers made of their CPU time in the window of ``snapshot``; None if unknown.
+        """Operations per CPU time of the workers in the window of ``snapshot``; None if unknown.
 
         A worker on one core of a machine, and another on another core, share the machine.
         """

@@ -19,7 +19,7 @@ from harness.model.operation import over_partitions
 
 _HEX_DIGITS = 12
 _WORD = re.compile(r"[A-Za-z0-9\x80-\U0010ffff]+")
-"""What is between the separators of a key."""
+"""The parts of a key between its separators."""
 
 
 class Aliases:

@@ -307,7 +307,7 @@ def _ms(value: float) -> str:
 
 
 def _application(evidence: Evidence) -> Iterator[str]:
-    """What is known of a watched application only."""
+    """Observations that only a watched application has."""
     watched = evidence.watched
     if watched is None:
         return

@@ -138,7 +138,7 @@ def _finding(evidence: Evidence) -> VerdictPart:
 
 
 def _finding_of_application(evidence: Evidence) -> VerdictPart:
-    """The verdict on a watched application: nobody knows which rate it could have reached."""
+    """The verdict on a watched application, whose highest possible rate is unknown."""
     against = _against_targets(evidence, "load")
     if against.result == VerdictResult.OVER_TARGET:
         return against

@@ -177,7 +177,7 @@ def _checked(found: object, path: str, name: str) -> type[Scenario]:
 
 
 def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]:
-    """What is wrong with a scenario: the class or method, and the problem."""
+    """The mistakes of a scenario: class or method, and problem."""
     if mismatch := _call_mismatch(made, 1):
         yield made, f" must take one argument, the Setting ({mismatch})"
     if not made.actions:

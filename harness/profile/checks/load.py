@@ -22,7 +22,7 @@ from harness.profile.checks.practice import (
 from harness.profile.checks.seen import MISSING, Seen
 
 _MANY_USERS = 50
-"""Without a cap on the rate, so many users that wait for answers are no bound any more."""
+"""From this number of users, a closed load without a cap counts as unbounded."""
 _BURST_USERS = 10
 _BURST_S = 1.0
 """So many users in less than so many seconds are a burst."""

@@ -119,7 +119,7 @@ def query_density(seen: Seen) -> Look | None:
 
 
 def _filtered(seen: Seen) -> Look | None:
-    """Queries that compare properties, where nobody can say how many entities they scan."""
+    """Queries that compare properties, if the number of scanned entities is unknown."""
     unknown = [query for query in seen.queries if query.filtered and query.density is None]
     if not unknown:
         return None
