@@ -1,1 +1,1 @@
-"""The only room that talks to a table service."""
+"""The only package that talks to a table service."""

@@ -93,7 +93,7 @@ class SharedKey:
 
     @property
     def described(self) -> str:
-        """What signs, for outputs; empty for the emulator's own key."""
+        """The kind of credential, for outputs; empty for the emulator's own key."""
         return "" if self.key == EMULATOR_KEY else "account key"
 
 

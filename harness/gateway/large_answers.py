@@ -67,7 +67,7 @@ class CountedRest:
         return piece
 
     def close(self) -> None:
-        """Give up the pieces that are left: the client is gone."""
+        """Discard the pieces that are left: the client is gone."""
         self._rest.close()
         if self._next != b"":
             self._count(self._found, GONE)
@@ -140,5 +140,5 @@ class ReplacedRest:
         return tail
 
     def close(self) -> None:
-        """Give up the pieces that are left."""
+        """Discard the pieces that are left."""
         self._rest.close()

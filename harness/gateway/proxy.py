@@ -91,7 +91,7 @@ class Proxy:
         address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.
         readers: Whether a value of Host may read the gateway's own pages.
-        meter: Sees every request; None for nobody.
+        meter: Gets every request; None for no meter.
     """
 
     def __init__(

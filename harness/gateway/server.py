@@ -60,8 +60,8 @@ async def serve(
     """
     check_upstream(upstream)
     host, port = address_of(listen)
-    listener = _bound(host, port, shared=shared)
-    port = listener.getsockname()[1]
+    bound = _bound(host, port, shared=shared)
+    port = bound.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     clock = clock or _steady_clock()
     async with contextlib.AsyncExitStack() as stack:
@@ -72,11 +72,11 @@ async def serve(
             )
         model = Model(limits, clock(), stored=behind is not None, looks=looks, shared=shared)
         proxy = Proxy(model, behind, address, clock, readers=readers_of(host), meter=meter)
-        door = _Door(proxy, listener, times or ClientTimes(), tls)
-        stack.push_async_callback(door.finish)
-        for task in (_keep_closed(door, limits.faults.closed), door.check()):
+        listener = _Listener(proxy, bound, times or ClientTimes(), tls)
+        stack.push_async_callback(listener.finish)
+        for task in (_keep_closed(listener, limits.faults.closed), listener.check()):
             stack.callback(asyncio.create_task(task).cancel)
-        await door.open()
+        await listener.open()
         ready(f"{'http' if tls is None else 'https'}://{address}")
         await stop.wait()
 
@@ -87,13 +87,13 @@ def _steady_clock() -> Callable[[], float]:
     return lambda: epoch_s + time.monotonic()
 
 
-class _Door:
+class _Listener:
     """The listener, which can be closed and opened again, and the connections through it."""
 
     def __init__(
         self,
         proxy: Proxy,
-        listener: socket.socket,
+        bound: socket.socket,
         times: ClientTimes,
         tls: ssl.SSLContext | None,
     ) -> None:
@@ -101,17 +101,17 @@ class _Door:
         self._tls = tls
         self._times = times
         self._connections: set[ClientConnection] = set()
-        self._address = listener.getsockname()[:2]
-        self._listener: socket.socket | None = listener
+        self._address = bound.getsockname()[:2]
+        self._socket: socket.socket | None = bound
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
         """Listen, also after `close`."""
-        listener = self._listener or _bound(*self._address)
-        self._listener = None
+        bound = self._socket or _bound(*self._address)
+        self._socket = None
         self._server = await asyncio.get_running_loop().create_server(
             self._connection,
-            sock=listener,
+            sock=bound,
             ssl=self._tls,
             backlog=_BACKLOG,
         )
@@ -152,14 +152,14 @@ class _Door:
             self._server = None
 
 
-async def _keep_closed(door: _Door, windows: Sequence[Window]) -> None:
+async def _keep_closed(listener: _Listener, windows: Sequence[Window]) -> None:
     """Close the listener at the beginning of each window, and open it at the end."""
     began_s = time.monotonic()
     for window in sorted(windows, key=lambda window: window.at_s):
         await asyncio.sleep(max(0.0, began_s + window.at_s - time.monotonic()))
-        await door.close()
+        await listener.close()
         await asyncio.sleep(max(0.0, began_s + window.at_s + window.for_s - time.monotonic()))
-        await door.open()
+        await listener.open()
 
 
 def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:

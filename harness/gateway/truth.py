@@ -25,8 +25,8 @@ MOST_PARTITIONS = 200
 _SKETCH_LOG2 = 12
 """4,096 counters: a weight is off by at most 0.09 % of all that was counted."""
 _HEAVY_SHARE = 0.001
-"""A partition with this share of all weight is heavy. Among many equally light ones the rows would
-change hands for nothing."""
+"""A partition with this share of all weight is heavy. Many equally light ones would only replace
+each other."""
 _MARGIN = 0.9
 """This share of a partition's weight has to exceed the lightest row's to take its place, so that
 nearly equal partitions do not swap rows."""

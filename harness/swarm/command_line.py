@@ -110,7 +110,7 @@ def _variables() -> dict[str, str]:
 
 
 def _timespan(text: str) -> int:
-    """Locust's `timespan`, with an error in place of an OverflowError for a million years."""
+    """Locust's `timespan`; a duration that overflows is an error of the option."""
     try:
         seconds: int = timespan(text)
     except OverflowError:

@@ -47,9 +47,9 @@ def join_swarm(options: argparse.Namespace, ports: HeldPorts) -> None:
 
 
 class KnownWorkers(runners.WorkerNodes):
-    """The workers that a master knows; they may leave while somebody looks through them.
+    """The workers of a master; they may leave while a greenlet iterates over them.
 
-    Locust's own ends the master's heartbeat then, and no lost worker is noticed any longer.
+    With Locust's own class the master's heartbeat ends then, and lost workers are not noticed.
     """
 
     @property
@@ -101,14 +101,14 @@ class _Server(rpc.Server):
 
 
 def _can_take(held: socket.socket, host: str) -> bool:
-    """Whether ZeroMQ can listen with a socket: not on Windows, and for all addresses by its own."""
+    """Whether ZeroMQ can take over ``held``: not on Windows, and only for a single address."""
     return os.name != "nt" and held.family == socket.AF_INET and host not in ("", "*")
 
 
 class _Client(rpc.Client):
     """The worker's side: sends the name of its swarm.
 
-    With ``told`` the terminal shows that the worker waits for its master, and that it has it.
+    With ``told`` the terminal shows that the worker waits for its master, and its connection.
     """
 
     def __init__(self, swarm: str, host: str, port: int, identity: str, *, told: bool) -> None:

@@ -92,13 +92,13 @@ class HeldPorts:
         return self._held.pop(what, None)
 
     def release(self, *names: str) -> None:
-        """Let a server listen at these ports, which is about to do so."""
+        """Release these ports for a server that is about to listen there."""
         for what in names:
             if (held := self.hand_over(what)) is not None:
                 held.close()
 
     def close(self) -> None:
-        """Hold nothing any more, as in a worker, which never listens."""
+        """Release every port; a worker does so, because it never listens."""
         self.release(*tuple(self._held))
 
 

@@ -24,7 +24,7 @@ _LOOK_UP_WITHIN_S = 5.0
 _CONNECT_WITHIN_S = 3.0
 _HANDSHAKE_WITHIN_S = 5.0
 _TICKET_WITHIN_S = 0.3
-"""How long the session of TLS 1.3 may take, which the server sends after the handshake."""
+"""How long to wait for the session that a TLS 1.3 server sends after the handshake."""
 
 _T = TypeVar("_T")
 
@@ -124,7 +124,7 @@ def shake_hands(
         Unreachable: the certificate is not trusted, or the server does not speak TLS.
     """
     try:
-        # A server can answer a byte at a time, each of them in time.
+        # A server that sends a byte at a time keeps to the limit of each read.
         return bounded(lambda: _shake_hands(address, port, hostname, context), _HANDSHAKE_WITHIN_S)
     except ssl.SSLCertVerificationError as error:
         presented = _presented(address, port, hostname)

@@ -65,7 +65,7 @@ def round_trips(endpoint: Endpoint, budget: Budget) -> RoundTrips:
     except TimeoutError:
         pass
     except (OSError, *UNREADABLE) as error:
-        # What leaves this machine was accepted before: the credential was checked.
+        # Requests were accepted before, when the credential was checked.
         raise SetupError(
             f"request {len(progress) + 1} of {REQUESTS} got no response ({type(error).__name__})"
         ) from error

@@ -70,7 +70,7 @@ class Login:
         self._keeper: gevent.Greenlet | None = None
         self._tell: Callable[[str], None] = _discard
 
-    # What every credential has.
+    # The interface of every credential.
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
         """The ``Authorization`` header of any request; empty before the first token."""
@@ -82,10 +82,10 @@ class Login:
 
     @property
     def described(self) -> str:
-        """What signs, for outputs: no secret."""
+        """The kind of credential, for outputs, without a secret."""
         return f"Entra ID ({self.identity.described})"
 
-    # Its own.
+    # The interface of a login.
 
     @property
     def header(self) -> str:

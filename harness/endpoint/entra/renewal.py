@@ -8,7 +8,7 @@ AHEAD_S = 290.0
 """How long before its end a token is renewed. Azure CLI and other caches return the old token
 until five minutes before its end (MSAL)."""
 _SHARE_AHEAD = 0.4
-"""Of a short life, the part in which the token is renewed."""
+"""The share of a short lifetime that is left when the token is renewed."""
 _SHARE_UNCHANGED = 0.1
 """Of the time to its end, how long to wait after the current token was returned once more."""
 _FIRST_DELAY_S = 1.0

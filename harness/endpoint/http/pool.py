@@ -77,7 +77,7 @@ class Connection:
     # These three raise OSError where the connection is broken or timed out.
 
     def send(self, data: bytes) -> None:
-        # Mostly all of it leaves at once; sendall would first look up the type of the socket.
+        # Usually one call sends everything; sendall would first look up the type of the socket.
         left = self._socket.send(data)
         if left < len(data):
             self._socket.sendall(memoryview(data)[left:])

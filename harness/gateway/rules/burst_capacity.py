@@ -27,7 +27,7 @@ class BurstCapacity:
         self._kept = min(most, self._kept + unused)
 
     def serves(self, used: int) -> bool:
-        """Whether there is anything for a request, ``used`` having been charged in this second."""
+        """Whether something is left for a request, after ``used`` was charged in this second."""
         return self._kept > 0 and used < self._per_s
 
     def draw(self, debt: int, used: int) -> int:

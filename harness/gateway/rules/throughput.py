@@ -56,7 +56,7 @@ class ThroughputRule:
         return self._share / RU
 
     def divide(self, count: int) -> None:
-        """Divide what is provisioned among so many physical partitions."""
+        """Divide the provisioned throughput among ``count`` physical partitions."""
         cosmos = self._cosmos
         per_s = share_ru_per_s(cosmos.provisioned_ru_per_s, count)
         self._share = max(1, round(min(per_s, cosmos.partition_ru_per_s) * RU))

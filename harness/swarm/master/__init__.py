@@ -1,1 +1,1 @@
-"""What the process does that leads: preparing, loading, measuring, judging, recording."""
+"""The leading process: it prepares, loads, measures, judges and records a run."""

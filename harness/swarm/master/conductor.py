@@ -118,7 +118,7 @@ class Conductor:
         on(runner, AccountThrottled, self._on_account_throttled)
         on(runner, WorkloadFailure, self._on_workload_failure)
 
-    # What others ask about the current run.
+    # The state of the current run.
 
     @property
     def busy(self) -> bool:
@@ -455,7 +455,7 @@ class Conductor:
     def _on_account_throttled(self, message: AccountThrottled, _: str) -> None:
         run = self._run_of(message, before=Phase.ENDING)
         if run is not None and run.stops_on_account_throttling:
-            # With one account the cause says it all.
+            # With a single account the cause already names what was throttled.
             name = run.accounts.names[message.account] if len(run.accounts) > 1 else ""
             ending = Ending(Cause.ACCOUNT_THROTTLED, account=name)
             gevent.spawn(self._finish_and_leave, run, ending)
@@ -463,7 +463,7 @@ class Conductor:
     # The end of the process.
 
     def hurry(self) -> None:
-        """Wait for nothing any longer."""
+        """Skip all waits from now on."""
         self._hurry.set()
         self._housekeeping.end()
 

@@ -84,7 +84,7 @@ class EmbeddedServers:
         return as_kind(emulator_endpoint(self.gateway.url), kind)
 
     def stop(self) -> None:
-        """Stop the gateway, which stands before Azurite, and then Azurite."""
+        """Stop the gateway, and then the Azurite behind it."""
         for server in (self.gateway, self._azurite):
             if server is not None:
                 server.stop()

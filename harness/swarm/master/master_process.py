@@ -51,7 +51,7 @@ _BLOBS_ARE_EMBEDDED = (
     "-H and hosts out"
 )
 _TOLD_AGAIN_S = 5.0
-"""How long the same sentence of several workers is shown once."""
+"""If several workers send the same sentence within this time, it is shown once."""
 _PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
@@ -174,7 +174,7 @@ class MasterProcess:
         self._tell(f"the worker on {host_of(worker)}: {note.text}")
 
     def _tell(self, text: str) -> None:
-        """Show what happens to an access token; once, where several workers tell the same."""
+        """Show a note about an access token; the same note of several workers is shown once."""
         now_s = time.monotonic()
         if now_s - self._told_s.get(text, -_TOLD_AGAIN_S) >= _TOLD_AGAIN_S:
             self._told_s = {text: now_s}
@@ -315,7 +315,7 @@ class MasterProcess:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def on_interrupt(self) -> None:
-        """Ctrl-C ends the run and then the process; a second Ctrl-C waits for nothing."""
+        """Ctrl-C ends the run and then the process; a second Ctrl-C skips all waits."""
         self._interrupts += 1
         conductor = self.conductor
         conductor.stop_preparing()

@@ -27,7 +27,7 @@ class Repeats:
         return len(self._exit_codes)
 
     def take(self, record: RunRecord | None, exit_code: int) -> None:
-        """A run has ended; None if it has no record, or the record of the run before it."""
+        """Add a run that has ended. ``record`` is None, or an earlier run's, if it has none."""
         self._exit_codes.append(exit_code)
         if record is not None:
             self._records[record.run_id] = record

@@ -56,7 +56,7 @@ def record_of(
         update={"capacity": run.generator.capacity(snapshot, plan.session)}
     )
     targets = targets_for(run.accounts.kind)
-    # What an own class stores is known as little as what an application does.
+    # What a class of the user stores is unknown, as for a watched application.
     stored, wire = 0, bytes_of_entity(snapshot)
     if not plan.own_class:
         stored, wire = entity_sizes(profile, plan.run_id)
@@ -88,7 +88,7 @@ def record_of(
         leaner_session=None if plan.session == "wire" else "wire",
         throughput=profile.endpoint.throughput,
     )
-    # The snapshot tells several accounts apart, a single one not.
+    # The snapshot lists accounts only if there are several.
     hosts = [endpoint.host for endpoint in run.accounts] if snapshot.accounts else ()
     search = run.search if over else run.search_so_far
     verdict = judge(evidence, search)

@@ -1,1 +1,1 @@
-"""Locust's web UI with the harness's pages, and who may use it."""
+"""The harness's pages in Locust's web UI, and the access to them."""

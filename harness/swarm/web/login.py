@@ -28,7 +28,7 @@ _SECRET_BYTES = 32
 
 
 class _Operator(UserMixin):
-    """Whoever knows the password."""
+    """The only user: anyone with the password."""
 
     id = "operator"
 

@@ -30,9 +30,9 @@ from harness.swarm.master.master_run import MasterRun, Phase
 FRESH_FOR_S = 1.0
 """The least time for which a record of a run in progress is shown."""
 _OF_THE_TIME = 10
-"""Building records takes at most one part of so many of the time: the process may send load too."""
+"""Building records takes at most a tenth of the time: the process may send load too."""
 PLACE = "stress"
-"""Below Locust's own page."""
+"""The path of the pages, below that of Locust's own page."""
 _NO_GUESS = ("X-Content-Type-Options", "nosniff")
 """A browser must not guess the content type."""
 _TABS = {

@@ -34,7 +34,7 @@ FORM_FIELDS = frozenset(
 
 
 class Consent:
-    """Limits of the web UI on an account that somebody pays for.
+    """Limits of the web UI for an account that is billed.
 
     Consent is given on the command line, for the load that Locust announces there. The form cannot
     exceed it. For an endpoint on this machine there are no limits. ``chosen`` is the value of
@@ -48,7 +48,7 @@ class Consent:
         self._who = f"{accounts.described[0].upper()}{accounts.described[1:]}"
 
     def announcement(self) -> str | None:
-        """Return what runs from the page may do; None if nobody pays for them."""
+        """Return what runs from the page may do; None if they are not billed."""
         if not self._accounts.remote:
             return None
         profile = self._named.profile

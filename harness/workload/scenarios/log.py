@@ -17,7 +17,7 @@ from harness.workload.scenarios.time_series import LEVELS
 PERIOD = 600 * SECOND
 """A partition, or a blob, holds the lines of ten minutes."""
 READ_SHARE = 2
-"""A read takes so many times fewer lines than a period has: those of five minutes."""
+"""A period has this many times the lines of a read, which are those of five minutes."""
 PREFIXES = 1000
 
 

@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 @dataclasses.dataclass(slots=True)
 class _Loaded:
-    """What the loading of a scenario comes to; the partitions are in order."""
+    """What a scenario loads; the partitions are in order."""
 
     entities: int = 0
     requests: int = 0

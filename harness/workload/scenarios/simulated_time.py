@@ -83,7 +83,7 @@ def newest_first(begin: Instant, end: Instant, *, entities: int, exact: bool = T
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EvenSpread:
-    """So many rows spread evenly over a span of ticks, which begins with the first row."""
+    """A number of rows, spread evenly over a span of ticks that begins with the first row."""
 
     rows: int
     span: int
