@@ -101,6 +101,14 @@ def advised(part: AdvicePart) -> tuple[str, str]:
     return f"{part.text[:1].upper()}{part.text[1:]}.", f'{part.document}, "{part.section}"'
 
 
+def next_step(record: RunRecord) -> str | None:
+    """What the most important piece of advice says to do, without its reason; None without one."""
+    for part in record.verdict.advice:
+        step, _, _ = part.text.partition(": ")
+        return f"{step.rstrip('.')}."
+    return None
+
+
 def setup(record: RunRecord) -> list[tuple[str, str]]:
     """The endpoint, the load, the entities and the time: names and texts."""
     if record.watched is not None:

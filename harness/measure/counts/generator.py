@@ -43,6 +43,7 @@ class GeneratorLog:
         self._machine: dict[int, float] = {}
         self._machines: dict[str, Machine] = {}
         self._harness: dict[tuple[str, int], float] = {}
+        self._uses: dict[tuple[str, int], dict[str, CpuSample]] = {}
 
     def note_machine(self, worker: str, machine: Machine) -> None:
         self._machines[worker] = machine
@@ -60,6 +61,8 @@ class GeneratorLog:
         second = sample.second
         self._cpu[second] = max(self._cpu.get(second, 0.0), sample.cpu_percent)
         self._machine[second] = max(self._machine.get(second, 0.0), sample.machine_percent)
+        if worker in self._machines:
+            self._uses.setdefault((self._machines[worker].id, second), {})[worker] = sample
 
     def latest(self) -> dict[str, CpuSample]:
         return {worker: samples[-1] for worker, samples in self._samples.items()}
@@ -85,7 +88,25 @@ class GeneratorLog:
             offered=dict(self._offered),
             cpu_by_second=dict(self._cpu),
             machine_by_second=dict(self._machine),
+            others_by_second=self._others(),
         )
+
+    def _others(self) -> dict[int, float]:
+        """By second what processes that do not belong to the run used of a machine, at most."""
+        most: dict[int, float] = {}
+        cores = {identity: self._cores(identity) for identity, _ in self._uses}
+        for (identity, second), samples in self._uses.items():
+            run = sum(sample.cpu_percent for sample in samples.values())
+            run += self._harness.get((identity, second), 0.0)
+            machine = sum(sample.machine_percent for sample in samples.values()) / len(samples)
+            others = max(0.0, machine - run / cores[identity])
+            most[second] = max(most.get(second, 0.0), others)
+        return most
+
+    def _cores(self, identity: str) -> int:
+        """How many cores of a machine its workers may use together."""
+        every = [machine.cores for machine in self._machines.values() if machine.id == identity]
+        return len({core for cores in every for core in cores}) or 1
 
     def capacity(self, snapshot: Snapshot, session: str) -> CapacityPart | None:
         """Operations per CPU time of the workers in the window of ``snapshot``; None if unknown.

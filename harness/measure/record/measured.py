@@ -263,6 +263,7 @@ class GeneratorPart(RecordPart):
             closed loop. Not in the JSON.
         cpu_by_second: CPU of the busiest worker, likewise.
         machine_by_second: CPU of the busiest machine, likewise.
+        others_by_second: The part of a machine's CPU that other processes used, likewise.
     """
 
     cpu_percent_max: float
@@ -278,3 +279,4 @@ class GeneratorPart(RecordPart):
     offered: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
     cpu_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
     machine_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
+    others_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)

@@ -53,6 +53,7 @@ class SeriesPart(RecordPart):
         cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
         machine_percent: Of the busiest machine of a worker, in percent of the cores that the worker
             may use; None if unknown, and in records of earlier versions.
+        others_percent: Of processes that do not belong to the run, likewise.
         request_units: Charged by Cosmos DB; None, and not in the JSON, where none were in the run.
         costliest_request_units: Those of the partition with the highest RU/s of the window.
     """
@@ -71,6 +72,7 @@ class SeriesPart(RecordPart):
     offered: float | None = None
     cpu_percent: float | None = None
     machine_percent: float | None = None
+    others_percent: float | None = None
     request_units: _Units = None
     costliest_request_units: _Units = None
 

@@ -189,6 +189,7 @@ def _series_part(
         offered=_known_mean(generator.offered, points),
         cpu_percent=_known_mean(generator.cpu_by_second, points),
         machine_percent=_known_mean(generator.machine_by_second, points),
+        others_percent=_known_mean(generator.others_by_second, points),
         request_units=rounded(mean("charges") / 100) if charged else None,
         costliest_request_units=rounded(mean("costliest") / 100) if charged else None,
     )

@@ -35,6 +35,7 @@ _NEAR, _FAR = 0.4, 0.2
 _MAIN_PX = 300
 _NAME_WIDTH = 24
 _GENERATOR = "chart-generator"
+_OTHERS = "rgba(127,136,146,0.22)"
 
 
 def charts(record: RunRecord) -> dict[str, Figure]:
@@ -213,6 +214,12 @@ def _generator(record: RunRecord) -> Figure | None:
     if any(machine):
         style = {"color": CPU, "width": 1.6, "dash": "dash"}
         traces.append(line(xs, machine, "machine, % of its cores", CPU, "%", line=style))
+    others = [point.others_percent for point in record.series]
+    if any(others):
+        # What is below this line was not left for the run.
+        area = {"line": {"color": ASKED, "width": 1.2}, "fill": "tozeroy", "fillcolor": _OTHERS}
+        name = "other processes, % of the machine's cores"
+        traces.append(line(xs, others, name, ASKED, "%", **area))
     return figure(
         record,
         f"CPU of the {'generator' if record.watched is None else 'application'}, over time (UTC)",

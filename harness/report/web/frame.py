@@ -25,8 +25,10 @@ SERVED, SERVED_IN_ALL, ASKED = "#3b82c4", "#5f97cc", "#7f8892"
 LIMIT, WAITING, CPU, MOVED = "#9a70d8", "#bf7c0d", "#a67c52", "#12a594"
 THROTTLED = ("#dc4a4a", "#e8743b", "#c2569b", "#9b5c3f", "#8f2f4f")
 """By the place of the status in `THROTTLING_ANSWERS`; the first is 503."""
-_BANDS = {"measured": "rgba(128,140,160,0.10)", "stopped": "rgba(90,98,110,0.30)"}
-_MOVED_BAND = "rgba(18,165,148,0.22)"
+_MEASURED_BAND, _MOVED_BAND = "rgba(128,140,160,0.10)", "rgba(18,165,148,0.22)"
+_STOPPED = "#78818d"
+_STRIP = 0.05
+"""Height of the strip of an outage. A band as high as that of a move would mix with it."""
 TIME = "%{x|%H:%M:%S}"
 """The time beside the pointer."""
 NAME_WIDTH = 26
@@ -90,6 +92,7 @@ def figure(
     said = _move_texts(record) if texts and record is not None else []
     over = any(trace["type"] == "heatmap" for trace in data)
     bands = [] if record is None else _bands(record, texts=texts, over=over)
+    legend = legend or any(band.get("showlegend") for band in bands)
     return {
         "title": title,
         "note": note,
@@ -188,29 +191,29 @@ def _move_texts(record: RunRecord) -> list[dict[str, Any]]:
 
 
 def _bands(record: RunRecord, *, texts: bool, over: bool) -> list[dict[str, Any]]:
-    """The measured window, the outages, and the moves of partitions, across a chart.
+    """The measured window and the moves of partitions, across a chart, and outages at its bottom.
 
     They are ``over`` what is drawn where it would cover them; the measured window is then left out.
     """
-    bands: list[tuple[float, float, str, dict[str, Any]]] = []
+    bands: list[tuple[float, float, dict[str, Any]]] = []
     if record.measured_s and record.series and not over:
         start = record.window_start - record.series[0].t
-        measured = {"text": "measured", "textposition": "top right"}
-        bands.append((start, start + record.measured_s, _BANDS["measured"], measured))
-    bands += [(moved.start_s, moved.end_s, _MOVED_BAND, {}) for moved in moved_together(record)]
-    stopped = {"text": "nothing succeeded", "textposition": "middle center", "textangle": -90}
+        label = {"text": "measured", "textposition": "top right", "font": {"size": 10}}
+        measured = {"fillcolor": _MEASURED_BAND, **({"label": label} if texts else {})}
+        bands.append((start, start + record.measured_s, measured))
     bands += [
-        (gap.start_s, gap.start_s + gap.length_s, _BANDS["stopped"], stopped)
-        for gap in shown_gaps(record)
+        (moved.start_s, moved.end_s, {"fillcolor": _MOVED_BAND}) for moved in moved_together(record)
     ]
+    for place, gap in enumerate(shown_gaps(record)):
+        named = {"name": "nothing succeeded", "showlegend": True} if texts and not place else {}
+        strip = {"fillcolor": _STOPPED, "y1": _STRIP, **named}
+        bands.append((gap.start_s, gap.start_s + gap.length_s, strip))
     return [
         {
             "type": "rect", "xref": "x", "yref": "paper", "x0": at[0], "x1": at[1],
-            "y0": 0, "y1": 1, "line": {"width": 0}, "fillcolor": colour,
-            "layer": "above" if over else "below",
-            **({"label": {**label, "font": {"size": 10}}} if texts and label
-               else {}),
+            "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "above" if over else "below",
+            **looks,
         }
-        for start_s, end_s, colour, label in bands
+        for start_s, end_s, looks in bands
         if (at := clipped(record, start_s, end_s)) is not None
     ]  # fmt: skip

@@ -140,6 +140,7 @@ def _verdict(record: RunRecord, *, live: bool) -> str:
         live=live,
         sentence=sentence,
         finding=finding,
+        step=None if live and is_warming_up(record) else sentences.next_step(record),
         limit=_limit_unsaid(record),
         origin=_origin(record) if record.endpoint.emulated else "",
     )

@@ -6,7 +6,7 @@ from harness.measure.record.record import RunRecord
 from harness.report.events import stall_sentence
 from harness.report.headline import WARMING_UP, headline, is_warming_up
 from harness.report.passing import passing_of
-from harness.report.sentences import limited_by, result_words
+from harness.report.sentences import limited_by, next_step, result_words
 from harness.report.web.key_figures import key_figures
 
 Row = dict[str, str | float]
@@ -38,6 +38,8 @@ def _judged(record: RunRecord, so_far: str) -> dict[str, str]:
         rows["Limited by"] = limit
     if (stall := stall_sentence(record)) is not None:
         rows["Stall"] = stall
+    if (step := next_step(record)) is not None:
+        rows["Next step"] = f"{step[:1].upper()}{step[1:]}"
     for figure in key_figures(record):
         value = f"{figure.value} {figure.unit}".strip()
         rows[figure.name] = f"{value} ({figure.note})" if figure.note else value

@@ -198,6 +198,10 @@ def test_cpu_of_several_machines() -> None:
     assert (second_machine.cores, second_machine.harness_percent) == (4, 0.0)
     assert second_machine.workers_percent == pytest.approx(25.0)
     assert made.fullest == first
+    # Others used 10 % of the cores of "near", as above, and 40 - 100 / 4 of those of "far".
+    others = log.view(START, START + 4).others_by_second
+    assert others[START + 1] == pytest.approx(15.0)
+    assert set(others) == set(range(START - 1, START + 5))
     # Without a measured window, or without samples, nothing is known.
     assert log.capacity(dataclasses.replace(snapshot, end=snapshot.start), "wire") is None
     assert GeneratorLog().capacity(snapshot, "wire") is None

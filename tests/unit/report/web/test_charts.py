@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.measure.record.enforced import EnforcedPart, MovePart
+from harness.measure.record.findings import GapPart
 from harness.measure.record.over_time import LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.outcome import THROTTLING_STATUSES
@@ -271,6 +272,33 @@ def test_moves_are_marked_on_the_charts_over_time() -> None:
         assert (band["x0"], band["x1"]) == (START * 1000 + 3500, START * 1000 + 5500)
         texts = [text["text"] for text in layout["annotations"]]
         assert texts == (["p0 moved: 2 s offline"] if name == "chart-main" else [])
+
+
+def test_an_outage_is_told_from_the_move_that_caused_it() -> None:
+    """A strip at the bottom, which a band as high as the chart does not mix with; in the legend."""
+    gaps = tuple(GapPart(start_s=second, length_s=3, recovered_s=None) for second in (4, 9))
+    throttling = RECORD.throttling.model_copy(update={"gaps": gaps})
+    record = enforcing(RECORD, move("p0", 3.5)).model_copy(update={"throttling": throttling})
+    for name, named in (("chart-main", ["nothing succeeded"]), ("chart-throttling", [])):
+        layout = charts(record)[name]["layout"]
+        strips = [one for one in layout["shapes"] if one["type"] == "rect" and one["y1"] < 1]
+        assert [one["x0"] for one in strips] == [START * 1000 + 4000, START * 1000 + 9000]
+        assert {(one["y0"], one["y1"] < 0.1) for one in strips} == {(0, True)}
+        assert [one["name"] for one in strips if one.get("showlegend")] == named
+        assert layout["showlegend"]
+
+
+def test_the_cpu_of_others_is_beside_that_of_the_run() -> None:
+    """A verdict that names other processes is seen in its chart; unknown CPU is no line."""
+    used = {"cpu_percent": 12.0, "machine_percent": 99.0}
+    for others, names in ((80.0, 3), (None, 2)):
+        points = tuple(
+            point.model_copy(update={**used, "others_percent": others}) for point in RECORD.series
+        )
+        chart = charts(RECORD.model_copy(update={"series": points}))["chart-generator"]
+        assert len(chart["data"]) == names
+        assert ("other processes" in chart["data"][-1]["name"]) is (others is not None)
+        assert set(chart["data"][-1]["y"]) == {others or 99.0}
 
 
 def test_texts_of_moves_do_not_overlap() -> None:

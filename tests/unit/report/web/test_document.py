@@ -16,15 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.record.enforced import EnforcedPart, MovePart
-from harness.measure.record.findings import MachinePart
+from harness.measure.record.findings import AdvicePart, MachinePart
 from harness.measure.record.record import RunRecord
 from harness.measure.record.replay import ReplayPart
 from harness.measure.record.watched import WatchedPart
+from harness.measure.verdict.verdict import VerdictResult
 from harness.model.operation import over_partitions
 from harness.report.names import partition_name, printable
 from harness.report.web.document import SECTIONS, document, embedded, live_page, update
+from harness.report.web.parts import parts
 from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.rendering import page_js, plotly_js
+from harness.report.web.verdict_tab import verdict_rows
 from tests.support.records import kept, with_courses, with_heat, with_partitions
 
 RECORD = kept()
@@ -306,6 +309,33 @@ def test_a_limit_that_is_not_the_published_one_is_explained() -> None:
     scaled = RECORD.model_copy(update={"enforced": held, "endpoint": endpoint})
     assert "scaled to 250 of 2,000 entities/s" in update(scaled, live=False)["parts"]["verdict"]
     assert "scaled" not in update(RECORD, live=False)["parts"]["verdict"]
+
+
+def test_the_verdict_says_what_to_do_next() -> None:
+    """The first piece of advice without its reason; not while the run warms up."""
+    verdict = RECORD.verdict.model_copy(
+        update={
+            "advice": (
+                AdvicePart(text="spread keys: one is hot", document="D", section="S"),
+                AdvicePart(text="batch writes", document="D", section="S"),
+            )
+        }
+    )
+    record = RECORD.model_copy(update={"verdict": verdict})
+    shown = parts(record, live=False)["verdict"]
+    assert "<strong>Next step:</strong> spread keys.</p>" in shown
+    assert "batch" not in shown
+    rows = {row["what"]: row["said"] for row in verdict_rows("Ended.", record, live=False)}
+    assert rows["Next step"] == "Spread keys."
+    warming = record.model_copy(
+        update={
+            "measured_s": 1,
+            "verdict": verdict.model_copy(update={"result": VerdictResult.INCONCLUSIVE}),
+        }
+    )
+    assert "Next step" not in parts(warming, live=True)["verdict"]
+    plain = RECORD.model_copy(update={"verdict": verdict.model_copy(update={"advice": ()})})
+    assert "Next step" not in parts(plain, live=False)["verdict"]
 
 
 def test_a_load_that_asked_for_no_more_says_so() -> None:
