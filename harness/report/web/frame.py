@@ -26,6 +26,7 @@ LIMIT, WAITING, CPU, MOVED = "#9a70d8", "#bf7c0d", "#a67c52", "#12a594"
 THROTTLED = ("#dc4a4a", "#e8743b", "#c2569b", "#9b5c3f", "#8f2f4f")
 """By the place of the status in `THROTTLING_ANSWERS`; the first is 503."""
 _MEASURED_BAND, _MOVED_BAND = "rgba(128,140,160,0.10)", "rgba(18,165,148,0.22)"
+_MEASURED = "measured"
 _STOPPED = "#78818d"
 _STRIP = 0.05
 """Height of the strip of an outage. A band as high as that of a move would mix with it."""
@@ -159,6 +160,14 @@ def named(key: str, width: int) -> str:
     return html.escape(short(partition_name(key), width), quote=False)
 
 
+def _measured(record: RunRecord) -> tuple[float, float] | None:
+    """The measured window in seconds from the start of the load; None without one."""
+    if not record.measured_s or not record.series:
+        return None
+    start = record.window_start - record.series[0].t
+    return start, start + record.measured_s
+
+
 def _move_texts(record: RunRecord) -> list[dict[str, Any]]:
     """The texts of moves at the top of a chart, as many as have room."""
     made: list[dict[str, Any]] = []
@@ -167,6 +176,8 @@ def _move_texts(record: RunRecord) -> list[dict[str, Any]]:
     first, last = span(record)
     ms_per_px = (last - first) / _PLOT_PX
     taken: dict[int, list[tuple[float, float]]] = {line: [] for line in range(_MOST_LINES)}
+    if (window := _measured(record)) is not None and (at := clipped(record, *window)) is not None:
+        taken[0].append((at[1] - len(_MEASURED) * _LETTER_PX * ms_per_px, at[1]))
     for moved in moved_together(record):
         at = clipped(record, moved.start_s, moved.end_s)
         if at is None:
@@ -196,11 +207,9 @@ def _bands(record: RunRecord, *, texts: bool, over: bool) -> list[dict[str, Any]
     They are ``over`` what is drawn where it would cover them; the measured window is then left out.
     """
     bands: list[tuple[float, float, dict[str, Any]]] = []
-    if record.measured_s and record.series and not over:
-        start = record.window_start - record.series[0].t
-        label = {"text": "measured", "textposition": "top right", "font": {"size": 10}}
-        measured = {"fillcolor": _MEASURED_BAND, **({"label": label} if texts else {})}
-        bands.append((start, start + record.measured_s, measured))
+    if not over and (window := _measured(record)) is not None:
+        label = {"text": _MEASURED, "textposition": "top right", "font": {"size": 10}}
+        bands.append((*window, {"fillcolor": _MEASURED_BAND, **({"label": label} if texts else {})}))
     bands += [
         (moved.start_s, moved.end_s, {"fillcolor": _MOVED_BAND}) for moved in moved_together(record)
     ]

@@ -311,6 +311,15 @@ def test_texts_of_moves_do_not_overlap() -> None:
     assert len({text["yshift"] for text in texts}) > 1
 
 
+def test_the_text_of_a_move_does_not_cover_that_of_the_measured_window() -> None:
+    """Which stands at the top of the chart, at the end of the window."""
+    end = RECORD.window_start + RECORD.measured_s - START
+    for second, line in ((end - 2.0, 1), (end / 4, 0)):
+        layout = charts(enforcing(RECORD, move("p0", second)))["chart-main"]["layout"]
+        [text] = layout["annotations"]
+        assert (text["yshift"] < 0) == bool(line)
+
+
 def test_a_move_outside_of_the_load_is_not_marked() -> None:
     """A move is cut at both ends of the time under load, and left out where nothing remains."""
     seconds = sum(point.width_s for point in RECORD.series)
