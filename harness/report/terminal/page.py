@@ -7,7 +7,7 @@ import io
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TextIO
 
 from rich import box
@@ -203,3 +203,17 @@ def room_for_names(page: Page, build: Callable[[int], Table], header: str, longe
     """
     least = len(header)
     return min(max(least, longest), page.width - page.natural_width(build(least)) + least)
+
+
+def left_out(spare: Sequence[str], shown: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Which of the columns ``shown`` to leave out where a page is too narrow for all.
+
+    None at first, then one of ``spare`` more each time.
+    """
+    there = [name for name in spare if name in shown]
+    return (tuple(there[:count]) for count in range(len(there) + 1))
+
+
+def said_left_out(names: Sequence[str]) -> list[Text]:
+    words = f"Not shown, because the terminal is narrow: {', '.join(names)}."
+    return [Text(words, "dim")] if names else []

@@ -35,7 +35,9 @@ from harness.report.terminal.page import (
     chart_columns,
     facts,
     grid,
+    left_out,
     room_for_names,
+    said_left_out,
     table_of,
 )
 
@@ -43,6 +45,8 @@ MOST_PARTITIONS = 10
 _BAR_WIDTH = 10
 _STEP_BAR_WIDTH = 8
 _ATTEMPTS_BAR_WIDTH = 20
+_GAP = 2
+"""Blanks between the columns of a grid."""
 _NAME_WIDTH = 20
 _QUERY_WIDTH = 24
 _SHARE_WIDTH = 40
@@ -52,6 +56,9 @@ _TABLE_NAME_WIDTH = 24
 _CHART_HEIGHT = 3
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 """Columns of a bar and blanks between columns: from roomy to narrow."""
+_SPARE = ("best 10 s", "attempts per operation", "best 1 s", "p50")
+_SPARE_OF_OPERATIONS = ("p90", "max", "entities/s")
+"""Columns that a table leaves out, one after the other, where a page is too narrow for them."""
 _TONE_COLOURS = {"good": "green", "bad": "red", "warn": "yellow"}
 _VERDICT_COLOURS = {"within_target": "green", "throttled": "red", "no_target": "cyan"}
 
@@ -189,29 +196,33 @@ def _fitted(
     shown: Sequence[Column[Any]],
     rows: Sequence[tuple[Text, Callable[[Column[Any], int], Cell]]],
     page: Page,
-) -> Table:
+) -> RenderableType:
     """A table with bars that are as wide as the names leave room for.
 
     A row is its name and what makes the cell of a column, with a bar of a width if it has one.
     """
 
-    def table(bar_width: int, gap: int, name_width: int) -> Table:
+    def table(left: Sequence[str], bar_width: int, gap: int, name_width: int) -> Table:
+        those = [column for column in shown if column.name not in left]
         cells = [
             [
                 Text(shortened(name.plain, name_width, page.ascii_only), name.style),
-                *(cell(column, bar_width) for column in shown),
+                *(cell(column, bar_width) for column in those),
             ]
             for name, cell in rows
         ]
-        return table_of([of, *map(_heading, shown)], cells, gap)
+        return table_of([of, *map(_heading, those)], cells, gap)
 
     longest, least = max((cell_len(name.plain) for name, _ in rows), default=0), len(of)
-    for bar_width, gap in _LAYOUTS:
-        build = functools.partial(table, bar_width, gap)
-        room = room_for_names(page, build, of, longest)
-        if room >= max(least, min(_NAME_WIDTH, longest)):
+    for left in left_out(_SPARE, [column.name for column in shown]):
+        for bar_width, gap in _LAYOUTS:
+            build = functools.partial(table, left, bar_width, gap)
+            room = room_for_names(page, build, of, longest)
+            if room >= max(least, min(_NAME_WIDTH, longest)):
+                return Group(build(room), *said_left_out(left))
+        if room >= least:
             break
-    return build(max(room, least))
+    return Group(build(max(room, least)), *said_left_out(left))
 
 
 def _heading(column: Column[Any]) -> str:
@@ -267,9 +278,17 @@ def _accounts(record: RunRecord, page: Page) -> list[RenderableType]:
 
 def _operations(record: RunRecord, page: Page) -> RenderableType:
     longest = max((cell_len(page.show(part.kind)) for part in record.operations), default=0)
-    build = functools.partial(_operations_table, record, page)
-    room = room_for_names(page, build, "operation", longest)
-    notes: list[RenderableType] = [Text(sentences.latency_note(record), "dim")]
+    shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.TERMINAL)
+    least = len("operation")
+    for left in left_out(_SPARE_OF_OPERATIONS, [column.name for column in shown]):
+        those = [column for column in shown if column.name not in left]
+        build = functools.partial(_operations_table, record, page, those)
+        if (room := room_for_names(page, build, "operation", longest)) >= least:
+            break
+    notes: list[RenderableType] = [
+        *said_left_out(left),
+        Text(sentences.latency_note(record), "dim"),
+    ]
     if queries := operation_columns.scanning(record):
         scans = columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.TERMINAL)
         lines = [
@@ -285,12 +304,13 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
         ]
     if others := _other_outcomes(record.operations, page):
         notes += [Text(), grid(others, right=(1,))]
-    return page.section("operations", build(max(room, len("operation"))), *notes)
+    return page.section("operations", build(max(room, least)), *notes)
 
 
-def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
+def _operations_table(
+    record: RunRecord, page: Page, shown: Sequence[Column[OperationPart]], name_width: int
+) -> Table:
     """The table, with a line for each latency of an operation."""
-    shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.TERMINAL)
     single = [column for column in shown if not column.group]
     groups: dict[str, list[Column[OperationPart]]] = {}
     for column in shown:
@@ -307,7 +327,7 @@ def _operations_table(record: RunRecord, page: Page, name_width: int) -> Table:
             rows.append([Text(text, style=style) for text in line])
             first = [""] * len(first)
     figures = [column.name for column in next(iter(groups.values()))]
-    headings = ["operation", *(column.name for column in single), "latency in ms", *figures]
+    headings = ["operation", *(column.name for column in single), "latency\nin ms", *figures]
     return table_of(headings, rows)
 
 
@@ -332,17 +352,16 @@ def _attempts(record: RunRecord, page: Page) -> RenderableType:
     requests, throttled = answers.attempts_words(record)
     lines = [Text(requests), Text(throttled, style="red" if sum(record.throttled.values()) else "")]
     colours = {"2": "cyan", "5": "red"}
+    counts = answers.response_counts(record)
+    figures = [(page.show(row.name), f"{row.count:,}", percent(row.share)) for row in counts]
+    room = page.width - page.natural_width(grid(figures)) - _GAP
+    width = max(0, min(_ATTEMPTS_BAR_WIDTH, room))
     rows = [
         (
-            page.show(row.name),
-            f"{row.count:,}",
-            percent(row.share),
-            Text(
-                bar(row.share, _ATTEMPTS_BAR_WIDTH, page.glyphs),
-                style=colours.get(row.name[:1], "yellow"),
-            ),
+            *texts,
+            Text(bar(row.share, width, page.glyphs), style=colours.get(row.name[:1], "yellow")),
         )
-        for row in answers.response_counts(record)
+        for texts, row in zip(figures, counts, strict=True)
     ]
     return page.section("attempts", *lines, grid(rows, right=(1, 2)))
 

@@ -340,6 +340,27 @@ def with_reasons() -> RunRecord:
     return changed(verdict=RECORD.verdict.model_copy(update=parts))
 
 
+@pytest.mark.parametrize("width", [60, 66, 72])
+def test_a_narrow_terminal_leaves_out_columns_and_cuts_no_figure(width: int) -> None:
+    """What is left out is named; names are shortened, figures are whole and bars take one line."""
+    part = RECORD.operations[0].model_copy(update={"kind": "upsert_merge", "count": 1_234_567})
+    slow = LatencyPart(count=9, mean=1.0, p50=1234.0, p90=2345.0, p99=3456.0, max=45678.0)
+    parts = tuple(
+        part.model_copy(update={"kind": name, "service_ms": slow}) for name in ("insert", "delete")
+    )
+    record = RECORD.model_copy(update={"operations": parts})
+    shown = text(record, width=width)
+    assert "1,234,567" in shown
+    assert "45,678" in shown or "Not shown, because the terminal is narrow: p90, max" in shown
+    below = shown.partition("partitions")[2].partition("conditions")[0]
+    for line in below.splitlines():
+        assert "…" not in line.split("  ", 1)[-1], line
+    [row] = [line for line in below.splitlines() if line.startswith("200")]
+    assert row.rstrip()[-1] in "█▏▎▍▌▋▊▉░"
+    wide = text(record, width=100)
+    assert "Not shown" not in wide
+
+
 def test_a_verdict_has_its_reasons_and_advice_below() -> None:
     """Below the verdict stand what was seen and what the documents advise, with its place."""
     report = text(with_reasons())
