@@ -36,6 +36,12 @@ class EndpointKind(enum.StrEnum):
         """The word for what holds the entities: a table, or a container of blobs."""
         return "container" if self is EndpointKind.AZURITE_BLOBS else "table"
 
+    def worded(self, text: str) -> str:
+        """``text`` about entities, about lines where these are stored."""
+        if self is not EndpointKind.AZURITE_BLOBS:
+            return text
+        return text.replace("entities", "lines").replace("Entities", "Lines")
+
     @property
     def emulated(self) -> bool:
         """True for an emulator, which shares the machine with the load generator."""

@@ -15,6 +15,7 @@ from harness.measure.record.findings import PointersPart, StepPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import milliseconds, number, percent
 from harness.report.answers import ResponseCount, tone_of
+from harness.report.limits import worded
 
 NOT_MEASURED = "n/a"
 LATENCY_FIGURES = ("p50", "p90", "p99", "max")
@@ -102,7 +103,12 @@ def _in_run(record: RunRecord, column: Column[Row]) -> Column[Row]:
         column = dataclasses.replace(column, name=column.heading(record), narrow="")
     if column.figure is not None:
         column = dataclasses.replace(column, get=functools.partial(column.figure, record))
-    return column
+    return dataclasses.replace(
+        column,
+        name=worded(column.name, record),
+        narrow=worded(column.narrow, record),
+        group=worded(column.group, record),
+    )
 
 
 def flat_headings(columns: Sequence[Column[Row]]) -> list[str]:

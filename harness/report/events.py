@@ -9,6 +9,7 @@ from harness.measure.record.findings import GapPart, StallPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words
 from harness.model.figures import counted, number
+from harness.report.limits import worded
 from harness.report.names import partition_name, shortened
 
 _MOST_GAPS = 5
@@ -69,7 +70,8 @@ def stall_sentence(record: RunRecord) -> str | None:
     )
     gap = record.throttling.longest_gap
     if stall is not None and stall.waited:
-        rates = f"from {number(stall.before_per_s)} to {number(stall.rate_per_s)} entities/s"
+        rates = f"from {number(stall.before_per_s)} to {number(stall.rate_per_s)} "
+        rates += worded("entities/s", record)
         moved = _moved_in(record, stall.start_s, stall.length_s)
         told = f"the rate fell {rates} for {stall.length_s} s: "
         told += _waited(stall, record.users, moved)

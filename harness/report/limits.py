@@ -12,7 +12,7 @@ from harness.measure.record.measured import AccountLoadPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import listed, number
 from harness.model.operation import over_partitions
-from harness.model.target import UNLIMITED_PER_S
+from harness.model.target import UNLIMITED_PER_S, EndpointKind
 
 
 class ShownLimit(NamedTuple):
@@ -28,7 +28,13 @@ class ShownLimit(NamedTuple):
 
 def unit_of(record: RunRecord) -> str:
     """The unit of the rates and limits of a run."""
-    return "entities/s" if record.request_units is None else "RU/s"
+    return worded("entities/s", record) if record.request_units is None else "RU/s"
+
+
+def worded(text: str, *records: RunRecord) -> str:
+    """``text`` about runs, with lines in place of entities if one of them sent lines to blobs."""
+    blobs = EndpointKind.AZURITE_BLOBS
+    return blobs.worded(text) if any(one.endpoint.kind == blobs for one in records) else text
 
 
 def limit_word(record: RunRecord) -> str:

@@ -21,7 +21,7 @@ from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.target import EndpointKind
 from harness.report.application import application_cost, application_setup, charged
 from harness.report.columns import best_over, lasted_seconds
-from harness.report.limits import account_limit
+from harness.report.limits import account_limit, worded
 from harness.report.load import scheduled_words, users_words
 from harness.report.names import partition_name, shortened
 from harness.workload.load.search import Limit
@@ -118,7 +118,7 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     if (words := scheduled_words(record.profile)) is not None:
         load += f", {words}"
     elif (cap := _cap(record)) is not None:
-        load += f", at most {number(cap)} entities/s in total"
+        load += f", at most {number(cap)} {worded('entities/s', record)} in total"
     entity, loading = record.entity, record.loading
     size = f"about {entity.wire_bytes:,} B on the wire"
     if entity.stored_bytes:
@@ -207,7 +207,7 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
         target = ""
     return [
         *_unit_rows(record, together),
-        AccountRow("entities/s", number(rates.mean), ratio, target),
+        AccountRow(worded("entities/s", record), number(rates.mean), ratio, target),
         *_best_rows(record, rates),
         AccountRow("  GET (reads)", number(part.reads_per_s)),
         AccountRow("  PUT (writes)", number(part.writes_per_s)),

@@ -80,7 +80,12 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
     """The verdict on a run; if it was a search, its result decides."""
     verdict = _finding(evidence) if search is None else _searched(search, evidence)
     advice = (*verdict.advice, *on_missed(evidence))
-    return verdict.model_copy(update={"evidence": sentences(evidence), "advice": advice})
+    told = {
+        "sentence": evidence.kind.worded(verdict.sentence),
+        "evidence": tuple(map(evidence.kind.worded, sentences(evidence))),
+        "advice": advice,
+    }
+    return verdict.model_copy(update=told)
 
 
 def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
@@ -272,7 +277,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
                 VerdictResult.NO_TARGET,
                 limited_by,
                 "No target: the documents name none for blobs, so that the figures stand for "
-                f"themselves: {number(everything)} entities/s, each a line; "
+                f"themselves: {number(everything)} entities/s; "
                 f"{throttled_words(snapshot)}{origin_words(evidence.kind)}.",
             )
         why = ", which counts request units, and no answer named its charge"

@@ -80,6 +80,21 @@ def append_only(seen: Seen) -> Look | None:
     )
 
 
+@practice("blob-names", "names of blobs do not begin with a date", "keys.scheme", blobs=True)
+@says(STRATEGIES, "Partitioning Azure Blob Storage", "names by date lead all traffic to one server")
+@remedy("Begin the names with a hash of three digits, as profile log-in-blobs-hashed does.")
+def blob_names(seen: Seen) -> Look | None:
+    growing = [table for table in seen.tables or () if table.growth is not None]
+    if not seen.in_blobs or not growing:
+        return None
+    if not any(table.dates for table in growing):
+        return fine("Names of blobs do not begin with a date.")
+    return consider(
+        "Names of blobs begin with a date: what is written at one time goes to neighbouring names, "
+        "which one server serves."
+    )
+
+
 @practice("date-key", "a PartitionKey does not begin with a date", "keys.scheme")
 @says(CHECKLIST, _APPEND_ONLY, "names a log with the date as PartitionKey as an example to avoid")
 @disagrees(KEYS, _PARTITION_KEYS, "advises a date for logs")

@@ -38,7 +38,7 @@ _MANY_AT_ONCE = 0.1
 """Share of the retries."""
 
 
-@practice("parallelism", "the number of concurrent requests is bounded")
+@practice("parallelism", "the number of concurrent requests is bounded", blobs=True)
 @says(CHECKLIST, "Unbounded parallelism", "it exceeds the client's limits or the targets")
 @remedy("Set a cap, and raise it step by step.")
 def parallelism(seen: Seen) -> Look | None:
@@ -48,16 +48,15 @@ def parallelism(seen: Seen) -> Look | None:
         )
     users, setting = seen.profile.load.users, seen.requested_setting
     if seen.requested is not None:
-        return fine(
-            f"An account gets at most {number(seen.requested)} entities/s.", setting=setting
-        )
+        unit = "lines/s" if seen.in_blobs else "entities/s"
+        return fine(f"An account gets at most {number(seen.requested)} {unit}.", setting=setting)
     judge = offends if users > _MANY_USERS else consider
     return judge(
         f"The rate has no cap, and {users:,} users send as fast as answers arrive.", setting=setting
     )
 
 
-@practice("connections", "there are enough connections", "session.connections")
+@practice("connections", "there are enough connections", "session.connections", blobs=True)
 @says(CHECKLIST, "Increase default connection limit", "about one for each concurrent request")
 @remedy("Allow more connections, or use more processes.")
 def connections(seen: Seen) -> Look | None:
@@ -74,7 +73,7 @@ def connections(seen: Seen) -> Look | None:
     )
 
 
-@practice("back-off", "retries wait longer each time", "retry.strategy")
+@practice("back-off", "retries wait longer each time", "retry.strategy", blobs=True)
 @says(CHECKLIST, "Timeout and Server Busy errors", "back off exponentially")
 @says(PARTITIONING, "Retry strategy", "without retries data can be lost, and equal waits collide")
 @remedy("Use exponential or schedule.")

@@ -209,7 +209,9 @@ def data_series(seen: Seen) -> Look | None:
     )
 
 
-@practice("blobs", "data that is written and read in bulk is in blobs", "mix.transaction")
+@practice(
+    "blobs", "data that is written and read in bulk is in blobs", "mix.transaction", blobs=True
+)
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")
 def blobs(seen: Seen) -> Look | None:
@@ -225,7 +227,7 @@ def blobs(seen: Seen) -> Look | None:
     ]
     if not ranges:
         return None
-    if seen.profile is not None and seen.profile.session.kind == "blob":
+    if seen.in_blobs:
         why = "Batches are appended to blobs, which are read by ranges of bytes."
         return fine(why, setting="session.kind")
     return consider(

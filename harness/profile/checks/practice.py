@@ -81,6 +81,7 @@ class Practice:
         title: What to do, in a few words.
         sources: The documents that ask for it, and those that disagree.
         cosmos: True if it is about Cosmos DB only, False if about Storage only, None for both.
+        blobs: Whether it is also about lines in blobs, which have neither rows nor targets.
     """
 
     check: Check
@@ -90,10 +91,11 @@ class Practice:
     change: str = ""
     sources: tuple[Source, ...] = ()
     cosmos: bool | None = None
+    blobs: bool = False
 
     def look(self, seen: Seen) -> Look | None:
         """What was seen of the practice; None if the practice does not apply."""
-        if self.cosmos not in (None, seen.cosmos):
+        if self.cosmos not in (None, seen.cosmos) or (seen.in_blobs and not self.blobs):
             return None
         look = self.check(seen)
         if look is None:
@@ -107,10 +109,17 @@ class Practice:
 Decorator = Callable[[Check | Practice], Practice]
 
 
-def practice(name: str, title: str, setting: str = "", *, cosmos: bool | None = None) -> Decorator:
+def practice(
+    name: str,
+    title: str,
+    setting: str = "",
+    *,
+    cosmos: bool | None = None,
+    blobs: bool = False,
+) -> Decorator:
     """Name the practice of a check, and the setting that usually decides it."""
     return lambda of: dataclasses.replace(
-        _practice(of), name=name, title=title, setting=setting, cosmos=cosmos
+        _practice(of), name=name, title=title, setting=setting, cosmos=cosmos, blobs=blobs
     )
 
 

@@ -261,6 +261,11 @@ class Seen:
         return self.charges is not None
 
     @property
+    def in_blobs(self) -> bool:
+        """Whether entities are lines of blobs, in place of rows of tables."""
+        return self.profile is not None and self.profile.session.kind == "blob"
+
+    @property
     def written(self) -> int:
         """Operations that write."""
         return self.operations - self.reads

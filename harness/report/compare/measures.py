@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
-from harness.model.target import EndpointKind
+from harness.report.limits import account_limit, account_rate, of_limit, worded
 from harness.report.sentences import hottest, hottest_share
 
 
@@ -71,7 +71,22 @@ def _billable(record: RunRecord) -> float | None:
 
 
 def _hottest_ratio(record: RunRecord) -> float | None:
-    return getattr(hottest(record), "ratio", None)
+    part = hottest(record)
+    if part is None or not _enforced(record):
+        return None if part is None else part.ratio
+    return of_limit(record, part)
+
+
+def _account_ratio(record: RunRecord) -> float | None:
+    limit = account_limit(record)
+    if record.account.ratio is None or limit is None or not _enforced(record):
+        return record.account.ratio
+    return account_rate(record) / limit
+
+
+def _enforced(record: RunRecord) -> bool:
+    """Whether a gateway enforced limits, which then take the place of the targets."""
+    return record.enforced is not None and record.enforced.limits
 
 
 def _units(figure: str) -> Callable[[RunRecord], float | None]:
@@ -118,9 +133,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _rate("best_1s")),
     Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S),
     Measure("target_ratio(partition)", "hottest, of target", _OF_PARTITION, "%", _hottest_ratio),
-    Measure(
-        "target_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _figure("account", "ratio")
-    ),
+    Measure("target_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _account_ratio),
     Measure("ru_per_s", "RU/s", "RU/s", "", _units("mean"), charged=True),
     Measure(
         "ru_per_s(best_1s)",
@@ -190,16 +203,15 @@ def measures_of(records: Sequence[RunRecord]) -> tuple[Measure, ...]:
     common = sorted(common, key=lambda name: -first[name])[:_MOST_OPERATIONS]
     measures = (*MEASURES, *(map(_median_of, common) if len(first) > 1 else ()))
     return tuple(
-        dataclasses.replace(one, label=worded(one.label, records), noun=worded(one.noun, records))
+        dataclasses.replace(one, label=_said(one.label, records), noun=_said(one.noun, records))
         for one in measures
     )
 
 
-def worded(text: str, records: Sequence[RunRecord]) -> str:
-    """``text`` about runs, with lines in place of entities if a run sent lines to blobs."""
-    if all(record.endpoint.kind != EndpointKind.AZURITE_BLOBS for record in records):
-        return text
-    return text.replace("entities", "lines").replace("Entities", "Lines")
+def _said(text: str, records: Sequence[RunRecord]) -> str:
+    if any(map(_enforced, records)):
+        text = text.replace("target", "limit")
+    return worded(text, *records)
 
 
 def _median_of(name: str) -> Measure:

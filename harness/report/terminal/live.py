@@ -90,6 +90,7 @@ class Live:
     limit_per_s: float | None = None
     ru_per_s: float | None = None
     replayed: float | None = None
+    unit: str = "entities/s"
 
 
 def live_line(live: Live, *, ascii_only: bool = False) -> str:
@@ -101,7 +102,7 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     wanted = "" if live.wanted_per_s is None else f" of {number(live.wanted_per_s)}"
     parts = [
         f"{duration(live.elapsed_s):>5}",
-        f"{at_step}{number(live.achieved_per_s)}{wanted} entities/s{_units(live.ru_per_s)}",
+        f"{at_step}{number(live.achieved_per_s)}{wanted} {live.unit}{_units(live.ru_per_s)}",
     ]
     if live.replayed is not None:
         parts.insert(1, f"{percent(live.replayed)} of the trace")

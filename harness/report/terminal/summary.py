@@ -24,6 +24,7 @@ from harness.model.figures import agreed, counted, duration, number, percent
 from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Column, Output
 from harness.report.headline import told
+from harness.report.limits import unit_of
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
 from harness.report.predicted import predicted_shares
@@ -405,7 +406,7 @@ def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
     room = len(groups) - len("0:00") - len(ends)
     if room > len(middle):
         add("", f"0:00{middle:^{room}}{ends}", "dim")
-    unit = "entities/s" if record.request_units is None else "RU/s"
+    unit = unit_of(record)
     return [page.section(f"{unit} over time", *lines)]
 
 

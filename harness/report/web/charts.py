@@ -10,7 +10,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import number, of_core
 from harness.model.outcome import THROTTLING_ANSWERS
-from harness.report.limits import ShownLimit, above_words, busiest, limits_of, unit_of
+from harness.report.limits import ShownLimit, above_words, busiest, limits_of, unit_of, worded
 from harness.report.load import scheduled_words
 from harness.report.passing import failed_latency, is_unexplained
 from harness.report.web.frame import (
@@ -51,7 +51,14 @@ def charts(record: RunRecord) -> dict[str, Figure]:
         made["chart-backlog"] = _backlog(record)
         made["chart-generator"] = _generator(record)
     if (heat := record.heat) is not None and heat.ranges:
-        made["chart-heat"] = key_heat(record, heat, "entities", "Entities/s", "heat")
+        made["chart-heat"] = key_heat(
+            record,
+            heat,
+            "entities",
+            worded("Entities/s", record),
+            "heat",
+            unit=worded("entities", record),
+        )
         if any(any(row.throttled) for row in heat.ranges):
             title = "Throttled attempts/s"
             made["chart-refused"] = key_heat(record, heat, "throttled", title, "refused")
@@ -101,8 +108,9 @@ def _rate(record: RunRecord) -> Figure:
         area = {"fill": "tozeroy", "fillcolor": "rgba(220,74,74,0.18)"}
         traces.append(line(xs, throttled, name, THROTTLED[0], "attempts/s", line=red, **area))
     if any(value is not None for value in offered):
+        asked = worded("entities/s", record)
         step = {"color": ASKED, "width": 1.4, "dash": "dot"}
-        traces.append(line(xs, offered, "entities/s asked for", ASKED, "entities/s", line=step))
+        traces.append(line(xs, offered, f"{asked} asked for", ASKED, asked, line=step))
     highest = max([*served, *(value for value in offered if value is not None)], default=0.0)
     limits = limits_of(record, partition=hottest is not None)
     # The limit of a partition is what a verdict is about.
@@ -136,7 +144,7 @@ def _hottest(record: RunRecord) -> dict[str, Any] | None:
     rates = [round(count / width, 3) for count, width in zip(row.entities, widths, strict=True)]
     style = {"color": SERVED, "width": 2.2}
     name = f"hottest partition {named(part.key, _NAME_WIDTH)}"
-    return line(xs, rates, name, SERVED, "entities/s", line=style)
+    return line(xs, rates, name, SERVED, unit_of(record), line=style)
 
 
 def _costliest(record: RunRecord, xs: list[int]) -> dict[str, Any] | None:

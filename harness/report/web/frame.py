@@ -209,7 +209,9 @@ def _bands(record: RunRecord, *, texts: bool, over: bool) -> list[dict[str, Any]
     bands: list[tuple[float, float, dict[str, Any]]] = []
     if not over and (window := _measured(record)) is not None:
         label = {"text": _MEASURED, "textposition": "top right", "font": {"size": 10}}
-        bands.append((*window, {"fillcolor": _MEASURED_BAND, **({"label": label} if texts else {})}))
+        bands.append(
+            (*window, {"fillcolor": _MEASURED_BAND, **({"label": label} if texts else {})})
+        )
     bands += [
         (moved.start_s, moved.end_s, {"fillcolor": _MOVED_BAND}) for moved in moved_together(record)
     ]

@@ -18,6 +18,7 @@ from harness.report.limits import (
     limit_word,
     partition_limit,
     unit_of,
+    worded,
 )
 from harness.report.names import partition_name
 from harness.report.passing import failed_latency
@@ -64,10 +65,11 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     if (offered := _offered(record)) is not None:
         achieved = record.account.entities_per_s.mean
         share = percent(min(1.0, achieved / offered) if offered else 1.0)
-        note = f"{number(achieved)} of {number(offered)} entities/s"
+        unit = worded("entities/s", record)
+        note = f"{number(achieved)} of {number(offered)} {unit}"
         if achieved > offered * _MORE_THAN_EXPECTED:
             # What queries walk is known afterwards only.
-            note = f"{number(achieved)} entities/s, {number(offered)} expected"
+            note = f"{number(achieved)} {unit}, {number(offered)} expected"
         yield KeyFigure("served of asked", share, "", note)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Subject
-from harness.report.compare.measures import Measure, worded
+from harness.report.compare.measures import Measure
+from harness.report.limits import worded
 from harness.report.passing import passing_of
 from harness.report.web.frame import TIME, Figure, figure, line
 from harness.report.web.heat_maps import key_heat, percentiles
@@ -47,12 +48,12 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Figure]:
     records = [record for _, _, record in _runs(subjects)]
     for name, (title, unit, read) in _LINES.items():
         traces = [
-            _course(subject, place, record, _since(record), read(record), worded(unit, records))
+            _course(subject, place, record, _since(record), read(record), worded(unit, *records))
             for subject, place, record in _runs(subjects)
             if record.series
         ]
         if any(value for trace in traces for value in trace["y"]):
-            title = worded(title, records)
+            title = worded(title, *records)
             made[name] = figure(None, f"{title}, since the load began", traces)
     latencies = []
     for subject, place, record in _runs(subjects):
@@ -71,14 +72,14 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Figure]:
         heat = record.heat
         if heat is None or not heat.ranges or not record.series:
             continue
-        title = worded(f"{subject.letter}: entities/s", records)
+        title = worded(f"{subject.letter}: entities/s", *records)
         chart = key_heat(None, heat, "entities", title, "heat")
         for trace in chart["data"]:
             trace["x"] = [x / 1000 - record.series[0].t for x in trace["x"]]
             over = trace["hovertemplate"].replace(TIME, _SINCE)
-            trace["hovertemplate"] = worded(over, records)
+            trace["hovertemplate"] = worded(over, *records)
             bar = trace["colorbar"]["title"]
-            bar["text"] = worded(bar["text"], records)
+            bar["text"] = worded(bar["text"], *records)
         made[f"chart-heat-{subject.letter}"] = chart
     maps = [trace for one in made.values() for trace in one["data"] if trace["type"] == "heatmap"]
     rates = [rate for trace in maps for row in trace["z"] for rate in row if rate is not None]
@@ -100,11 +101,13 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Fig
 
     Runs are at equal distances: some are minutes apart, others weeks.
     """
-    names: list[str] = []
-    for record in records:
-        # Month, day and minute; the run's id beside the pointer has the year.
-        name = record.started_at[5:16].replace("T", " ")
-        names.append(name if name not in names else f"{name} ({len(names) + 1})")
+    # Month, day and time; the run's id beside the pointer has the year.
+    names = [record.started_at[5:16].replace("T", " ") for record in records]
+    if len(set(names)) < len(names):
+        names = [record.started_at[5:19].replace("T", " ") for record in records]
+    # A category has one point.
+    earlier = [names[:place].count(name) for place, name in enumerate(names)]
+    names = [f"{name} ({n + 1})" if n else name for name, n in zip(names, earlier, strict=True)]
     signs = [
         _TONES.get(found.tone, _NO_CONDITIONS) if (found := passing_of(record)) else _NO_CONDITIONS
         for record in records

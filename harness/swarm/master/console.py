@@ -309,6 +309,7 @@ class ConsoleMessages:
             elapsed_s=now_s - run.epoch_s,
             step=self._search_step if run.step is not None else None,
             achieved_per_s=snapshot.entities_per_s.mean,
+            unit=run.accounts.kind.worded("entities/s"),
             wanted_per_s=run.mean_offered_per_s(snapshot.start, snapshot.end),
             hottest=None if hottest is None else hottest.key,
             hottest_per_s=hottest_per_s,

@@ -397,8 +397,8 @@ def test_nothing_is_said_without_an_occasion(name: str, settings: dict[str, Any]
 
 
 def test_every_practice_is_tried() -> None:
-    """The table above leaves no practice out, but for one that only a run can break."""
-    tried = {name for name, *_ in CASES} | {"non-retryable"}
+    """The table above leaves none out, but for one of runs and one of blobs, which are below."""
+    tried = {name for name, *_ in CASES} | {"non-retryable", "blob-names"}
     # Those of Cosmos DB have a table of their own.
     assert tried == {practice.name for practice in PRACTICES if not practice.cosmos}
 
@@ -602,3 +602,26 @@ def test_exit_codes_of_the_command(
     assert main(arguments) == code
     said = capsys.readouterr()
     assert bool(said.err) == (code == 2)
+
+
+FEW = 60
+"""Operations of a hundred lines each."""
+
+
+def test_practices_of_tables_are_not_held_against_blobs() -> None:
+    """Blobs have names in place of keys, no rows and no targets: what is left is about them."""
+    looks = {}
+    for name in ("log-in-blobs", "log-in-blobs-hashed", "log-in-tables"):
+        seen = observe(resolve(name).profile, FEW).seen()
+        found = ((practice.name, practice.look(seen)) for practice in PRACTICES)
+        looks[name] = {practice: look for practice, look in found if look is not None}
+    about = {"blob-names", "blobs", "parallelism", "connections", "back-off"}
+    assert set(looks["log-in-blobs"]) == set(looks["log-in-blobs-hashed"]) == about
+    assert looks["log-in-blobs"]["blob-names"].severity is CONSIDER
+    assert looks["log-in-blobs-hashed"]["blob-names"].severity is FINE
+    said = " ".join(look.why + look.change for look in looks["log-in-blobs"].values())
+    assert not {"key", "entit", "table", "target"} & {
+        word for word in ("key", "entit", "table", "target") if word in said.lower()
+    }
+    assert "append-only" in looks["log-in-tables"]
+    assert "blob-names" not in looks["log-in-tables"]

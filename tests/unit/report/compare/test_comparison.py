@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.measured import LatencyPart
 from harness.measure.record.record import EntityPart, RunRecord
 from harness.measure.record.watched import WatchedPart
@@ -176,6 +177,22 @@ def test_findings_of_more_than_two_name_the_best() -> None:
     assert found[0] == (
         "Entities/s: B (1,500) and C (1,490) are best and do not differ; A has 1,000 (33% less)."
     )
+
+
+def test_rates_are_held_against_the_limit_in_force() -> None:
+    """Where a gateway enforced lower limits than the published targets, as in all other outputs."""
+    limits = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
+    gateway = run(200.0, enforced=limits)
+    for records, word, of_partition, of_account in (
+        ([gateway], "limit", 0.8, 0.08),
+        ([run(200.0, enforced=None)], "target", 0.1, 0.01),
+    ):
+        shown = {one.name: one for one in measures_of(records)}
+        partition, account = shown["target_ratio(partition)"], shown["target_ratio(account)"]
+        assert (partition.label, account.label) == (f"hottest, of {word}", f"account, of {word}")
+        assert partition.read(records[0]) == pytest.approx(of_partition)
+        assert account.read(records[0]) == pytest.approx(of_account)
+    assert "target" not in " ".join(one.label + one.noun for one in measures_of([gateway]))
 
 
 def test_of_runs_on_blobs_lines_are_compared() -> None:

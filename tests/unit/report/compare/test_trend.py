@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from harness.report.compare.measures import MEASURES
 from harness.report.compare.trend import trend_text, trends_of
 from harness.report.terminal.page import Page
+from harness.report.web.over_runs import trend
 from tests.support.records import kept
 
 FIRST = kept()
@@ -32,3 +34,18 @@ def test_runs_with_other_settings_have_none() -> None:
     assert "median" not in shown
     assert FIRST.endpoint.described in shown
     assert "another endpoint" in shown
+
+
+def test_every_run_has_a_point_of_its_own() -> None:
+    """At its minute; with seconds where a minute has several, and a number where a second has."""
+
+    def names(*started: str) -> list[str]:
+        records = [
+            FIRST.model_copy(update={"started_at": f"2026-11-{one}.500Z"}) for one in started
+        ]
+        shown: list[str] = trend(records, MEASURES)[0]["data"][0]["x"]
+        return shown
+
+    assert names("23T15:40:01", "24T15:40:01") == ["11-23 15:40", "11-24 15:40"]
+    assert names("23T15:40:01", "23T15:40:09") == ["11-23 15:40:01", "11-23 15:40:09"]
+    assert names(*["23T15:40:01"] * 3)[1:] == ["11-23 15:40:01 (2)", "11-23 15:40:01 (3)"]

@@ -22,7 +22,10 @@ from harness.measure.record.replay import ReplayPart
 from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.operation import over_partitions
+from harness.model.target import EndpointKind
 from harness.report.names import partition_name, printable
+from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
 from harness.report.web.document import SECTIONS, document, embedded, live_page, update
 from harness.report.web.parts import parts
 from harness.report.web.parts import profile_text as settings_text
@@ -336,6 +339,23 @@ def test_the_verdict_says_what_to_do_next() -> None:
     assert "Next step" not in parts(warming, live=True)["verdict"]
     plain = RECORD.model_copy(update={"verdict": verdict.model_copy(update={"advice": ()})})
     assert "Next step" not in parts(plain, live=False)["verdict"]
+
+
+def test_a_run_on_blobs_is_told_in_lines() -> None:
+    """In the report and in the terminal; `entities` alone is the name of a fact about the load."""
+    endpoint = RECORD.endpoint.model_copy(update={"kind": EndpointKind.AZURITE_BLOBS})
+    verdict = RECORD.verdict.model_copy(
+        update={"result": VerdictResult.NO_TARGET, "sentence": "No target.", "evidence": ()}
+    )
+    changes = {"endpoint": endpoint, "verdict": verdict, "enforced": None}
+    record = with_heat(
+        with_courses(RECORD).model_copy(update=changes), ["a", "b"], lambda row, column: 5
+    )
+    shown = update(record, live=False)
+    said = "".join(text for name, text in shown["parts"].items() if name != "profile")
+    said += json.dumps(shown["charts"]) + summary(record, Page(width=100))
+    assert "lines/s" in said
+    assert re.findall(r"\w*.entities/s|Entities/s", said) == []
 
 
 def test_a_load_that_asked_for_no_more_says_so() -> None:
