@@ -6,8 +6,9 @@ import dataclasses
 
 from harness import __version__
 from harness.measure.audit.audit import lost_writes
-from harness.measure.record.findings import PointersPart
-from harness.measure.record.measured import CountsPart
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.findings import AuditPart, ConditionPart, PointersPart
+from harness.measure.record.measured import CountsPart, GeneratorPart
 from harness.measure.record.record import (
     SCHEMA_VERSION,
     EndpointPart,
@@ -56,67 +57,17 @@ def record_of(
         update={"capacity": run.generator.capacity(snapshot, plan.session)}
     )
     targets = targets_for(run.accounts.kind)
-    # What a class of the user stores is unknown, as for a watched application.
-    stored, wire = 0, bytes_of_entity(snapshot)
-    if not plan.own_class:
-        stored, wire = entity_sizes(profile, plan.run_id)
-    mixed = not plan.own_class and profile.scenario is None and profile.replay is None
+    stored, wire = _entity_bytes(run, snapshot)
     # While the run goes on, no worker has sent its last report.
     all_reported = run.all_reported or not over
-    cut_short_by = "" if run.ending is None or run.ending.cause.regular else run.ended_by
-    evidence = Evidence(
-        snapshot=snapshot,
-        generator=generator,
-        kind=run.accounts.kind,
-        targets=targets,
-        # A search asks for several rates.
-        wanted_per_s=None
-        if profile.search is not None
-        else run.mean_offered_per_s(snapshot.start, snapshot.end),
-        users=run.users,
-        entity_bytes=stored,
-        all_reported=all_reported,
-        cut_short_by=cut_short_by,
-        scheduled=scheduled(profile),
-        waiting=total.waiting,
-        connections=profile.session.connections * max(1, len(run.reports)),
-        connections_in_use=total.connections_in_use or None,
-        light_latency_s=run.light_latency_s,
-        retry=profile.retry.strategy,
-        searched=profile.search is not None,
-        growing_keys=mixed and profile.keys.made().grows,
-        leaner_session=None if plan.session == "wire" else "wire",
-        throughput=profile.endpoint.throughput,
-    )
+    evidence = _evidence(run, snapshot, generator, stored, all_reported=all_reported)
     # The snapshot lists accounts only if there are several.
     hosts = [endpoint.host for endpoint in run.accounts] if snapshot.accounts else ()
     search = run.search if over else run.search_so_far
     verdict = judge(evidence, search)
-    facts = Facts(lost_writes=lost_writes(run.audit), held_ratio=evidence.held_ratio)
-    lost = None if run.ending is None else run.ending.condition
-    conditions = tuple(
-        result.model_copy(update={"certain": True}) if condition == lost else result
-        for condition in run.conditions
-        for result in (condition.evaluate(counted, facts),)
-    )
+    conditions = _conditions(run, counted, evidence)
     # Conservation can be checked only with the last report of every worker.
-    invariants = (
-        broken_invariants(
-            snapshot,
-            waiting=total.waiting,
-            in_flight=total.in_flight,
-            attempts_in_flight=total.attempts_in_flight,
-            defects=run.loaded.defects + total.defects,
-        )
-        if over and all_reported
-        else ()
-    )
-    audit = run.audit
-    if audit is not None and run.aliases is not None:
-        # The examples name keys.
-        audit = audit.model_copy(update={"examples": ()})
-    if run.ending == Ending(Cause.HARNESS):
-        invariants = (*invariants, "the harness failed during the load; see the log")
+    invariants = _broken_invariants(run, snapshot, conserved=over and all_reported)
     record = RunRecord(
         schema_version=SCHEMA_VERSION,
         harness_version=__version__,
@@ -138,7 +89,7 @@ def record_of(
         ended_by=run.ended_by,
         workers=len(run.reports),
         users=run.users,
-        complete=all_reported and not cut_short_by,
+        complete=all_reported and not evidence.cut_short_by,
         invariants=invariants,
         exit_code=exit_code(
             invariants_hold=not invariants,
@@ -169,7 +120,7 @@ def record_of(
         ),
         pointers=pointers,
         search=search,
-        audit=audit,
+        audit=_audit(run),
         prediction=run.prediction,
         redacted=run.aliases is not None,
         enforced=run.enforced,
@@ -181,3 +132,80 @@ def record_of(
         **judged_fields(evidence, verdict, conditions),
     )
     return record.billed(run.billable_by_account)
+
+
+def _entity_bytes(run: MasterRun, snapshot: Snapshot) -> tuple[int, int]:
+    """Bytes of an entity as stored, 0 if unknown, and on the wire."""
+    if run.plan.own_class:
+        # What a class of the user stores is unknown, as for a watched application.
+        return 0, bytes_of_entity(snapshot)
+    return entity_sizes(run.plan.profile, run.plan.run_id)
+
+
+def _evidence(
+    run: MasterRun, snapshot: Snapshot, generator: GeneratorPart, stored: int, *, all_reported: bool
+) -> Evidence:
+    """The evidence of a verdict; ``stored`` is the stored size of an entity in bytes."""
+    plan, profile, total = run.plan, run.plan.profile, run.total
+    mixed = not plan.own_class and profile.scenario is None and profile.replay is None
+    return Evidence(
+        snapshot=snapshot,
+        generator=generator,
+        kind=run.accounts.kind,
+        targets=targets_for(run.accounts.kind),
+        # A search asks for several rates.
+        wanted_per_s=None
+        if profile.search is not None
+        else run.mean_offered_per_s(snapshot.start, snapshot.end),
+        users=run.users,
+        entity_bytes=stored,
+        all_reported=all_reported,
+        cut_short_by="" if run.ending is None or run.ending.cause.regular else run.ended_by,
+        scheduled=scheduled(profile),
+        waiting=total.waiting,
+        connections=profile.session.connections * max(1, len(run.reports)),
+        connections_in_use=total.connections_in_use or None,
+        light_latency_s=run.light_latency_s,
+        retry=profile.retry.strategy,
+        searched=profile.search is not None,
+        growing_keys=mixed and profile.keys.made().grows,
+        leaner_session=None if plan.session == "wire" else "wire",
+        throughput=profile.endpoint.throughput,
+    )
+
+
+def _conditions(
+    run: MasterRun, snapshot: Snapshot, evidence: Evidence
+) -> tuple[ConditionPart, ...]:
+    """The results of the pass conditions; that of the one that ended the run is certain."""
+    facts = Facts(lost_writes=lost_writes(run.audit), held_ratio=evidence.held_ratio)
+    lost = None if run.ending is None else run.ending.condition
+    return tuple(
+        result.model_copy(update={"certain": True}) if condition == lost else result
+        for condition in run.conditions
+        for result in (condition.evaluate(snapshot, facts),)
+    )
+
+
+def _broken_invariants(run: MasterRun, snapshot: Snapshot, *, conserved: bool) -> tuple[str, ...]:
+    """Each broken invariant in words; conservation is checked only if it has to hold by now."""
+    total = run.total
+    broken: tuple[str, ...] = ()
+    if conserved:
+        broken = broken_invariants(
+            snapshot,
+            waiting=total.waiting,
+            in_flight=total.in_flight,
+            attempts_in_flight=total.attempts_in_flight,
+            defects=run.loaded.defects + total.defects,
+        )
+    if run.ending == Ending(Cause.HARNESS):
+        broken = (*broken, "the harness failed during the load; see the log")
+    return broken
+
+
+def _audit(run: MasterRun) -> AuditPart | None:
+    if run.audit is None or run.aliases is None:
+        return run.audit
+    # The examples name keys.
+    return run.audit.model_copy(update={"examples": ()})
