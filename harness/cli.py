@@ -38,7 +38,7 @@ COMMANDS = {
     "init": ("init.Init", "write a folder of your own: for this machine, Azure, Kubernetes or CI"),
     "watch": ("watch.Watch", "run your own application, and report what it does to its tables"),
     "trace": ("trace.TraceCommand", "show or convert recorded traffic, or a log of Azure Storage"),
-    "whatif": ("whatif.WhatIf", "calculate what recorded traffic would meet under other keys"),
+    "whatif": ("whatif.WhatIf", "calculate the load of recorded traffic under other keys"),
     "profiles": (
         "profiles.Profiles",
         "list the shipped profiles with their questions, or print one",
@@ -69,8 +69,8 @@ examples:
   harness run key-spread --ui                 the same with Locust's web UI
   harness doctor                              check this machine and an endpoint before a run
   harness watch -- node server.js             measure your own application
-  harness trace app.trace                     show its recorded traffic, or a log of Azure
-  harness whatif app.trace --keys mine.toml   the same traffic under keys that you think of
+  harness trace app.trace                     show recorded traffic, or a log of Azure
+  harness whatif app.trace --keys mine.toml   the same traffic under other keys
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 

@@ -40,8 +40,8 @@ class Completion:
     """Prints a script that completes commands, options, profiles and files in a shell.
 
     For bash, `harness completion bash > ~/.local/share/bash-completion/completions/harness`; for
-    zsh, save it as `_harness` in a folder of $fpath. A new shell takes it. Print it anew after an
-    update.
+    zsh, save it as `_harness` in a folder of $fpath. Open a new shell to use it. Repeat this
+    after an update.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from harness.profile.profile_loader import DEFAULT_PROFILE, shipped_directory, s
 
 PLACES = {
     "local": "this machine, and any other with Python",
-    "azure-load-testing": "the flat folder that Azure Load Testing takes",
+    "azure-load-testing": "a folder without subfolders, as Azure Load Testing needs it",
     "kubernetes": "manifests of master and workers, and of the Locust Kubernetes operator",
     "github-actions": "a workflow that logs in by OIDC; DIR is the root of your repository",
     "azure-pipelines": "a pipeline that logs in by OIDC; DIR is the root of your repository",
@@ -47,7 +47,7 @@ _IF = re.compile(r"#if (.+)")
 
 
 class Init:
-    """Writes a small folder of your own, which starts the installed package.
+    """Writes a small folder of your own, from which runs of the installed package are started.
 
     It holds a locustfile, a profile, the requirements, a README, and the files of the place where
     the load is started. Change the profile, add user classes to the locustfile, and keep the folder
@@ -60,7 +60,12 @@ class Init:
         parser.epilog = _EPILOG.format(
             places="\n".join(f"  {name:{_LONGEST_PLACE}}  {text}" for name, text in PLACES.items())
         )
-        parser.add_argument("folder", metavar="DIR", type=Path, help="is made unless it exists")
+        parser.add_argument(
+            "folder",
+            metavar="DIR",
+            type=Path,
+            help="folder to write to; created if it does not exist",
+        )
         parser.add_argument(
             "--for",
             dest="place",
@@ -80,8 +85,8 @@ class Init:
             "--account",
             metavar="NAME",
             default=ACCOUNT,
-            help="storage account to stress: is written as the endpoint, and as the confirmation "
-            f"that it may be loaded and billed (default: the word {ACCOUNT}, for you to replace)",
+            help="storage account to stress, which may be loaded and billed; the files name it as "
+            f"endpoint and as confirmation (default: the word {ACCOUNT}, for you to replace)",
         )
         parser.add_argument(
             "--auth-mode",
@@ -90,7 +95,7 @@ class Init:
             help="sign in with Entra ID, or with a key or SAS from the place's store of secrets "
             "(default: %(default)s)",
         )
-        parser.add_argument("--force", action="store_true", help="overwrite files of these names")
+        parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
     def run(self, args: argparse.Namespace) -> int:
         if args.profile not in shipped_names():

@@ -79,13 +79,13 @@ class Profiles:
 class Check:
     """Compares a profile, or a run, with the performance checklist and the key design practices.
 
-    Nothing is sent. Each finding names the document and the section; where documents disagree, it
-    names both. A profile is compared by what it would send: the prediction gives the share of the
-    load of the hottest partition and of the hottest range of keys, and the total rate at which the
-    hottest partition reaches its target. For Cosmos DB it is in request units, and includes the
-    hottest physical partition. With --record, what a run did send is compared: a run of the
-    harness, or of an application under `harness watch`, whose records say the most. Exit codes: 1
-    with --strict if a practice is violated, 2 for bad input, else 0.
+    Nothing is sent. Each finding names the document and the section, or both documents if they
+    disagree. For a profile, the operations that it would send are compared. A prediction gives the
+    share of the load of the hottest partition and of the hottest range of keys, and the total rate
+    at which the hottest partition reaches its target. For Cosmos DB the prediction is in request
+    units, and includes the hottest physical partition. With --record, the operations that a run did
+    send are compared; records of `harness watch` have the most details. Exit codes: 1 with --strict
+    if a practice is violated, 2 for bad input, else 0.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -145,9 +145,10 @@ def _checked_run(args: argparse.Namespace) -> Checked:
 
 
 class PlanRun:
-    """Shows the tables, loaded entities, duration, operations, billable transactions and bytes.
+    """Shows the tables, loaded entities, duration, operations, cost and bytes of a run.
 
-    Reads and writes are shown apart. Nothing is sent, and no credentials are needed.
+    The cost is in billable transactions; reads and writes are listed separately. Nothing is sent,
+    and no credentials are needed.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

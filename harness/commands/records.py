@@ -34,11 +34,12 @@ class Compare:
     """Compares rates, share of the targets, throttling, latencies, load balance, cost and verdicts.
 
     A RUN is a run.json, the folder of a run, or a folder of several runs, which count as repeats of
-    one run. It can also be a trace or a log of Azure Storage, as `harness trace` reads it: of a
-    replay, `harness compare TRACE out/REPLAY` says whether it has the same entities in every
-    partition. The first RUN is the baseline. A difference within the spread of repeats does not
-    count. Exit codes: 1 if a regression was found, 2 for bad input, 3 if a regression cannot be
-    decided, else 0. With --trend, RUNs of any number and order are shown by profile and time.
+    one run. It can also be a trace or a log of Azure Storage, as `harness trace` reads it:
+    `harness compare TRACE out/REPLAY` says whether a replay had the same entities in every
+    partition as its trace. The first RUN is the baseline. A difference within the spread of repeats
+    does not count. Exit codes: 1 if a regression was found, 2 for bad input, 3 if a regression
+    cannot be decided, else 0. With --trend, any number of RUNs is grouped by profile and sorted by
+    time.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -69,7 +70,7 @@ class Compare:
             "--html",
             type=Path,
             metavar="FILE",
-            help="also write a page to FILE, with the courses of the runs over each other",
+            help="also write a page to FILE, whose charts show the runs over each other",
         )
         parser.add_argument(
             "--trend",

@@ -29,13 +29,13 @@ _MOST_SCHEMES = 12
 
 
 class WhatIf:
-    """Calculates what recorded traffic would meet under other keys. Nothing is sent.
+    """Calculates the load and the throttling of recorded traffic under other keys.
 
-    TRACE is what `harness trace` reads: a recording, or a log of Azure Storage. The recorded keys
-    and each scheme are held against the published limits in simulated time: the load of the
-    hottest partition, the share of throttled requests without retries and with back-off, and the
-    price of a scheme: entities that collide, transactions that split, queries that need more
-    partitions.
+    Nothing is sent. TRACE is what `harness trace` reads: a recording, or a log of Azure Storage.
+    The recorded keys and each scheme are compared with the published limits in simulated time. The
+    result is the load of the hottest partition, the share of throttled requests without retries and
+    with back-off, and the price of a scheme: entities that collide, transactions that split,
+    queries that need more partitions.
 
     A scheme is a TOML file:
 
@@ -46,10 +46,10 @@ class WhatIf:
       partition_key = "{sensor}_{day:month}"
       row_key = "{day}_{row_key}"
 
-    A field names a group, partition_key or row_key; several are joined by +. After a colon stands
-    what is taken of the value: year, month, day or hour of a date, hashN (N hexadecimal digits of a
-    hash), bucketN (one of N buckets), firstN or lastN characters, lower. Without [match] both keys
-    are taken whole. `table = "name"` applies the scheme to one table only.
+    A field names a group, partition_key or row_key; several are joined by +. After a colon follows
+    the part of the value to use: year, month, day or hour of a date, hashN (N hexadecimal digits of
+    a hash), bucketN (one of N buckets), firstN or lastN characters, lower. Without [match] both
+    keys are used whole. `table = "name"` applies the scheme to one table only.
 
     --limits cosmos asks the same of Azure Cosmos DB for Table: request units of the hottest
     PartitionKey and of the hottest physical partition, estimated from the recorded bytes.
