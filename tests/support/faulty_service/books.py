@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 ABANDONED = "abandoned"
 """Nobody waited for the answer to its end."""
-LOST = ("connection_reset", "read_timeout", "bad_answer", ABANDONED)
-"""What a client sees of a request that got no whole answer."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.1 ([0-9]{3}) ")
 _SUCCESSES = range(200, 300)

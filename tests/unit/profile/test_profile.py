@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -451,41 +450,6 @@ def test_a_scenario_that_is_not_there_is_refused(parts: dict[str, Any], said: st
     assert said in str(caught.value)
 
 
-def test_an_override_changes_one_value() -> None:
-    """--set changes the value at its path, with TOML's types, and quotes can be left out."""
-    named = resolve(
-        "single-partition",
-        [
-            "load.users=7",
-            "keys.distribution=zipfian",
-            "retry.delays_s=[1.0, 2.0]",
-            "keys.partitions=2",
-            "keys.rows_per_partition=[30, 40]",
-            "search.start_per_s=50",
-            "search.hold_s=5",
-        ],
-    )
-    profile = named.profile
-    assert profile.load.users == 7
-    assert profile.keys.distribution == "zipfian"
-    assert profile.retry.delays_s == (1.0, 2.0)
-    assert profile.keys.rows.total == 70
-    assert profile.search is not None
-    assert (profile.search.start_per_s, profile.search.hold_s) == (50, 5)
-
-
-def test_an_override_gives_stages() -> None:
-    """--set takes a list of stages as TOML writes it in one line, and names what is wrong in it."""
-    stages = "stage=[{for_s = 5, to_users = 3}, {for_s = 2.5, to_users = 9, jump = true}]"
-    profile = resolve("single-partition", [stages]).profile
-    assert [(stage.for_s, stage.to, stage.jump) for stage in profile.stage] == [
-        (5, 3, False),
-        (2.5, 9, True),
-    ]
-    with pytest.raises(SetupError, match=r"stage\.0\.for_s: must be more than 0 \(it is -5\)"):
-        resolve("single-partition", ["stage=[{for_s = -5, to_users = 3}]"])
-
-
 @pytest.mark.parametrize(
     "parts",
     [
@@ -514,36 +478,6 @@ def test_a_profile_survives_the_way_to_the_workers(parts: dict[str, Any]) -> Non
     sent = profile.model_dump(mode="json", exclude_unset=True)
     assert parse(sent, source="a worker") == profile
     assert parse(sent, source="a worker").model_fields_set == profile.model_fields_set
-
-
-@pytest.mark.parametrize("override", ["load.users", "=3", "load..users=3", "seed.x=1"])
-def test_a_malformed_override_is_named(override: str) -> None:
-    """A --set that is no path and value is refused with its own text."""
-    with pytest.raises(SetupError, match="--set"):
-        resolve("single-partition", [override])
-
-
-def test_an_unknown_profile_names_those_there_are() -> None:
-    """Who misspells a profile is told the names."""
-    with pytest.raises(SetupError, match=r"did you mean single-partition"):
-        resolve("singel-partition")
-
-
-def test_a_path_is_taken_only_where_paths_are(tmp_path: Path) -> None:
-    """A profile file is taken from the command line and refused from the form."""
-    file = tmp_path / "mine.toml"
-    file.write_text('# Mine?\nuser_class = "Mine"\n', encoding="utf-8")
-    assert resolve(str(file)).profile.question == "Mine?"
-    with pytest.raises(SetupError, match="only shipped profiles"):
-        resolve(str(file), paths=False)
-
-
-def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
-    """A syntax error is a sentence with its line."""
-    file = tmp_path / "mine.toml"
-    file.write_text("question = \n", encoding="utf-8")
-    with pytest.raises(SetupError, match=r"invalid TOML.*line 1"):
-        resolve(str(file))
 
 
 def test_the_price_counts_loading_and_every_retry() -> None:
