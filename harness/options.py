@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
+from harness.model.errors import SetupError
 from harness.profile.settings.parts import Session
 
 _SESSION = Session.model_fields["kind"]
@@ -236,8 +237,13 @@ def aliases_from(environ: Mapping[str, str], options: argparse.Namespace) -> Ali
     """The aliases that ``--redact-keys`` asks for; None if keys are shown.
 
     They are made with the secret in the environment, or a random one.
+
+    Raises:
+        SetupError: keys would be shown although an option says what their aliases keep.
     """
     if not options.redact_keys:
+        if options.keep_prefixes:
+            raise SetupError("--keep-prefixes needs --redact-keys: without it keys are shown")
         return None
     secret = environ.get(REDACT_SECRET)
     return Aliases(

@@ -90,6 +90,7 @@ NAMES = (
     "profile cannot be read",
     "profile is no text",
     "unknown setting",
+    "prefixes of shown keys",
     "no time",
     "time of a million years",
     "several lines in a setting",
@@ -246,6 +247,9 @@ def cases(
         ),
         "unknown setting": Case(
             arguments=setting("load.usrs=20"), words=("load.usrs", "no such setting")
+        ),
+        "prefixes of shown keys": Case(
+            arguments=(*at, "--keep-prefixes"), words=("--keep-prefixes needs --redact-keys",)
         ),
         "no time": Case(arguments=(*at, "-t", "0s"), words=("load.run_time_s",)),
         "time of a million years": Case(
