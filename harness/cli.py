@@ -13,6 +13,7 @@ from typing import Protocol
 
 from harness import __version__
 from harness.model.errors import SetupError, did_you_mean, echoed
+from harness.model.files import shipped
 from harness.startup import BAD_SETUP, interrupts_held
 
 POSIX = os.name == "posix"
@@ -91,6 +92,8 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
         raise SystemExit(BAD_SETUP)
     name = next((name for name in COMMANDS if list(given[: len(name.split())]) == name.split()), "")
     if not name:
+        if given[0] in {path.stem for path in shipped("profiles").glob("*.toml")}:
+            raise SetupError(f"{given[0]} is a profile, which runs with: harness run {given[0]}")
         known = {word for command in COMMANDS for word in command.split()[:1]}
         if given and given[0] not in known and (near := did_you_mean(given[0], known)):
             raise SetupError(f"there is no command {echoed(given[0])}{near}")

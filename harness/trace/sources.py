@@ -64,6 +64,11 @@ def format_of(path: Path) -> SourceFormat:
             if next_member(file.read(_LOOKED_AT_BYTES), 0) >= 0:
                 return SourceFormat.TRACE
         first, *others = first_lines(path, _LOOKED_AT_BYTES) or [b""]
+        if any(_OF_RECORD in line for line in (first, *others)):
+            raise SetupError(
+                f"{cut(str(path))} is a record, which holds no single operations. --trace FILE "
+                "records them, in a run or a watch"
+            )
         if (form := _of_line(first, is_first=True)) is not None:
             return form
         if has_member(path):
@@ -102,7 +107,7 @@ def holds_operations(path: Path) -> bool:
         start = b"".join(first_lines(path, _LOOKED_AT_BYTES)).lower()
     except (OSError, SetupError):
         return False
-    return OPERATION.encode() in start and _OF_RECORD not in start
+    return OPERATION.encode() in start
 
 
 @contextlib.contextmanager
@@ -191,7 +196,8 @@ def _logs(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = []
-    for file in sorted(path.rglob("*")):
+    # The reason for a folder of results is its record, not the first of its files.
+    for file in sorted(path.rglob("*"), key=lambda file: (file.name != "run.json", file)):
         if file.is_file() and file.stat().st_size:
             if format_of(file) is SourceFormat.TRACE:
                 raise SetupError(f"{cut(str(file))} is a trace: name it, not its folder")

@@ -20,7 +20,7 @@ from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import Outcome
 from harness.trace.logs.entries import utc_seconds, without_port
 from harness.trace.operations import TracedOperation, TracedQuery
-from harness.trace.sources import SourceFormat, convert, format_of, opened
+from harness.trace.sources import SourceFormat, convert, format_of, holds_operations, opened
 
 HOST = "https://contoso.table.core.windows.net:443"
 ENTITY = "/Orders(PartitionKey='north',RowKey='o%27%271')"
@@ -401,6 +401,12 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(SetupError, match="is empty"):
         format_of(path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "junit.xml").write_text("<testsuites/>")
+    (tmp_path / "results" / "run.json").write_text('{\n "schema_version": 1,\n "run_id": "r"\n}')
+    with pytest.raises(SetupError, match=r"run.json is a record, which holds no single oper"):
+        convert(tmp_path / "results", tmp_path / "out")
+    assert not holds_operations(tmp_path / "results")
     path.write_text('{"records": ["text"]}')
     with pytest.raises(SetupError, match=r"no operation on entities. Left out: 1 unreadable line$"):
         convert(path, tmp_path / "out")
