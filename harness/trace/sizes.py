@@ -8,6 +8,9 @@ from __future__ import annotations
 from harness.trace.members import RUN, TraceHead
 from harness.trace.operations import TracedOperation
 
+ASSUMED_PROPERTIES = 5
+"""Properties of a written entity besides the keys. Assumed: a trace does not say it."""
+
 # About what a run sends and receives beside an entity:
 _HEAD_BYTES = 460
 _ANSWER_HEAD_BYTES = 400

@@ -3,8 +3,8 @@
 The operations are followed in the order of their instants. The first one on a row says whether the
 row was there: a read or an update that succeeded, or an insert that met a conflict, found it; an
 insert that succeeded, or a read that found nothing, did not. An upsert does not say it: then the
-queries before and after it do, by the number of rows that they found, or else the row is taken to
-have been there.
+queries before and after it do, by the number of rows that they found, or else the row is taken for
+a new one, as in a what-if.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ class _Partition:
         added: Those that are there now and were not; ``removed`` the opposite. Both in order.
         ranges: The queried ranges.
         initial: The rows that were there at first, in order, as soon as they are known.
-        assumed: Those of them that no outcome proves, before their first upsert.
         upserted: Upserts of unknown rows, in order.
     """
 
@@ -70,7 +69,6 @@ class _Partition:
     removed: list[str] = dataclasses.field(default_factory=list)
     ranges: dict[Bounds, _Range] = dataclasses.field(default_factory=dict)
     initial: list[str] = dataclasses.field(default_factory=list)
-    assumed: set[str] = dataclasses.field(default_factory=set)
     upserted: list[str] = dataclasses.field(default_factory=list)
 
     @property
@@ -101,30 +99,14 @@ class _Partition:
         elif first != _ABSENT and not there:
             bisect.insort(self.removed, row)
 
-    def restart(self, *, walked: bool) -> None:
-        """Return to the rows that were there at first, and forget what queries found.
-
-        ``walked``: a query walks the partition, so that unproven rows matter.
-        """
+    def restart(self) -> None:
+        """Return to the rows that were there at first, and forget what queries found."""
         for row, first in self.first.items():
             if first == _FREE:
-                self.first[row] = _PRESENT if walked else _ABSENT
-                if walked:
-                    self.assumed.add(row)
+                self.first[row] = _ABSENT
         self.initial = sorted(row for row, first in self.first.items() if first == _PRESENT)
         self.now = set(self.initial)
         self.added, self.removed, self.ranges = [], [], {}
-
-    def deny(self, bounds: Bounds, number: int) -> int:
-        """Take back so many assumed rows of a range; return how many there were."""
-        low, high = _places(self.initial, bounds)
-        denied = [row for row in self.initial[low:high] if row in self.assumed][:number]
-        for row in denied:
-            self.assumed.discard(row)
-            self.now.discard(row)
-            self.first[row] = _ABSENT
-            self.initial.remove(row)
-        return len(denied)
 
 
 @dataclasses.dataclass(slots=True)
@@ -205,7 +187,7 @@ class InitialRows:
                         break
         for table in self._tables.values():
             for partition in table.partitions.values():
-                partition.restart(walked=bool(partition.ranges or table.ranges))
+                partition.restart()
             table.ranges = {}
         self._one_of.clear()
         self._learning = False
@@ -214,7 +196,6 @@ class InitialRows:
         partition = table.partition(key)
         first, there = partition.first.get(row), row in partition.now
         if kind in _UPSERTS:
-            partition.assumed.discard(row)
             if first is None:
                 partition.set(row, _FREE, there=True)
                 partition.upserted.append(row)
@@ -308,8 +289,6 @@ class InitialRows:
                 _resolve(table, None if over else key, bounds, known.seen, first - known.last)
                 first = first_rows()
             known.seen = len(table.upserted if over else table.partitions[key].upserted)
-        elif exact:
-            _deny(table, None if over else key, bounds, first)
         if exact:
             known.votes[first] += 1
             known.last = first
@@ -347,20 +326,6 @@ def _resolve(table: _Table, key: str | None, bounds: Bounds, seen: int, made: in
         if partition.first[row] == _FREE:
             partition.set(row, _ABSENT if made > 0 else _PRESENT, there=row in partition.now)
             made -= 1
-
-
-def _deny(table: _Table, key: str | None, bounds: Bounds, first: int) -> None:
-    """Take back assumed rows where a query found fewer than would have been there at first."""
-    if key is not None:
-        partition = table.partitions[key]
-        partition.deny(bounds, max(0, _between(partition.initial, bounds) - first))
-        return
-    inside = [one for name, one in table.partitions.items() if _within(name, bounds)]
-    excess = sum(len(partition.initial) for partition in inside) - first
-    for partition in inside:
-        if excess <= 0:
-            return
-        excess -= partition.deny((None, None), excess)
 
 
 def _fill_table(table: _Table, loaded: dict[str, list[str]]) -> int:

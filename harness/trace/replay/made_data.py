@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Sequence
 
 from harness.model.entity import EdmValue
+from harness.trace.sizes import ASSUMED_PROPERTIES
 from harness.workload.entity_factory import RUN_PROPERTY, wire_bytes
 
 GROUPS = 1000
@@ -40,9 +41,11 @@ class MadeData:
         for name in compared:
             made[name] = group
             missing -= self._each + len(name) + 2
+        # As many properties as request units are estimated for, where they have room.
+        texts = max(1, min(ASSUMED_PROPERTIES - len(made), missing // (2 * _LEAST_TEXT)))
         number = 0
         while missing > _LEAST_TEXT:
-            length = min(missing - _LEAST_TEXT, _TEXT_CHARACTERS)
+            length = min(missing // max(1, texts - number) - _LEAST_TEXT, _TEXT_CHARACTERS)
             made.setdefault(f"Text{number}", "x" * length)
             missing -= length + _LEAST_TEXT
             number += 1

@@ -18,10 +18,8 @@ from harness.model.outcome import FAILURES, Outcome
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.trace.members import TraceHead
 from harness.trace.operations import Batch, Detail, TracedParts, TracedShape
-from harness.trace.sizes import part_bytes, read_bytes, sent_bytes
+from harness.trace.sizes import ASSUMED_PROPERTIES, part_bytes, read_bytes, sent_bytes
 
-ASSUMED_PROPERTIES = 5
-"""Properties of a written entity besides the keys. Assumed: a trace does not say it."""
 _ROWS = 1 << 24
 """Written rows are remembered by so many digests: 2 MB, whatever the length of the trace is."""
 _KEPT = 50_000

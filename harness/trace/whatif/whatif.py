@@ -9,10 +9,11 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
 from harness.model.errors import SetupError, cut
 from harness.trace.reader import Trace
+from harness.trace.sizes import ASSUMED_PROPERTIES
 from harness.trace.whatif.projection import BACKOFF, Projection
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
 from harness.trace.whatif.simulation import Throttling
-from harness.trace.whatif.units import ASSUMED_PROPERTIES, unit_of
+from harness.trace.whatif.units import unit_of
 
 _MOST_FACTOR = 10_000.0
 _LEAST_FACTOR = 0.001

@@ -102,6 +102,21 @@ def test_counts_that_no_answer_shows_are_not_called_exact(
     source.close()
 
 
+def test_an_upsert_of_which_nothing_is_known_makes_a_new_row(tmp_path: Path) -> None:
+    """A query that finds no other row before or after it shows that none was there."""
+    upsert = Operation(kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r")
+    query = Operation(kind=Kind.QUERY, partition_key="p")
+    recorder, path = Recorder(), tmp_path / "app.trace"
+    recorder.add(done(upsert, START), "application")
+    recorder.add(done(query, START + 1, entities=1, entities_returned=1), "application")
+    recorder.add(done(dataclasses.replace(upsert, row_key="s"), START + 2), "application")
+    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
+        writer.append(recorder.drain(0.0, final=True))
+    part, entities = replayed(path)
+    assert part.loaded_entities == 0
+    assert entities == {"p": 3}
+
+
 def test_a_late_replay_asks_for_no_lower_rate(tmp_path: Path) -> None:
     """The time in which late operations are sent, behind the end of the schedule, does not lower
     the rate that was asked for; a window that ends with the schedule has all of it.

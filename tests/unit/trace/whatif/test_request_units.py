@@ -26,10 +26,11 @@ from harness.report.whatif.rows import best_of, rows
 from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
+from harness.trace.sizes import ASSUMED_PROPERTIES
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import as_recorded, parse_scheme
 from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
-from harness.trace.whatif.units import ASSUMED_PROPERTIES, RequestUnits
+from harness.trace.whatif.units import RequestUnits
 from harness.trace.whatif.whatif import what_if
 from harness.trace.writer import TraceWriter
 from harness.workload.retry import ScheduledBackoff
