@@ -109,7 +109,7 @@ def measure(path: Path, case: str) -> int:
         zip(batch.at_ms, batch.shapes, batch.partition_keys, batch.row_keys, strict=True)
     plain_s = time.process_time() - began_s
     began_s = time.process_time()
-    projection = Projection(CASES[case][1], GatewayLimits(), rate=1.0, started_s=0)
+    projection = Projection(CASES[case][1], GatewayLimits(), rate=1.0, started_s=0, rows=False)
     for batch in trace.batches():
         projection.add(batch)
     projection.finish()

@@ -8,11 +8,12 @@ it scanned besides when it is answered.
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Sequence, Set
 
 from harness.gateway.contents import Contents
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
+from harness.gateway.passage import Entrance, Passage
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.account import AccountRule
@@ -51,6 +52,8 @@ class StorageLimits:
         self._moving = MovingRule(limits.moving)
         self._account = AccountRule(limits.account, now_s)
         self.alone: set[Place] = set()
+        # Partitions whose buckets matter in the second that was served last.
+        self._metered: Container[Place] | None = None
 
     @property
     def partitions(self) -> int:
@@ -135,7 +138,18 @@ class StorageLimits:
         """Pass all requests of some time, unless one could be refused; see `Model.serve`."""
         self.alone = set()
         entities, ranges = demand.entities, self._ranges
-        if not self._account.holds(demand.total + sum(more.values()), since_s):
+        metered = self._partitions.metered(entities, until_s - since_s)
+        asked = self._partitions.asked(metered, entities, more)
+        self._metered = asked
+        whole = demand.total + sum(more.values())
+        capacity = self._partitions.capacity
+        # Whatever a partition is asked for, no more of it comes further than its bucket passes.
+        passing = whole - sum(
+            count - self._partitions.most(table, key, since_s, until_s)
+            for (table, key), count in asked.items()
+            if count > capacity
+        )
+        if not self._account.hardly_used_by(passing) or not self._account.holds(whole, since_s):
             return entities.keys() | more.keys()
         spans = [
             (table, *span) for table in demand.tables for span in ranges.spans(table[0], table[1])
@@ -149,11 +163,8 @@ class StorageLimits:
             server = ranges.find(table, key or "").server
             by_server[server] = by_server.get(server, 0) + count
         doubtful: set[Place] = set(more)
-        metered = self._partitions.metered(entities, until_s - since_s)
-        asked = self._partitions.asked(metered, entities, more)
         # Retried scans are decided about after the partitions that are simulated alone.
         scans = any(key is None for _, key in more)
-        capacity = self._partitions.capacity
         for (table, key), count in asked.items():
             if not self._partitions.holds(table, key, count, since_s):
                 doubtful.add((table, key))
@@ -215,10 +226,34 @@ class StorageLimits:
         if not self._account.allows(entities, now_s):
             return "account"
         self._take(table, key, place, entities + walked, now_s)
+        self.wrote((table, key), now_s)
+        return ""
+
+    def passage(self, since_s: float, until_s: float) -> Passage:
+        """Decides about requests of the second that was served last, or of a later one."""
+        metered, self._metered = self._metered, None
+        # The server to which one range moves depends on the loads of all until then.
+        moves = any(self._moving.may_move(one, since_s, until_s) for one in self._ranges)
+
+        def entrance(place: Place) -> Entrance | None:
+            table, key = place
+            there = self._ranges.find(table, key or "")
+            if moves or not self._moving.allows(there, since_s):
+                return None
+            bucket = None
+            if key is not None and (metered is None or place in metered):
+                bucket = self._partitions.bucket(table, key, since_s)
+            return Entrance(bucket, self._servers[there.server], len(self._ranges))
+
+        return Passage(self, self._account, entrance, len(self._ranges), (since_s + until_s) / 2)
+
+    def wrote(self, place: Place, now_s: float) -> int:
+        """Note a request that passed; the result differs from before if ranges were split."""
+        table, key = place
         self._ranges.open_table(table, now_s)
         if key is not None:
             self._ranges.write(table, key, now_s)
-        return ""
+        return len(self._ranges)
 
     def bucket(self, table: str, key: str, now_s: float) -> Bucket:
         """The bucket of a partition, to decide about its requests where nothing else matters."""
@@ -227,33 +262,32 @@ class StorageLimits:
     def decided(
         self,
         table: str,
-        key: str,
+        key: str | None,
         entities: int,
         refused_s: Sequence[float],
-        since_s: float,
-        until_s: float,
+        now_s: float,
     ) -> None:
-        """End the requests of a partition that its bucket alone decided about.
+        """Note what became of requests that were decided about by the buckets alone.
 
         Args:
-            table: Its table.
-            key: The partition.
+            table: Their table.
+            key: Their partition; None for several.
             entities: What passed.
             refused_s: The first and last instant of a refusal; empty if there was none.
-            since_s: The beginning of the time.
-            until_s: Its end.
+            now_s: The middle of the time.
         """
-        now_s = (since_s + until_s) / 2
-        place = self._ranges.find(table, key)
+        place = self._ranges.find(table, key or "")
         for at_s in refused_s:
-            self._moving.refused(place, self._ranges, table, key, at_s)
+            self._moving.refused(place, self._ranges, table, key or "", at_s)
         if entities:
-            self._servers[place.server].take(entities, since_s)
-            self._account.take(entities, since_s)
             self._ranges.served(place, entities, now_s)
             self._ramping.served(place, self._ranges, entities, now_s)
-            self._ranges.open_table(table, now_s)
-            self._ranges.write(table, key, now_s)
+            self.wrote((table, key), now_s)
+
+    def take_elsewhere(self, table: str, key: str, entities: int, now_s: float) -> None:
+        """Take what passed the bucket of a partition from those of its server and the account."""
+        self._servers[self._ranges.find(table, key).server].take(entities, now_s)
+        self._account.take(entities, now_s)
 
     def _first_key(self, asked: Asked) -> str | None:
         """Return the partition at which a request begins, or None if it is unknown."""

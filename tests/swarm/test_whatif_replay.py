@@ -66,6 +66,7 @@ def replayed(
         ("hot-tenant", "by-ten", 15, 4000, "none"),
         ("even-spread", "in-one", 300, 4000, "none"),
         ("hot-tenant", "", 200, 4000, "exponential"),
+        ("append-only-log", "", 80, 4000, "exponential"),
         ("even-spread", "", 4000, 300, "exponential"),
         ("hot-tenant", "by-ten", 15, 4000, "exponential"),
     ],
@@ -98,17 +99,24 @@ def test_a_replay_lands_where_the_calculation_said(
     assert hottest == pytest.approx(simulated.hottest_share, abs=POINTS)
 
 
-@pytest.mark.parametrize("retry", ["none", "exponential"])
+@pytest.mark.parametrize(
+    ("name", "provisioned", "retry"),
+    [
+        ("hot-tenant", 3000, "none"),
+        ("hot-tenant", 4500, "exponential"),
+        ("even-spread", 1500, "exponential"),
+    ],
+)
 def test_a_replay_at_the_stand_in_lands_there_too(
-    stress: Stress, tmp_path: Path, retry: str
+    stress: Stress, tmp_path: Path, name: str, provisioned: int, retry: str
 ) -> None:
     """At limits in request units, although their charges are estimated from the recorded bytes.
 
     Bounds: 3,186 operations in 12 seconds, about twenty seconds in all.
     """
-    trace = EXAMPLES / "hot-tenant" / "hot-tenant.trace"
+    trace = EXAMPLES / name / f"{name}.trace"
     limits = tmp_path / "limits.toml"
-    limits.write_text("[cosmos]\nprovisioned_ru_per_s = 1500\n", encoding="utf-8")
+    limits.write_text(f"[cosmos]\nprovisioned_ru_per_s = {provisioned}\n", encoding="utf-8")
     expected = calculated(trace, limits, None)
     replay = replayed(stress, trace, limits, retry)
     found = replay.record

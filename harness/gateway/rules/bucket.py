@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_HARDLY = 0.25
+"""Of the capacity: so much is wrong at most, in the second after one that passed as a whole."""
+
 
 class Bucket:
     """A token bucket of entities. Time is an argument.
@@ -33,6 +36,10 @@ class Bucket:
             self._fill(now_s)
         return self._level >= entities or self._level >= self._capacity
 
+    def hardly_used_by(self, entities: float) -> bool:
+        """Whether it makes no difference when in a second these entities arrive."""
+        return entities <= _HARDLY * self._capacity
+
     def holds(
         self, entities: int, now_s: float, limited: Sequence[Bucket] = (), overdraft: int = 0
     ) -> bool:
@@ -57,6 +64,11 @@ class Bucket:
             flows_in += bucket._per_s
         # This bucket is nowhere emptied: neither from now on, nor from a time when it is full.
         return self._level >= at_first and self._capacity >= at_most and self._per_s >= flows_in
+
+    def most(self, since_s: float, until_s: float) -> float:
+        """The entities that pass at most in some time, but for what becomes negative."""
+        self._fill(since_s)
+        return max(0.0, self._level) + (until_s - since_s) * self._per_s
 
     def take(self, entities: int, now_s: float) -> None:
         """Take ``entities``, whatever the level is."""

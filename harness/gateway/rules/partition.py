@@ -15,6 +15,8 @@ from harness.gateway.rules.bucket import Bucket
 _MOST_PARTITIONS = 50_000
 _MOST_KEPT = 45_000
 _CHECKED_AT = 1000
+_HARDLY = 0.05
+"""Of a full bucket: of so much it does not matter when in a second it is taken."""
 
 
 class PartitionRule:
@@ -41,11 +43,20 @@ class PartitionRule:
         return bucket is None or bucket.allows(entities, now_s)
 
     def holds(self, table: str, key: str, entities: int, now_s: float) -> bool:
-        """Whether requests with ``entities`` in all may pass now, in any order."""
+        """Whether requests with ``entities`` in all pass in the second from now on, at any time.
+
+        False too if it matters when they do: a partition may have traffic for a second alone.
+        """
+        if entities > _HARDLY * self.capacity:
+            return False
         bucket = self._buckets.get((table, key))
         if bucket is None:
             return entities <= self.capacity
         return bucket.holds(entities, now_s)
+
+    def most(self, table: str, key: str, since_s: float, until_s: float) -> float:
+        """The entities that a partition passes at most in some time, if none are walked."""
+        return self.bucket(table, key, since_s).most(since_s, until_s)
 
     def metered(self, entities: Mapping[Place, int], seconds: float) -> list[tuple[str, str, int]]:
         """Table, key and entities of the partitions whose buckets matter.

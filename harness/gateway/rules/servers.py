@@ -31,7 +31,9 @@ class ServerRule:
         limited: Mapping[int, Sequence[Bucket]],
         overdraft: int,
     ) -> set[int]:
-        """The servers that might refuse requests from a time on; see `Bucket.holds`.
+        """The servers that might refuse requests from a time on, or are used much.
+
+        See `Bucket.holds` and `Bucket.hardly_used_by`.
 
         Args:
             by_server: Entities by server, without those that the buckets in ``limited`` pass.
@@ -42,5 +44,6 @@ class ServerRule:
         return {
             server
             for server, count in by_server.items()
-            if not self._buckets[server].holds(count, since_s, limited.get(server, ()), overdraft)
+            if not self._buckets[server].hardly_used_by(count)
+            or not self._buckets[server].holds(count, since_s, limited.get(server, ()), overdraft)
         }

@@ -4,7 +4,7 @@ The operations are followed in the order of their instants. The first one on a r
 row was there: a read or an update that succeeded, or an insert that met a conflict, found it; an
 insert that succeeded, or a read that found nothing, did not. An upsert does not say it: then the
 queries before and after it do, by the number of rows that they found, or else the row is taken for
-a new one, as in a what-if.
+a new one, as in a what-if (`harness.trace.whatif.rows`).
 """
 
 from __future__ import annotations

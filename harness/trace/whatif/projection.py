@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping, Set
 
 from datasketches import hll_sketch
@@ -20,8 +21,9 @@ from harness.measure.record.whatif import (
     SimulatedPart,
 )
 from harness.trace.operations import Batch
+from harness.trace.whatif.loads import Loads, name_of
 from harness.trace.whatif.peaks import PeakRate, Peaks
-from harness.trace.whatif.rekeying import Rekeying, name_of
+from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import Scheme, sample_lines
 from harness.trace.whatif.simulation import (
     FIRST,
@@ -39,6 +41,8 @@ _SEED = 1
 _EXACT_PARTITIONS = 50_000
 _SKETCH_LOG2 = 14
 _HOTTEST = 5
+_SERVED = 200
+"""Partitions of which the hottest is looked for once the limits have refused what they refuse."""
 _COUNTED_TOGETHER = 20_000
 """Partitions whose entities of some seconds are added up before they are counted."""
 
@@ -47,7 +51,8 @@ class _Partitions:
     """The number of partitions: exact up to 50,000, above that an estimate in fixed memory."""
 
     def __init__(self) -> None:
-        self._exact: set[str] = set()
+        # In the order in which they came: the estimate depends on it.
+        self._exact: dict[str, None] = {}
         self._sketch: hll_sketch | None = None
 
     @property
@@ -62,11 +67,11 @@ class _Partitions:
 
     def add(self, names: Iterable[str]) -> None:
         if self._sketch is None:
-            self._exact.update(names)
+            self._exact.update(dict.fromkeys(names))
             if len(self._exact) <= _EXACT_PARTITIONS:
                 return
             self._sketch = hll_sketch(_SKETCH_LOG2)
-            names, self._exact = self._exact, set()
+            names, self._exact = self._exact, {}
         update = self._sketch.update
         for name in names:
             update(name)
@@ -79,6 +84,7 @@ class Projection:
         rate: Multiple of the recorded traffic: the instants are divided by it.
         started_s: UTC second at which the trace starts.
         unit: What the limits count.
+        rows: Whether it matters which rows are there: not if no query walks them.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """
 
@@ -90,9 +96,10 @@ class Projection:
         rate: float,
         started_s: int,
         unit: LoadUnit = ENTITIES,
+        rows: bool = True,
         until_throttled: bool = False,
     ) -> None:
-        self._rekeying = Rekeying(scheme, unit)
+        self._rekeying = Rekeying(scheme, unit, rows=rows)
         self._scale = unit.scale
         self._rate = rate
         self._started_s = started_s
@@ -111,9 +118,11 @@ class Projection:
         self._largest = 0
         self._once = Simulation(limits, None, _SEED)
         self._retried: Simulation | None = None
+        # Of the first operation, in milliseconds: simulated time begins with it, as a replay does.
+        self._first_ms: int | None = None
         self._second = 0
         self._sums: dict[str, int] = {}
-        self._waiting: list[tuple[list[int], list[str], list[int]]] = []
+        self._waiting: list[Loads] = []
 
     @property
     def throttling(self) -> Throttling:
@@ -126,26 +135,32 @@ class Projection:
         return self._once.throttling.throttled > 0
 
     def add(self, batch: Batch) -> None:
-        instants, names, counts = self._rekeying.loads(batch)
-        start, length = 0, len(instants)
+        loads = self._rekeying.loads(batch)
+        instants, length, start = loads.instants, len(loads.instants), 0
+        if self._first_ms is None and instants:
+            self._first_ms = instants[0]
+            self._drawn_second = instants[0] // 1000
+        first_ms = self._first_ms or 0
         while start < length:
-            end_ms = (self._second + 1) * 1000 * self._rate
+            end_ms = first_ms + (self._second + 1) * 1000 * self._rate
             end = bisect.bisect_left(instants, end_ms, lo=start)
             if end > start:
-                part = instants[start:end], names[start:end], counts[start:end]
+                part = loads.between(start, end)
                 self._waiting.append(part)
-                self._largest = max(self._largest, max(part[2]))
+                self._largest = max(self._largest, max(part.amounts))
                 sums = self._sums
-                for name, count in zip(part[1], part[2], strict=True):
+                for name, count in zip(part.names, part.amounts, strict=True):
                     if name in sums:
                         sums[name] += count
                     else:
                         sums[name] = count
                 if self._rate != 1 and not self._brief:
-                    self._draw(*part)
+                    self._draw(part)
             if end < length:
                 self._close()
-                self._second = max(self._second + 1, int(instants[end] / (1000 * self._rate)))
+                self._second = max(
+                    self._second + 1, int((instants[end] - first_ms) / (1000 * self._rate))
+                )
                 if self._brief and self.throttling.throttled:
                     return
             start = end
@@ -159,7 +174,7 @@ class Projection:
             simulation.finish()
         scheme, price = self._rekeying.scheme, self._rekeying.price
         collisions = self._rekeying.collisions
-        hottest = self._weights.heaviest(_HOTTEST)
+        hottest = self._weights.heaviest(_SERVED)
         whole = max(1, self._entities)
         return SchemePart(
             name=scheme.name,
@@ -175,7 +190,7 @@ class Projection:
             account_peaks=_peaks(self._peaks.account, self._scale),
             hot=tuple(
                 HotPart(partition=name, at_least=least / whole, at_most=most / whole)
-                for name, (least, most) in hottest.items()
+                for name, (least, most) in itertools.islice(hottest.items(), _HOTTEST)
             ),
             once=self._simulated(self._once, hottest),
             retried=self._simulated(self._retried or self._once, hottest),
@@ -214,7 +229,7 @@ class Projection:
         sums, second = self._sums, self._second
         if not sums:
             return
-        number = sum(len(names) for _, names, _ in self._waiting)
+        number = sum(len(part.names) for part in self._waiting)
         places = self._rekeying.places
         demand = Demand(
             {places[name]: count for name, count in sums.items()},
@@ -237,10 +252,10 @@ class Projection:
                 self._physical.add(second, self._once.physical(demand))
         self._sums, self._waiting = {}, []
 
-    def _draw(self, instants: list[int], names: list[str], counts: list[int]) -> None:
+    def _draw(self, part: Loads) -> None:
         """Bring operations into the heat map, whose seconds are not those of the simulation."""
         drawn = self._drawn
-        for at_ms, name, count in zip(instants, names, counts, strict=True):
+        for at_ms, name, count in zip(part.instants, part.names, part.amounts, strict=True):
             if at_ms >= (self._drawn_second + 1) * 1000:
                 self._paint(self._started_s + self._drawn_second, drawn)
                 drawn = self._drawn = {}
@@ -257,7 +272,7 @@ class Projection:
     def _count(self, second: int, sums: dict[str, int]) -> None:
         if 0 in sums.values():
             sums = {name: count for name, count in sums.items() if count}
-        moment = self._started_s + int(second * self._rate)
+        moment = self._started_s + int((self._first_ms or 0) / 1000 + second * self._rate)
         if self._rate == 1:
             self._paint(moment, sums)
         for place, number in self._once.throttled.items():
@@ -287,13 +302,33 @@ class Projection:
     def _operations(self, doubtful: Set[Place]) -> list[Request]:
         """The operations of the second to some partitions."""
         known, scale = self._rekeying.places, 1 / (1000 * self._rate)
+        first_ms = self._first_ms or 0
         places = {name: place for name in self._sums if (place := known[name]) in doubtful}
-        return [
-            (at_ms * scale, FIRST, places[name], 1, count)
-            for instants, names, counts in self._waiting
-            for at_ms, name, count in zip(instants, names, counts, strict=True)
-            if name in places
-        ]
+        found: list[Request] = []
+        for part in self._waiting:
+            effects = part.effects
+            if effects is None:
+                found += [
+                    ((at_ms - first_ms) * scale, FIRST, places[name], 1, count, 0, None)
+                    for at_ms, name, count in zip(*part[:3], strict=True)
+                    if name in places
+                ]
+                continue
+            shifts = effects.shifts
+            found += [
+                (
+                    (at_ms - first_ms) * scale,
+                    FIRST,
+                    places[name],
+                    1,
+                    count,
+                    shifts[origin],
+                    (effects, origin),
+                )
+                for at_ms, name, count, origin in zip(*part[:4], strict=True)
+                if name in places
+            ]
+        return found
 
 
 def _peaks(peaks: dict[int, PeakRate], scale: int) -> tuple[PeakPart, ...]:

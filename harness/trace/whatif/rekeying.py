@@ -10,14 +10,16 @@ import collections
 import dataclasses
 import itertools
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.gateway.demand import Place
 from harness.model.errors import echoed
-from harness.model.operation import WHOLE_TABLE, Kind, over_partitions, table_and_key
+from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import Outcome
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, TracedShape
 from harness.trace.whatif.collisions import Collisions, digest_of
+from harness.trace.whatif.loads import NOTHING, Loads, Places, Walked
+from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.scheme import ROW_KEY, Field, KeySource, Scheme
 from harness.trace.whatif.units import ENTITIES, LoadUnit
 
@@ -68,18 +70,6 @@ class Price:
     refused: int = 0
 
 
-class Walked(int):
-    """The entities that an operation takes, although it asks for one: the gateway cannot know more.
-
-    They are those that a query scans, and none if an operation found nothing to write.
-    """
-
-    __slots__ = ()
-
-
-_NOTHING = Walked(0)
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class TreatedQuery:
     """What becomes of a query: its partitions, and which sums it adds to."""
@@ -92,24 +82,8 @@ class TreatedQuery:
     unbounded: bool = False
 
 
-class Places(dict[str, Place]):
-    """Table and PartitionKey, by the names of partitions in counts. Forgotten names are parsed."""
-
-    def __missing__(self, name: str) -> Place:
-        over = over_partitions(name)
-        table, key = table_and_key(name[:-1] if over else name)
-        place = self[name] = table, None if over else key
-        return place
-
-
-def name_of(place: Place) -> str:
-    """The name of a place in counts."""
-    table, key = place
-    return _named(table, WHOLE_TABLE if key is None else key)
-
-
-_Loads = tuple[list[int], list[str], list[int]]
-"""Instants in milliseconds, partitions as named in counts, and amounts."""
+_Columns = tuple[Sequence[int], Sequence[str], Sequence[int], Sequence[int]]
+"""The first four columns of `Loads`."""
 
 
 class _Placed(NamedTuple):
@@ -163,6 +137,7 @@ class Rekeying:
     Args:
         scheme: The scheme.
         unit: What is counted of the operations.
+        rows: Whether it matters which rows are there.
 
     Attributes:
         price: What the scheme costs, so far.
@@ -172,7 +147,7 @@ class Rekeying:
         scanned: The names that stand for several partitions.
     """
 
-    def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES) -> None:
+    def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES, *, rows: bool = True) -> None:
         self.scheme = scheme
         self._unit, self._valid_key = unit, unit.valid_key
         self.price = Price()
@@ -181,25 +156,33 @@ class Rekeying:
         self.refused = ""
         self.places = Places()
         self.scanned: set[str] = set()
+        self._rows = KnownRows() if rows else None
         # By table and recorded PartitionKey.
         self._known: dict[str, dict[str, _Known]] = {}
         self._names: dict[str, _Names] = {}
         self._kept = 0
         self._queries: dict[tuple[str, str | None, Detail], TreatedQuery] = {}
 
-    def loads(self, batch: Batch) -> _Loads:
-        """Instants in milliseconds, partitions as named in counts, and amounts, of equal length.
+    def loads(self, batch: Batch) -> Loads:
+        """What the operations ask for.
 
         Operations that the service failed to serve count as if it had served them.
         """
         self.price.operations += len(batch)
         if not self.samples:
             self._sample(batch)
-        return self._recorded(batch) if self.scheme.identity else self._replaced(batch)
+        known = [] if self._rows is None else self._rows.known(batch)
+        amounts = self._unit.amounts(batch, known)
+        columns = self._recorded if self.scheme.identity else self._replaced
+        effects = None
+        if self._rows is not None:
+            effects = Effects(batch, known, amounts, self._unit.without_row)
+        return Loads(*columns(batch, amounts), effects)
 
-    def _recorded(self, batch: Batch) -> _Loads:
+    def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
         """The loads where every key stays as it is: one for each operation."""
-        instants, shapes, counts = batch.at_ms, batch.shapes, self._unit.amounts(batch)
+        instants, shapes, counts = batch.at_ms, batch.shapes, amounts
+        origins: Sequence[int] = range(len(batch))
         numbers = collections.Counter(shapes)
         self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
         if any(shape.outcome in _NOT_SERVED for shape in numbers):
@@ -211,6 +194,7 @@ class Rekeying:
             instants = list(itertools.compress(instants, known))
             shapes = list(itertools.compress(shapes, known))
             counts = list(itertools.compress(counts, known))
+            origins = list(itertools.compress(origins, known))
         for table in {shape.table for shape in numbers} - self._names.keys():
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
@@ -228,22 +212,25 @@ class Rekeying:
                 for shape, count, name in zip(shapes, counts, names, strict=True)
             ]
         if 0 in counts:
-            counts = [count or _NOTHING for count in counts]
-        return instants, names, counts
+            counts = [count or NOTHING for count in counts]
+        return instants, names, counts, origins
 
-    def _replaced(self, batch: Batch) -> _Loads:
+    def _replaced(self, batch: Batch, amounts: list[int]) -> _Columns:
         instants: list[int] = []
         names: list[str] = []
         counts: list[int] = []
+        origins: list[int] = []
         price, entity, unit = self.price, self._entity, self._unit
-        for at_ms, shape, partition_key, row_key, entities, detail in zip(
-            batch.at_ms,
-            batch.shapes,
-            batch.partition_keys,
-            batch.row_keys,
-            unit.amounts(batch),
-            batch.details,
-            strict=True,
+        for origin, (at_ms, shape, partition_key, row_key, entities, detail) in enumerate(
+            zip(
+                batch.at_ms,
+                batch.shapes,
+                batch.partition_keys,
+                batch.row_keys,
+                amounts,
+                batch.details,
+                strict=True,
+            )
         ):
             entities = entities or _wanted(shape, entities, detail)
             kind, table = shape.kind, shape.table
@@ -252,13 +239,16 @@ class Rekeying:
                 if partitions := len(instants) - len(counts):
                     each = unit.each_asked(shape, all_partitions=names[-1] in self.scanned)
                     _share(entities, partitions, each, counts)
+                    origins += itertools.repeat(origin, partitions)
                 continue
             if kind is _TRANSACTION:
                 price.transactions += 1
-                for part in self._parts(table, partition_key, detail, entities):
+                parts = self._parts(table, partition_key, detail, entities)
+                for part in parts:
                     instants.append(at_ms)
                     names.append(part[0])
                     counts.append(part[1])
+                    origins.append(origin if len(parts) == 1 else -1)
                 continue
             placed = entity(table, partition_key, row_key)
             if placed is None:
@@ -266,8 +256,9 @@ class Rekeying:
             else:
                 instants.append(at_ms)
                 names.append(placed.name)
-                counts.append(entities or _NOTHING)
-        return instants, names, counts
+                counts.append(entities or NOTHING)
+                origins.append(origin)
+        return instants, names, counts, origins
 
     def _entity(self, table: str, partition_key: str | None, row_key: str | None) -> _Placed | None:
         """Where an entity belongs, which is noted for collisions; None if that cannot be told."""
@@ -380,10 +371,10 @@ class Rekeying:
         if len(found) > 1:
             price.split += 1
             return [
-                (name, entities * parts // len(row_keys) or _NOTHING)
+                (name, entities * parts // len(row_keys) or NOTHING)
                 for name, parts in found.items()
             ]
-        return [(name, entities or _NOTHING) for name in found]
+        return [(name, entities or NOTHING) for name in found]
 
     def _query(
         self,
@@ -483,10 +474,6 @@ def _wanted(shape: TracedShape, amount: int, detail: Detail) -> int:
     if amount or shape.outcome not in _NOT_SERVED:
         return amount
     return len(detail.kinds) if isinstance(detail, TracedParts) else 1
-
-
-def _named(table: str, partition_key: str) -> str:
-    return f"{table}/{partition_key}" if table else partition_key
 
 
 def _share(entities: int, partitions: int, more: int, counts: list[int]) -> None:

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence, Set
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
-from harness.trace.whatif.rekeying import Walked, name_of
+from harness.trace.whatif.loads import NOTHING, Walked, name_of
+from harness.trace.whatif.rows import OTHER, Changes, Effects, MissingRows, RowWalk
 from harness.workload.retry import RetryPolicy
 
 _MOST_LOST = 50_000
@@ -26,8 +27,11 @@ _DRAWN = 1009
 MOST_WAIT_S = 8.0
 """Upper limit of the wait that a refusal states, as in the shipped profiles."""
 
-Request = tuple[float, int, Place, int, int]
-"""An attempt: instant, number, partition, how many attempts with it, and entities.
+Origin = tuple[Effects, int] | None
+"""Where the effect of a request on rows is looked up; None if it has none."""
+Request = tuple[float, int, Place, int, int, int, Origin]
+"""An attempt: instant, number, partition, how many attempts with it, and entities; by how many rows
+its operation changes the partition (`harness.trace.whatif.rows.Effects.shifts`), and the operation.
 
 The number is that of a retry. At one instant, the order is that of the numbers.
 """
@@ -68,7 +72,8 @@ class Simulation:
 
     Attributes:
         throttled: Throttled attempts of the second that was simulated last, by partition.
-        lost: Entities of operations that failed, by partition, of 50,000 partitions at most.
+        lost: Entities of operations that failed, and of rows that queries did not find because of
+            refused writes, by partition, of 50,000 partitions at most.
         lost_entities: The same of all partitions.
     """
 
@@ -83,6 +88,7 @@ class Simulation:
         self._due: list[Request] = []
         self._number = 0
         self._doubtful: Set[Place] = frozenset()
+        self._missing = MissingRows()
         self.lost: dict[Place, int] = {}
         self.lost_entities = 0
 
@@ -116,8 +122,12 @@ class Simulation:
         self._retry(second)
         self._due = self._later.pop(second, [])
         retries: dict[Place, int] = {}
-        for _, _, place, _, entities in self._due:
+        for _, _, place, _, entities, _, _ in self._due:
             retries[place] = retries.get(place, 0) + entities
+        if missing := self._missing.places:
+            for place in demand.entities:
+                if place in missing:
+                    retries.setdefault(place, 0)
         self.throttled = {}
         self._doubtful = self._model.serve(demand, second, second + 1, retries)
         self.throttling.attempts += operations
@@ -136,7 +146,8 @@ class Simulation:
                 of_place[place].append(request)
             elif place in self._doubtful:
                 others.append(request)
-        for place, requests in of_place.items():
+        # In an order that is the same in each run, because retries are numbered as they are drawn.
+        for place, requests in sorted(of_place.items(), key=lambda item: name_of(item[0])):
             self._simulate_alone(place, requests, second)
         self._simulate(others, second)
 
@@ -147,35 +158,87 @@ class Simulation:
         assert key is not None
         assert storage is not None
         admit, again = storage.bucket(table, key, second).admit, self._again
+        missing, asked_for = self._missing.places, self._asked_for
         taken, refused, first_s, last_s = 0, 0, 0.0, 0.0
         soon: list[Request] = []
         for request in _with_retries(requests, soon):
-            now_s, _, _, _, entities = request
+            now_s, _, _, attempt, entities, shift, _ = request
+            # What adds a row for the first time is about no row that is missing.
+            about_rows = place in missing and (shift != 1 or attempt > 1)
+            if about_rows:
+                entities = asked_for(request)
             if admit(1 if type(entities) is Walked else entities, entities, now_s):
                 taken += entities
+                if about_rows:
+                    self._passed(request, entities)
                 continue
             refused, first_s, last_s = refused + 1, first_s or now_s, now_s
             again(request, soon, second)
         if refused:
             self._refused(place, "partition", refused, first_s)
         moments = (first_s, last_s) if refused else ()
-        storage.decided(table, key, taken, moments, second, second + 1)
+        storage.take_elsewhere(table, key, taken, second)
+        storage.decided(table, key, taken, moments, second + 0.5)
 
     def _simulate(self, requests: Sequence[Request], second: int) -> None:
         """Simulate requests of a second."""
-        admit, cosmos = self._model.admit, self._model.cosmos
+        storage, cosmos = self._model.storage, self._model.cosmos
+        passage = None if storage is None else storage.passage(second, second + 1)
+        missing = self._missing.places
         soon: list[Request] = []
         for request in _with_retries(requests, soon):
-            now_s, _, place, _, entities = request
+            now_s, _, place, attempt, entities, shift, _ = request
+            about_rows = place in missing and (shift != 1 or attempt > 1)
+            if about_rows:
+                entities = self._asked_for(request)
             # Of a query, and where nothing was found, one entity is asked for.
             asked = 1 if type(entities) is Walked else entities
-            rule = admit(*place, asked, now_s, entities - asked)
+            if passage is not None:
+                rule = passage.admit(place, asked, entities, now_s)
+            else:
+                rule = self._model.admit(*place, asked, now_s, entities - asked)
             if rule:
                 self._refused(place, rule, 1, now_s)
                 least_s = 0.0
                 if cosmos is not None:
                     least_s = min(MOST_WAIT_S, cosmos.retry_after_s(place[1], now_s))
                 self._again(request, soon, second, least_s)
+            elif about_rows:
+                self._passed(request, entities)
+        if passage is not None:
+            passage.end()
+
+    def _asked_for(self, request: Request) -> int:
+        """What a request to a partition with missing rows takes if it passes."""
+        _, _, place, _, entities, shift, origin = request
+        if origin is None or shift == 1 or origin[1] < 0:
+            return entities
+        effects, at = origin
+        key, row = effects.keys(at)
+        if shift != OTHER:
+            if self._missing.of(place, key, row) != 1:
+                return entities
+            effect = effects.of(at)
+            return effect.without or NOTHING if isinstance(effect, Changes) else entities
+        effect = effects.of(at) if type(entities) is Walked else None
+        if not isinstance(effect, RowWalk):
+            return entities
+        fewer = round(self._missing.in_walk(place, key, effect) * effect.each)
+        return Walked(max(0, entities - fewer)) if fewer else entities
+
+    def _passed(self, request: Request, entities: int) -> None:
+        """Note that a request passed that may be about rows that are missing."""
+        _, _, place, _, wanted, shift, origin = request
+        if entities != wanted:
+            self._lose(place, wanted - entities)
+        if origin is None or origin[1] < 0:
+            return
+        effects, at = origin
+        key, row = effects.keys(at)
+        if shift == OTHER or self._missing.of(place, key, row):
+            effect = effects.of(at)
+            if isinstance(effect, Changes):
+                self._missing.passed(place, key, effect)
 
     def _again(
         self, request: Request, soon: list[Request], second: int, least_s: float = 0.0
@@ -188,19 +251,24 @@ class Simulation:
             second: Its number.
             least_s: The wait that the refusal states.
         """
-        now_s, _, place, attempt, entities = request
+        now_s, _, place, attempt, entities, shift, origin = request
         known = self.throttling
         waits = self._waits
+        if shift and attempt == 1 and origin is not None:
+            effects, at = origin
+            key, row = effects.keys(at)
+            if shift != OTHER:
+                self._missing.shift(place, key, row, shift)
+            elif isinstance(effect := effects.of(at), Changes):
+                self._missing.refused(place, key, effect)
         if attempt >= len(waits):
             known.failed += 1
-            self.lost_entities += entities
-            if place in self.lost or len(self.lost) < _MOST_LOST:
-                self.lost[place] = self.lost.get(place, 0) + entities
+            self._lose(place, entities)
             return
         self._number = number = self._number + 1
         due_s = now_s + max(least_s, waits[attempt][number % _DRAWN])
         known.attempts += 1
-        retry = due_s, number, place, attempt + 1, entities
+        retry = due_s, number, place, attempt + 1, entities, shift, origin
         due_in = int(due_s)
         if due_in <= second:
             heapq.heappush(soon, retry)
@@ -208,6 +276,11 @@ class Simulation:
             self._later[due_in].append(retry)
         else:
             self._later[due_in] = [retry]
+
+    def _lose(self, place: Place, entities: int) -> None:
+        self.lost_entities += entities
+        if place in self.lost or len(self.lost) < _MOST_LOST:
+            self.lost[place] = self.lost.get(place, 0) + entities
 
     def _refused(self, place: Place, rule: str, attempts: int, now_s: float) -> None:
         """Count attempts that were refused, the first of them at an instant."""

@@ -8,33 +8,24 @@ bytes; how many properties an entity has is not recorded.
 from __future__ import annotations
 
 import re
-import zlib
+from collections.abc import Sequence
 from typing import Protocol
 
 from harness.gateway.limits import Cosmos, GatewayLimits
 from harness.model.entity import key_problem
 from harness.model.operation import Kind
-from harness.model.outcome import FAILURES, Outcome
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.trace.members import TraceHead
 from harness.trace.operations import Batch, Detail, TracedParts, TracedShape
 from harness.trace.sizes import ASSUMED_PROPERTIES, part_bytes, read_bytes, sent_bytes
+from harness.trace.whatif.rows import FREE, MISSED, Known
 
-_ROWS = 1 << 24
-"""Written rows are remembered by so many digests: 2 MB, whatever the length of the trace is."""
 _KEPT = 50_000
 """Charges that are remembered."""
-_MISSED = frozenset({Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION})
-_FREE = FAILURES - {
-    Outcome.THROTTLED,
-    Outcome.TIMEOUT,
-    Outcome.CONNECTION,
-    Outcome.SERVER_ERROR,
-    Outcome.AMBIGUOUS,
-}
-"""Outcomes of operations that the service would refuse again, without a charge."""
 _QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
 _INSERT, _DELETE = Kind.INSERT, Kind.DELETE
+_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
+_NEED_A_ROW = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, _DELETE))
 
 
 def _up_to(characters: int) -> re.Pattern[str]:
@@ -53,11 +44,17 @@ class LoadUnit(Protocol):
     scale: int
     valid_key: re.Pattern[str]
 
-    def amounts(self, batch: Batch) -> list[int]:
-        """What each operation asks for, but for `each_asked`."""
+    def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
+        """What each operation asks for, but for `each_asked`.
+
+        ``known``: whether its row was known before, as `KnownRows` has it.
+        """
 
     def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
         """What a query asks of every partition in addition, or of all partitions together."""
+
+    def without_row(self, kind: Kind, amount: int) -> int:
+        """What an operation takes if its row is not there, in place of ``amount``."""
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
         """Why the service refuses a PartitionKey, or a RowKey; None where it is valid."""
@@ -69,11 +66,14 @@ class Entities:
     scale = 1
     valid_key = _up_to(512)
 
-    def amounts(self, batch: Batch) -> list[int]:
+    def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
         return batch.entities
 
     def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
         return 0
+
+    def without_row(self, kind: Kind, amount: int) -> int:
+        return 0 if kind in _NEED_A_ROW else amount
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
         return key_problem(key)
@@ -98,16 +98,14 @@ class RequestUnits:
         self._cosmos = cosmos
         self._physical = cosmos.physical_partitions
         self._head = head
-        self._rows = bytearray(_ROWS // 8)
         self._charges: dict[tuple[Kind, int, bool], int] = {}
 
-    def amounts(self, batch: Batch) -> list[int]:
+    def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
         return [
             self._charged(*row)
             for row in zip(
                 batch.shapes,
-                batch.partition_keys,
-                batch.row_keys,
+                known,
                 batch.entities,
                 batch.returned,
                 batch.bytes_sent,
@@ -118,10 +116,14 @@ class RequestUnits:
         ]
 
     def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
-        if shape.outcome in _FREE:
+        if shape.outcome in FREE:
             return 0
         answered = sum(200 <= answer.status < 300 for answer in shape.attempts)
         return max(1, answered) * QUERY_PAGE * (self._physical if all_partitions else 1)
+
+    def without_row(self, kind: Kind, amount: int) -> int:
+        # An upsert that replaces an entity costs twice as much as one that does not.
+        return amount // 2 if kind in _UPSERTS else MISSING
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
         most = self._cosmos.row_key_bytes if row else self._cosmos.partition_key_bytes
@@ -133,8 +135,7 @@ class RequestUnits:
     def _charged(
         self,
         shape: TracedShape,
-        partition_key: str | None,
-        row_key: str | None,
+        known: Known,
         entities: int,
         returned: int,
         sent: int,
@@ -142,9 +143,9 @@ class RequestUnits:
         detail: Detail,
     ) -> int:
         kind, outcome = shape.kind, shape.outcome
-        if outcome in _FREE:
+        if outcome in FREE:
             return 0
-        if outcome in _MISSED:
+        if outcome in MISSED:
             return MISSING
         attempts = len(shape.attempts)
         if kind is _QUERY:
@@ -153,29 +154,24 @@ class RequestUnits:
             returned = returned or read // UNKNOWN_BYTES
             found = returned and returned * self._of(_POINT_QUERY, read // returned)
             return found + charge(_QUERY, 0, walked=max(0, entities - returned), physical=0)
-        place = f"{shape.table}/{partition_key}/"
         if kind is _TRANSACTION:
             if not isinstance(detail, TracedParts):
                 size = sent_bytes(sent, attempts, self._head) // max(1, entities)
                 return max(1, entities) * self._of(_INSERT, size)
+            assert isinstance(known, tuple)
             parts = len(detail.kinds)
             return sum(
-                self._written(part, place, row, part_bytes(whole, parts, attempts, self._head))
-                for part, row, whole in zip(*detail, strict=True)
+                self._of(part, part_bytes(whole, parts, attempts, self._head), there)
+                for part, whole, there in zip(detail.kinds, detail.sizes, known, strict=True)
             )
         if kind is _POINT_QUERY:
-            if row_key is not None:
-                self._there(place, row_key)
             return self._of(kind, read_bytes(received, attempts, self._head))
-        return self._written(kind, place, row_key, sent_bytes(sent, attempts, self._head))
-
-    def _written(self, kind: Kind, place: str, row_key: str | None, size: int) -> int:
-        if kind is _DELETE:
-            return self._of(kind, UNKNOWN_BYTES)
-        return self._of(kind, size, row_key is not None and self._there(place, row_key))
+        return self._of(kind, sent_bytes(sent, attempts, self._head), bool(known))
 
     def _of(self, kind: Kind, size: int, replaces: bool = False) -> int:
         """The charge for one entity."""
+        if kind is _DELETE:
+            size = UNKNOWN_BYTES
         key = kind, size, replaces
         known = self._charges.get(key)
         if known is None:
@@ -185,15 +181,6 @@ class RequestUnits:
             known = charge(kind, size, properties=properties, replaces=replaces)
             self._charges[key] = known
         return known
-
-    def _there(self, place: str, row_key: str) -> bool:
-        """Whether a row was noted before, but for about one in a hundred others; note it."""
-        digest = zlib.crc32((place + row_key).encode("utf-8", "surrogatepass")) % _ROWS
-        at, bit = digest >> 3, 1 << (digest & 7)
-        if self._rows[at] & bit:
-            return True
-        self._rows[at] |= bit
-        return False
 
 
 ENTITIES = Entities()

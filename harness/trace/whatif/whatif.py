@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
 from harness.model.errors import SetupError, cut
+from harness.model.operation import Kind
 from harness.trace.reader import Trace
 from harness.trace.sizes import ASSUMED_PROPERTIES
 from harness.trace.whatif.projection import BACKOFF, Projection
@@ -76,12 +77,16 @@ def what_if(
     """
     started_s = trace.head.started_ms // 1000
     capacity = _capacity(limits)
+    # An upsert of a row that is there costs more request units; entities count in queries alone.
+    rows = limits.cosmos is not None or _has_queries(trace)
     parts: list[SchemePart] = []
     first_ms = last_ms = 0
     tables: set[str] = set()
     for scheme in (as_recorded(), *schemes):
         unit = unit_of(limits, trace.head)
-        projection = Projection(scheme, limits, rate=rate, started_s=started_s, unit=unit)
+        projection = Projection(
+            scheme, limits, rate=rate, started_s=started_s, unit=unit, rows=rows
+        )
         for batch in trace.batches():
             projection.add(batch)
             progress(scheme.name, len(batch))
@@ -97,7 +102,7 @@ def what_if(
                 require_table(tried, tables)
         part = projection.finish()
         if factors:
-            first = _first_limit(trace, scheme, limits, part, capacity, rate, progress)
+            first = _first_limit(trace, scheme, limits, part, capacity, rate, rows, progress)
             part = part.model_copy(update={"first_limit": first})
         parts.append(part)
     return WhatIfRecord(
@@ -119,6 +124,11 @@ def what_if(
     )
 
 
+def _has_queries(trace: Trace) -> bool:
+    """Whether a trace has a query; it is read until the first one."""
+    return any(shape.kind is Kind.QUERY for batch in trace.batches() for shape in set(batch.shapes))
+
+
 def _first_limit(
     trace: Trace,
     scheme: Scheme,
@@ -126,6 +136,7 @@ def _first_limit(
     part: SchemePart,
     capacity: _Capacity,
     rate: float,
+    rows: bool,
     progress: Progress,
 ) -> FirstLimitPart | None:
     """The least multiple of the traffic that is throttled, by bisection; None if there is none."""
@@ -142,7 +153,7 @@ def _first_limit(
     def throttled_at(factor: float) -> Throttling | None:
         unit = unit_of(limits, trace.head)
         projection = Projection(
-            scheme, limits, rate=factor, started_s=0, unit=unit, until_throttled=True
+            scheme, limits, rate=factor, started_s=0, unit=unit, rows=rows, until_throttled=True
         )
         for batch in trace.batches():
             projection.add(batch)

@@ -61,8 +61,8 @@ def rekeyed(
     scheme = as_recorded() if content is None else parse_scheme("mine", content, "mine.toml")
     rekeying = Rekeying(scheme)
     columns = [list(column) for column in zip(*operations, strict=True)]
-    _, names, counts = rekeying.loads(Batch(*columns))
-    return rekeying, list(zip(names, counts, strict=True))
+    loads = rekeying.loads(Batch(*columns))
+    return rekeying, list(zip(loads.names, loads.amounts, strict=True))
 
 
 def test_a_transaction_that_spans_partitions_is_split() -> None:

@@ -28,6 +28,7 @@ from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
 from harness.trace.sizes import ASSUMED_PROPERTIES
 from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.rows import KnownRows
 from harness.trace.whatif.scheme import as_recorded, parse_scheme
 from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
 from harness.trace.whatif.units import RequestUnits
@@ -148,7 +149,7 @@ def test_charges_follow_from_the_recorded_bytes(
     """They are those of `harness.model.request_units` for entities of that size."""
     trace = recorded(tmp_path, results)
     rekeying = Rekeying(as_recorded(), RequestUnits(THREE, trace.head))
-    assert sum(sum(rekeying.loads(batch)[2]) for batch in trace.batches()) == charged
+    assert sum(sum(rekeying.loads(batch).amounts) for batch in trace.batches()) == charged
 
 
 @pytest.mark.parametrize(("source", "more"), [("watch", 0), ("run", 465 + (460 + 260) // 2)])
@@ -159,10 +160,10 @@ def test_a_transaction_is_charged_for_its_parts(source: str, more: int, tmp_path
     unit = RequestUnits(THREE, trace.head)
     [batch] = trace.batches()
     expected = INSERTED + charge(Kind.DELETE, UNKNOWN_BYTES)
-    assert unit.amounts(batch) == [expected]
-    instants, names, counts = Rekeying(BUCKETS, RequestUnits(THREE, trace.head)).loads(batch)
-    assert len(instants) == len(set(names)) == 2
-    assert sum(counts) == pytest.approx(expected, abs=1)
+    assert unit.amounts(batch, KnownRows().known(batch)) == [expected]
+    loads = Rekeying(BUCKETS, RequestUnits(THREE, trace.head)).loads(batch)
+    assert len(loads.instants) == len(set(loads.names)) == 2
+    assert sum(loads.amounts) == pytest.approx(expected, abs=1)
 
 
 @pytest.mark.parametrize(("characters", "refused"), [(253, 0), (254, 1)])
@@ -297,12 +298,12 @@ def test_requests_are_decided_about_as_one_by_one(
     simulation = Simulation(LIMITS, ScheduledBackoff(delays_s=waits), 1)
     for second in range(6):
         of_second: list[Request] = [
-            (at_s, FIRST, ("t", key), 1, charged)
+            (at_s, FIRST, ("t", key), 1, charged, 0, None)
             for at_s, key, charged in drawn
             if int(at_s) == second
         ]
         sums: Counter[Place] = Counter()
-        for _, _, place, _, charged in of_second:
+        for _, _, place, _, charged, _, _ in of_second:
             sums[place] += charged
         if sums and simulation.serve(second, Demand(sums, most, walks=True), len(of_second)):
             simulation.simulate(second, of_second)

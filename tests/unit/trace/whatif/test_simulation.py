@@ -295,7 +295,7 @@ def test_retries_are_decided_about_as_by_the_model(
     simulation = Simulation(limits, ScheduledBackoff(delays_s=waits), 1)
     for second in range(4):
         of_second: list[Request] = [
-            (at / 64, FIRST, ("t", key), 1, 1) for at, key in drawn if at // 64 == second
+            (at / 64, FIRST, ("t", key), 1, 1, 0, None) for at, key in drawn if at // 64 == second
         ]
         sums = Counter(request[2] for request in of_second)
         if sums:

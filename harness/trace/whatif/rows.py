@@ -1,0 +1,276 @@
+"""Which rows are there in simulated time, so that a query walks what it would find.
+
+A query in a trace walked the rows that the writes before it had made. Where the limits refuse such
+a write, its rows are missing until a retry passes, and for good if none does; where they refuse a
+delete, its row is still there.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from harness.gateway.demand import Place
+from harness.model.operation import Kind
+from harness.model.outcome import FAILURES, Outcome
+from harness.trace.operations import Batch, TracedParts, TracedQuery
+
+_ROWS = 1 << 24
+"""Rows are remembered by so many digests: 2 MB, whatever the length of the trace is."""
+_KEPT = 50_000
+"""Keys whose digest is remembered, and rows that are missing."""
+_DELETE, _INSERT, _QUERY, _TRANSACTION = Kind.DELETE, Kind.INSERT, Kind.QUERY, Kind.TRANSACTION
+_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
+MISSED = frozenset({Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION})
+FREE = FAILURES - {
+    Outcome.THROTTLED,
+    Outcome.TIMEOUT,
+    Outcome.CONNECTION,
+    Outcome.SERVER_ERROR,
+    Outcome.AMBIGUOUS,
+}
+"""Outcomes of operations that the service would refuse again, without a charge."""
+
+OTHER = 2
+"""In place of a number of rows: the operation is not about a single row."""
+Known = bool | tuple[bool, ...]
+"""Whether a row was known before an operation; of a transaction for each of its parts."""
+
+
+class KnownRows:
+    """The rows that the operations so far show to be there, but for about one in a hundred more."""
+
+    def __init__(self) -> None:
+        self._rows = bytearray(_ROWS // 8)
+        self._digests: dict[tuple[str, str], int] = {}
+
+    def known(self, batch: Batch) -> list[Known]:
+        """Whether the row of each operation was known before it; notes what the operation shows."""
+        found: list[Known] = [False] * len(batch)
+        note, start = self._note, self._start
+        for at, (shape, key, row, detail) in enumerate(
+            zip(batch.shapes, batch.partition_keys, batch.row_keys, batch.details, strict=True)
+        ):
+            kind = shape.kind
+            if kind is _QUERY or key is None or shape.outcome in FREE or shape.outcome in MISSED:
+                continue
+            if kind is _TRANSACTION:
+                if isinstance(detail, TracedParts):
+                    begin = start(shape.table, key)
+                    found[at] = tuple(
+                        [
+                            part_row is not None and note(begin, part_row, part is not _DELETE)
+                            for part, part_row in zip(detail.kinds, detail.row_keys, strict=True)
+                        ]
+                    )
+            elif row is not None:
+                found[at] = note(start(shape.table, key), row, kind is not _DELETE)
+        return found
+
+    def _start(self, table: str, key: str) -> int:
+        """The digest with which those of the rows of a partition begin."""
+        place = table, key
+        digest = self._digests.get(place)
+        if digest is None:
+            if len(self._digests) >= _KEPT:
+                self._digests.clear()
+            text = f"{table}/{key}/"
+            digest = self._digests[place] = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+        return digest
+
+    def _note(self, start: int, row: str, stays: bool) -> bool:
+        digest = zlib.crc32(row.encode("utf-8", "surrogatepass"), start) % _ROWS
+        at, bit = digest >> 3, 1 << (digest & 7)
+        rows = self._rows
+        known = rows[at] & bit
+        if stays:
+            rows[at] |= bit
+        elif known:
+            rows[at] ^= bit
+        return known > 0
+
+
+class Changes(NamedTuple):
+    """What an operation on given rows does to them.
+
+    Attributes:
+        written: The rows that are there after it.
+        added: Those of them that were not there before.
+        removed: The rows that are gone.
+        without: What an operation on a single row takes where that is missing.
+    """
+
+    written: tuple[str, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    without: int = 0
+
+
+class RowWalk(NamedTuple):
+    """The rows that a query walks, and what each of them takes of the limits."""
+
+    row_from: str | None
+    row_before: str | None
+    each: float
+
+
+class Effects:
+    """What the operations of a batch do to rows, looked up where it matters.
+
+    Args:
+        batch: The operations.
+        known: As `KnownRows.known` has it.
+        amounts: What each operation asks for, without what it asks of every partition.
+        without_row: What an operation on one row takes where it is missing, by its kind and what it
+            takes otherwise.
+    """
+
+    __slots__ = ("_amounts", "_batch", "_known", "_shifts", "_without_row")
+
+    def __init__(
+        self,
+        batch: Batch,
+        known: list[Known],
+        amounts: list[int],
+        without_row: Callable[[Kind, int], int],
+    ) -> None:
+        self._batch, self._known, self._amounts = batch, known, amounts
+        self._without_row = without_row
+        self._shifts: list[int] = []
+
+    @property
+    def shifts(self) -> list[int]:
+        """By how many rows each operation on a single row changes its partition, or `OTHER`.
+
+        The last one is of no operation, for places that are negative.
+        """
+        if not self._shifts:
+            batch = self._batch
+            self._shifts = [
+                OTHER
+                if not row
+                else 0
+                if not shape.outcome.succeeded
+                else 1
+                if (kind := shape.kind) is _INSERT or (kind in _UPSERTS and not known)
+                else -(kind is _DELETE)
+                for shape, row, known in zip(batch.shapes, batch.row_keys, self._known, strict=True)
+            ]
+            self._shifts.append(0)
+        return self._shifts
+
+    def of(self, at: int) -> Changes | RowWalk | None:
+        """The effect of an operation by its place; None where it has none."""
+        if at < 0:
+            return None
+        batch = self._batch
+        shape, detail, row = batch.shapes[at], batch.details[at], batch.row_keys[at]
+        if not shape.outcome.succeeded:
+            return None
+        kind, known = shape.kind, self._known[at]
+        if row:
+            amount = self._amounts[at]
+            if kind is _INSERT:
+                return Changes((row,), (row,), (), amount)
+            without = self._without_row(kind, amount) if known else amount
+            if kind in _UPSERTS:
+                return Changes((row,), () if known else (row,), (), without)
+            return Changes((), (), (row,) if kind is _DELETE else (), without)
+        if kind is _QUERY:
+            if not batch.entities[at]:
+                return None
+            query = detail if isinstance(detail, TracedQuery) else TracedQuery()
+            return RowWalk(query.row_from, query.row_before, self._amounts[at] / batch.entities[at])
+        if not isinstance(detail, TracedParts):
+            return None
+        assert isinstance(known, tuple)
+        written, added, removed = [], [], []
+        for part, name, there in zip(detail.kinds, detail.row_keys, known, strict=True):
+            if name is None:
+                continue
+            if part is _INSERT or part in _UPSERTS:
+                written.append(name)
+                if part is _INSERT or not there:
+                    added.append(name)
+            elif part is _DELETE:
+                removed.append(name)
+        return Changes(tuple(written), tuple(added), tuple(removed))
+
+    def keys(self, at: int) -> tuple[str, str]:
+        """The recorded PartitionKey and RowKey of an operation."""
+        return self._batch.partition_keys[at] or "", self._batch.row_keys[at] or ""
+
+
+class MissingRows:
+    """By how many rows partitions differ from what the trace shows, of 50,000 rows at most.
+
+    A row is named by its partition, and by its recorded keys: a scheme may bring the rows of many
+    recorded partitions into one, of which a query still finds its own.
+
+    Attributes:
+        places: The number of rows that differ, by partition.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[Place, int] = {}
+        # By partition and recorded key: 1 for a missing row, -1 for one that is still there.
+        self._rows: dict[tuple[Place, str], dict[str, int]] = {}
+        self._number = 0
+
+    def refused(self, place: Place, key: str, changes: Changes) -> None:
+        """A write was refused."""
+        for row in changes.added:
+            self.shift(place, key, row, 1)
+        for row in changes.removed:
+            self.shift(place, key, row, -1)
+
+    def passed(self, place: Place, key: str, changes: Changes) -> None:
+        """A write passed."""
+        for row in (*changes.written, *changes.removed):
+            if self.of(place, key, row):
+                self._forget(place, key, row)
+
+    def of(self, place: Place, key: str, row: str) -> int:
+        """1 for a row that is missing, -1 for one that is still there; otherwise 0."""
+        rows = self._rows.get((place, key))
+        return 0 if rows is None else rows.get(row, 0)
+
+    def in_walk(self, place: Place, key: str, walk: RowWalk) -> int:
+        """How many rows fewer a query finds than it did when it was recorded."""
+        rows = self._rows.get((place, key))
+        if rows is None:
+            return 0
+        first, before = walk.row_from, walk.row_before
+        if first is None and before is None:
+            return sum(rows.values())
+        return sum(
+            number
+            for row, number in rows.items()
+            if (first is None or row >= first) and (before is None or row < before)
+        )
+
+    def shift(self, place: Place, key: str, row: str, by: int) -> None:
+        """A write of a single row was refused, which would have added it, or removed it."""
+        known = self.of(place, key, row)
+        if known == -by:
+            # What was never added need not be removed.
+            self._forget(place, key, row)
+        elif not known and self._number < _KEPT:
+            self._number += 1
+            self.places[place] = self.places.get(place, 0) + 1
+            home = place, key
+            if home in self._rows:
+                self._rows[home][row] = by
+            else:
+                self._rows[home] = {row: by}
+
+    def _forget(self, place: Place, key: str, row: str) -> None:
+        rows = self._rows[place, key]
+        del rows[row]
+        if not rows:
+            del self._rows[place, key]
+        self._number -= 1
+        self.places[place] -= 1
+        if not self.places[place]:
+            del self.places[place]
