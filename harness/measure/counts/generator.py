@@ -11,7 +11,7 @@ from harness.measure.record.measured import GeneratorPart
 from harness.model.machine import Machine
 
 BUSY_PERCENT = 90.0
-"""A worker uses one core; above this share it has no time left to be punctual."""
+"""A worker uses one core; above this share it cannot send every operation on time."""
 MACHINE_BUSY_PERCENT = 95.0
 
 

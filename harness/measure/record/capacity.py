@@ -15,7 +15,7 @@ from harness.measure.record.findings import RecordPart
 from harness.model.figures import counted, number, of_core
 
 USEFUL_SHARE = 0.8
-"""Share of a core that a worker can use and still be punctual; from 90 % it counts as busy."""
+"""Share of a core up to which a worker sends on time; from 90 % it counts as busy."""
 _Figure = Annotated[float, pydantic.Field(ge=0)]
 _Count = Annotated[int, pydantic.Field(ge=0)]
 

@@ -157,8 +157,8 @@ class Throttled:
             each = request_units(self.costly.request_units_each or 0.0)
             return (
                 f"It is costly operations: one {self.costly.kind} takes {each} RU, and a partition "
-                f"has {number(self.throughput.partition_ru_per_s)} in a second. What comes next is "
-                f"refused until that is paid: {self._found}"
+                f"has {number(self.throughput.partition_ru_per_s)} in a second. The next "
+                f"requests are refused until later seconds have covered it: {self._found}"
             )
         question = "Hot partition or too little throughput?"
         if self.used_per_s is None:

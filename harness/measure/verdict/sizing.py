@@ -104,7 +104,7 @@ def _more_processes(evidence: Evidence, capacity: CapacityPart | None) -> str:
         where += " each"
     return (
         f"use {where} for {named}: a worker made {number(capacity.entities_per_cpu_s)} entities in "
-        "a second of CPU time, and stays punctual up to 80% of a core"
+        "a second of CPU time, and sends on time up to 80% of a core"
     )
 
 
@@ -114,7 +114,7 @@ def _more_machines(evidence: Evidence, capacity: CapacityPart, full: MachineLoad
     if machines is None:
         return "use more machines"
     if machines <= len(capacity.machines):
-        # The rate was nearly reached; what is left of the cores is not enough to be punctual.
+        # The rate was nearly reached, but too little CPU is left to send on time.
         machines = len(capacity.machines) + 1
     return f"use {machines:,} machines such as this one for {named}"
 

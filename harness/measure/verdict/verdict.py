@@ -276,8 +276,8 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             return _verdict(
                 VerdictResult.NO_TARGET,
                 limited_by,
-                "No target: the documents name none for blobs, so that the figures stand for "
-                f"themselves: {number(everything)} entities/s; "
+                "No target: the documents name none for blobs. The run made "
+                f"{number(everything)} entities/s; "
                 f"{throttled_words(snapshot)}{origin_words(evidence.kind)}.",
             )
         why = ", which counts request units, and no answer named its charge"

@@ -89,8 +89,8 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
         parts.append(
             page.section(
                 "other keys",
-                Text(page.show(f"Try them on paper: harness whatif {trace} --keys scheme.toml")),
-                Text(f"Then send them: --set {OTHER_KEYS}=scheme.toml"),
+                Text(page.show(f"Calculate them first: harness whatif {trace} --keys scheme.toml")),
+                Text(f"Then send the traffic under them: --set {OTHER_KEYS}=scheme.toml"),
             )
         )
     return page.render(*parts, Text(), Text(_count(findings), "bold"))

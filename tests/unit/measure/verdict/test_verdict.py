@@ -219,7 +219,7 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
             evidence(HOT, kind=EndpointKind.AZURITE_BLOBS),
             "no_target",
             "unknown",
-            "stand for themselves: 2,500 lines/s; nothing was throttled (this",
+            "The run made 2,500 lines/s; nothing was throttled (this",
         ),
         # The emulator is named as such.
         (evidence(SLOW, kind=EndpointKind.AZURITE), "within_target", "unknown", "not Azure"),
