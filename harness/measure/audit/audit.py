@@ -35,7 +35,7 @@ MOST_EXAMPLES = 10
 
 
 class WriteVerdict(enum.StrEnum):
-    """What became of a write: the first three of an acknowledged one, the others of another."""
+    """What became of a write. Acknowledged writes have one of the first three verdicts."""
 
     KEPT = "kept"
     LOST = "lost"

@@ -32,11 +32,11 @@ OF_THE_SERVICE = frozenset(("PartitionKey", "RowKey", "Timestamp", ETAG))
 PLACES = 2**63
 """The hash of a row is its place, from 0 to one less than this."""
 MOST_WRITES_A_ROW = 200
-"""A row with more visible writes is given up, because each lookup goes through all of them."""
+"""Rows with more visible writes are left out, because each look-up goes through all of them."""
 _PLACE_BYTES = 8
 _MOST_SHAPES = 1000
 _ANY_FLOAT = 0
-"""Instead of the hash of a float: services round floats differently."""
+"""Takes the place of the hash of a float, because services round floats differently."""
 
 
 class Effect(enum.Enum):

@@ -38,7 +38,7 @@ _TRANSACTION_BYTES = 260
 _PART_BYTES = 465
 _PART_ANSWER_BYTES = 295
 _NOT_RETURNED_BYTES = 100
-"""An entity is so much smaller in an answer than in a request."""
+"""By so many bytes an entity is smaller in an answer than in a request."""
 _SELECTED_BYTES = 40
 """A property in an answer, if not all are returned."""
 _TABLE_REQUESTS = 2

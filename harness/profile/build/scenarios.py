@@ -196,7 +196,7 @@ def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]
 
 
 def _call_mismatch(function: Callable[..., object], arguments: int) -> str:
-    """Why ``function`` does not take so many arguments; empty if it does."""
+    """Why ``function`` cannot be called with this number of ``arguments``; empty if it can."""
     try:
         inspect.signature(function).bind(*[None] * arguments)
     except TypeError as error:

@@ -28,7 +28,7 @@ from harness.workload.scenarios.scenario import Scenario
 from harness.workload.workload import Workload
 
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
-"""Loading is not part of the test: it is patient, whatever the load retries."""
+"""The retries of loading, which is not part of the test: many, whatever those of the load are."""
 
 
 def source_of(

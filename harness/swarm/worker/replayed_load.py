@@ -15,8 +15,8 @@ from harness.trace.replay.source import DueOperation, ReplaySource
 from harness.workload.lanes import Claim, Lanes
 
 _DECIDED_BEFORE_S = 0.2
-"""Whether this worker sends an operation is decided so long before it is due, because its share may
-change: less than the notice of a change."""
+"""A worker decides at this time before an operation is due whether it sends the operation, because
+its share may change; less than the notice of a change."""
 _LONGEST_WAIT_S = 10.0
 
 

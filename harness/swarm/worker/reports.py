@@ -12,7 +12,7 @@ from harness.endpoint.http.exchange import Clock
 from harness.swarm.messages import WorkerReport
 
 REPEATED_AFTER_S = 2.0
-"""A report that is not confirmed for so long is sent again. A lost packet delays it less."""
+"""A report that is not confirmed in this time is sent again. A lost packet delays it less."""
 
 
 class Reports:
