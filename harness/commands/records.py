@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from harness.commands.pages import say_page, write_page
-from harness.commands.recordings import recorded_traffic
+from harness.commands.recorded_traffic import recorded_traffic
 from harness.measure.record.record import RecordError, RunRecord
 from harness.model.errors import SetupError, cut
 from harness.model.figures import counted, listed

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.commands.recordings import recorded_traffic
+from harness.commands.recorded_traffic import recorded_traffic
 from harness.measure.record.replay import ReplayPart
 from tests.support.golden import GOLDEN
 from tests.support.recorded import Application, record
