@@ -7,7 +7,7 @@ are shown alike, and names of operations that are, are added up.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client.core import HistogramMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
@@ -198,11 +198,7 @@ def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     yield families.counter(
         "aztables_attempts",
         "HTTP requests, retries and pages included; the status is 0 without a complete answer.",
-        (
-            ((label, str(status), showable(code), str(scope)), count)
-            for label, part in partitions
-            for (status, code, scope), count in part.attempts.items()
-        ),
+        _attempts(partitions),
         ("partition", "status", "error_code", "scope"),
     )
     yield families.counter(
@@ -279,6 +275,15 @@ def _request_units(
     )
 
 
+def _attempts(
+    parts: Iterable[tuple[str, PartitionPart | AccountLoadPart]],
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The samples of attempts by label, status, error code and scope."""
+    for label, part in parts:
+        for (status, code, scope), count in part.attempts.items():
+            yield (label, str(status), showable(code), str(scope)), count
+
+
 def _units(part: PartitionPart | OperationPart | AccountLoadPart) -> float:
     return 0.0 if part.request_units is None else part.request_units.total
 
@@ -296,11 +301,7 @@ def _accounts(families: Families, snapshot: Snapshot, load: LoadState) -> Iterat
     yield families.counter(
         "aztables_account_attempts",
         "HTTP requests by account, retries and pages included; only in a run against several.",
-        (
-            ((name, str(status), showable(code), str(scope)), count)
-            for name, part in accounts
-            for (status, code, scope), count in part.attempts.items()
-        ),
+        _attempts(accounts),
         ("account", "status", "error_code", "scope"),
     )
     yield families.counter(
