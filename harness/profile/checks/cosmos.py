@@ -33,6 +33,7 @@ _FEW_PHYSICAL = 3
 _SMALL_KEY_BYTES = 101
 """A longer PartitionKey needs a container with large partition keys ("Choose a partition key")."""
 _UNCHARGED = "No answer named its charge in request units."
+_UNKNOWN_KEYS = "Keys are redacted, or not every partition has a row in the record."
 _DAY_S = 24 * 60 * 60
 _SOON_DAYS = 365
 """Until a PartitionKey is full. No document has a figure."""
@@ -100,6 +101,8 @@ def physical_partitions(seen: Seen) -> Look | None:
         return None
     if not charges.known:
         return untold(_UNCHARGED)
+    if charges.physical_share is None:
+        return untold(_UNKNOWN_KEYS)
     count, share = charges.throughput.fewest_partitions, charges.hottest_share
     limit = charges.throughput.partition_ru_per_s
     why = (
@@ -169,7 +172,7 @@ def key_bytes(seen: Seen) -> Look | None:
         return None
     partition, row = charges.longest_partition_key, charges.longest_row_key
     if partition is None:
-        return untold("Keys are redacted in the record.")
+        return untold(_UNKNOWN_KEYS)
     for name, length, limit in charges.keys_over():
         return offends(f"A {name} has {length:,} bytes; {limit:,} are allowed.")
     if partition > _SMALL_KEY_BYTES:

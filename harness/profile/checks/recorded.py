@@ -110,7 +110,7 @@ def measured_shares(record: RunRecord) -> PredictionPart:
 def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen | None:
     """The request units of a run; None where the service was not Cosmos DB.
 
-    Where keys are redacted or folded, the shares of physical partitions are unknown, and 0.
+    Where keys are redacted or folded, the shares of physical partitions are unknown.
     """
     if not record.endpoint.cosmos:
         return None
@@ -124,7 +124,7 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
     for part, key in zip(_single(record), keys, strict=False):
         by_physical[physical.of(key)] += _units_of(part)
     over = sum(_units_of(part) for part in record.partitions if over_partitions(part.key))
-    hottest = max(by_physical.values()) + over / len(physical) if known else 0.0
+    hottest = max(by_physical.values()) + over / len(physical)
     charged = [part for part in record.operations if part.request_units is not None]
     return ChargesSeen(
         kinds=tuple(
@@ -140,7 +140,7 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
         entity_bytes=None,
         per_s=None if units is None else units.per_s.best_1s,
         shares=_shares(record, _units_of, total),
-        physical_share=hottest / (total or 1.0),
+        physical_share=hottest / (total or 1.0) if known else None,
         throughput=throughput,
         longest_partition_key=max(map(utf8_bytes, keys), default=0) if known else None,
         longest_row_key=None,

@@ -154,7 +154,8 @@ class ChargesSeen:
         entity_bytes: An entity as JSON, which charges depend on; None where it is unknown.
         per_s: RU/s at the highest rate; None if the rate has no limit.
         shares: Of the request units, as `Seen.shares` are of the entities.
-        physical_share: Of the hottest of ``throughput.fewest_partitions`` physical partitions.
+        physical_share: Of the hottest of ``throughput.fewest_partitions`` physical partitions; None
+            where not all keys are known.
         longest_partition_key: Bytes in UTF-8; None where keys are not known, as for RowKeys.
         largest_transaction: Bytes of the entities in one, as JSON.
     """
@@ -164,7 +165,7 @@ class ChargesSeen:
     entity_bytes: int | None
     per_s: float | None
     shares: PredictionPart
-    physical_share: float
+    physical_share: float | None
     throughput: Throughput
     longest_partition_key: int | None
     longest_row_key: int | None
@@ -193,7 +194,7 @@ class ChargesSeen:
         if self.throughput.ru_per_s is None:
             return self.shares.hottest_share
         even = 1 / self.throughput.fewest_partitions
-        return max(even, self.physical_share, self.shares.hottest_share)
+        return max(even, self.physical_share or 0.0, self.shares.hottest_share)
 
     @property
     def reached_per_s(self) -> float | None:

@@ -20,6 +20,7 @@ from harness.report.terminal.page import Cell, Page, room_for_names, table_of
 
 _HEADINGS = {
     "entities_per_s": "entities/s",
+    "ru_per_s": "RU/s",
     "throttled_ratio": "throttled",
     "p50(service)": "p50\nms",
     "p99(service)": "p99\nms",

@@ -50,7 +50,9 @@ def charges_json(charges: ChargesSeen) -> dict[str, Any]:
         "hottest_partition_key": charges.shares.hottest if known else None,
         "hottest_partition_key_share": charges.shares.hottest_share if known else None,
         "physical_partitions": throughput.fewest_partitions,
-        "hottest_physical_partition_share": charges.hottest_share if known else None,
+        "hottest_physical_partition_share": charges.hottest_share
+        if known and charges.physical_share is not None
+        else None,
         "partition_ru_per_s": throughput.partition_ru_per_s,
         "provisioned_ru_per_s": throughput.ru_per_s,
         "first_limit_at_ru_per_s": charges.reached_per_s if known else None,
@@ -68,7 +70,7 @@ def _facts(charges: ChargesSeen, page: Page) -> list[tuple[str, str]]:
         share = _share(charges, charges.shares.hottest_share)
         rows.append(("hottest PartitionKey", f"{name}: {share}"))
     count = charges.throughput.fewest_partitions
-    if count > 1:
+    if count > 1 and charges.physical_share is not None:
         even = f"even: {percent(1 / count)}"
         share = _share(charges, charges.hottest_share)
         rows.append(("hottest physical partition", f"1 of {count}: {share} ({even})"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from harness import __version__
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted
+from harness.report.compare.measures import Measure
 from harness.report.compare.trend import TREND_MEASURES, Trend, single_words
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
@@ -51,16 +52,21 @@ def trend_page(trends: Sequence[Trend], single: Sequence[str]) -> str:
 
 
 def _table(one: Trend) -> str:
-    rows = [_row(record) for record in one.records]
-    headers = ["run", "conditions", "verdict", *(m.label.strip() for m in TREND_MEASURES)]
+    shown = [measure for measure in TREND_MEASURES if any(map(_is_known(measure), one.records))]
+    rows = [_row(record, shown) for record in one.records]
+    headers = ["run", "conditions", "verdict", *(measure.label.strip() for measure in shown)]
     searched = f"runs of {one.profile}"
     return rows_html(headers, rows, 3, searched=searched, counted=len(rows))
 
 
-def _row(record: RunRecord) -> list[Cell]:
+def _is_known(measure: Measure) -> Callable[[RunRecord], bool]:
+    return lambda record: measure.read(record) is not None
+
+
+def _row(record: RunRecord, measures: Iterable[Measure]) -> list[Cell]:
     found = passing_of(record)
     passing = Cell("", "faint") if found is None else Cell(found.word, found.tone)
-    values = [(measure, measure.read(record)) for measure in TREND_MEASURES]
+    values = [(measure, measure.read(record)) for measure in measures]
     return [
         Cell(record.run_id, "name"),
         passing,

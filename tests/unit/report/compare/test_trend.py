@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.report.compare.measures import MEASURES
 from harness.report.compare.trend import trend_text, trends_of
 from harness.report.terminal.page import Page
 from harness.report.web.over_runs import trend
+from harness.report.web.trend_page import trend_page
 from tests.support.records import kept
 
 FIRST = kept()
@@ -49,3 +52,14 @@ def test_every_run_has_a_point_of_its_own() -> None:
     assert names("23T15:40:01", "24T15:40:01") == ["11-23 15:40", "11-24 15:40"]
     assert names("23T15:40:01", "23T15:40:09") == ["11-23 15:40:01", "11-23 15:40:09"]
     assert names(*["23T15:40:01"] * 3)[1:] == ["11-23 15:40:01 (2)", "11-23 15:40:01 (3)"]
+
+
+def test_request_units_are_of_runs_that_were_charged() -> None:
+    """At Cosmos DB table and page have a column for them; at Storage neither names them."""
+    charged = kept("run-v1-cosmos.json")
+    for first, shown in ((FIRST, False), (charged, True)):
+        later = first.model_copy(update={"run_id": "later"})
+        trends, single = trends_of([first, later])
+        page = re.sub(r"<script.*?</script>", "", trend_page(trends, single), flags=re.DOTALL)
+        for text in (trend_text(trends, single, PAGE), page):
+            assert ("RU/s" in text) is shown
