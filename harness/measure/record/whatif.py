@@ -119,7 +119,7 @@ class SchemePart(RecordPart):
         hot: The hottest partitions, the hottest first.
         once: Throttling if no operation is retried.
         retried: Throttling with exponential back-off.
-        refused: An example of a new key that the service would refuse, and why.
+        refused: An example of a key that the service would refuse, and why.
         heat: Load in the recorded seconds, whatever the rate is.
         first_limit: None if no multiple was tried (`WhatIfRecord.factors`), or none throttles.
     """

@@ -319,7 +319,8 @@ def sentences(found: WhatIfRecord) -> list[str]:
             said.append(f"{part.name} loses data: {number_of} entities {verb} with another one.")
         if part.price.refused:
             operations = counted(part.price.refused, "operation")
-            said.append(f"The service would refuse {operations} under {part.name}: {part.refused}.")
+            under = "as recorded" if part is recorded else f"under {part.name}"
+            said.append(f"The service would refuse {operations} {under}: {part.refused}.")
     unknown = recorded.price.unknown
     if unknown:
         said.append(

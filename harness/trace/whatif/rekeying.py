@@ -19,6 +19,7 @@ from harness.model.outcome import Outcome
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, TracedShape
 from harness.trace.whatif.collisions import Collisions, digest_of
 from harness.trace.whatif.loads import NOTHING, Loads, Places, Walked
+from harness.trace.whatif.refusals import refused_as_recorded
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.scheme import ROW_KEY, Field, KeySource, Scheme
 from harness.trace.whatif.units import ENTITIES, LoadUnit
@@ -52,8 +53,7 @@ class Price:
         most_needed: Partitions that one of them would need.
         scans: Queries of fewer partitions before that would have to read the whole table.
         unbounded: Queries of a range of RowKeys that would have to read the whole partition.
-        refused: Operations with a new key that the service refuses, because it is too long or has
-            a character that no key may have. Their load counts nevertheless.
+        refused: Operations with a key that the service refuses. Their load counts nevertheless.
     """
 
     operations: int = 0
@@ -142,14 +142,14 @@ class Rekeying:
     Attributes:
         price: What the scheme costs, so far.
         samples: A few recorded keys: PartitionKey and RowKey.
-        refused: An example of a new key that the service refuses, and why; empty without one.
+        refused: An example of a key that the service refuses, and why; empty without one.
         places: Table and PartitionKey of the names in `loads`.
         scanned: The names that stand for several partitions.
     """
 
     def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES, *, rows: bool = True) -> None:
         self.scheme = scheme
-        self._unit, self._valid_key = unit, unit.valid_key
+        self._unit, self._valid_key, self._sure_length = unit, unit.valid_key, unit.sure_length
         self.price = Price()
         self.collisions = Collisions()
         self.samples: list[tuple[str, str]] = []
@@ -169,6 +169,9 @@ class Rekeying:
         Operations that the service failed to serve count as if it had served them.
         """
         self.price.operations += len(batch)
+        if self.scheme.identity and (problems := refused_as_recorded(batch, self._unit)):
+            self.price.refused += len(problems)
+            self.refused = self.refused or problems[0]
         if not self.samples:
             self._sample(batch)
         known = [] if self._rows is None else self._rows.known(batch)
@@ -290,7 +293,8 @@ class Rekeying:
                 new = scheme.partition_template.fill(values)
                 placed = by_row[part] = self._placed(table, new)
                 self._kept += 1
-        if new_row_key is not row_key and self._valid_key.fullmatch(new_row_key) is None:
+        sure = new_row_key is row_key and len(row_key) <= self._sure_length
+        if not sure and self._valid_key.fullmatch(new_row_key) is None:
             problem = self._unit.key_problem(new_row_key, row=True)
             if problem and not placed.problem:
                 problem = f"RowKey {echoed(new_row_key)} {problem}"

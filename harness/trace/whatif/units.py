@@ -8,6 +8,7 @@ bytes; how many properties an entity has is not recorded.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -39,10 +40,12 @@ class LoadUnit(Protocol):
     Attributes:
         scale: So many of what is counted are one of what outputs show.
         valid_key: A key that matches is valid. Of another one, `key_problem` says whether it is.
+        sure_length: A recorded key of so many characters is valid.
     """
 
     scale: int
     valid_key: re.Pattern[str]
+    sure_length: int
 
     def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
         """What each operation asks for, but for `each_asked`.
@@ -65,6 +68,7 @@ class Entities:
 
     scale = 1
     valid_key = _up_to(512)
+    sure_length = sys.maxsize
 
     def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
         return batch.entities
@@ -94,7 +98,8 @@ class RequestUnits:
 
     def __init__(self, cosmos: Cosmos, head: TraceHead) -> None:
         # No character takes more than four bytes.
-        self.valid_key = _up_to(min(cosmos.partition_key_bytes, cosmos.row_key_bytes) // 4)
+        self.sure_length = min(cosmos.partition_key_bytes, cosmos.row_key_bytes) // 4
+        self.valid_key = _up_to(self.sure_length)
         self._cosmos = cosmos
         self._physical = cosmos.physical_partitions
         self._head = head

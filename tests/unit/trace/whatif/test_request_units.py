@@ -15,7 +15,7 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import Cosmos, GatewayLimits
 from harness.gateway.model import Model
 from harness.measure.record.whatif import WhatIfRecord
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
@@ -164,6 +164,28 @@ def test_a_transaction_is_charged_for_its_parts(source: str, more: int, tmp_path
     loads = Rekeying(BUCKETS, RequestUnits(THREE, trace.head)).loads(batch)
     assert len(loads.instants) == len(set(loads.names)) == 2
     assert sum(loads.amounts) == pytest.approx(expected, abs=1)
+
+
+def test_recorded_keys_that_cosmos_db_refuses_are_counted(tmp_path: Path) -> None:
+    """Azure Storage took them; a scheme that keeps RowKeys keeps the problem, and a part counts."""
+    written = [
+        Operation(kind=Kind.INSERT, partition_key="p", row_key="r" * length)
+        for length in (64, 255, 256, 1000)
+    ]
+    together = transaction((written[0], written[2], written[3]))
+    query = Operation(kind=Kind.QUERY, partition_key="q" * 102)
+    operations = [*written, together, query]
+    trace = recorded(
+        tmp_path, [answered(operation, at_s) for at_s, operation in enumerate(operations)]
+    )
+    kept = parse_scheme("kept", {"keys": {"partition_key": "x{partition_key}"}}, "kept.toml")
+    found = what_if(trace, [kept], LIMITS, name="made", limits_name="cosmos")
+    assert [part.price.refused for part in found.schemes] == [3, 3]
+    assert all("has 256 bytes; Cosmos DB allows 255" in part.refused for part in found.schemes)
+    said = whatif_text(found, Page(width=200))
+    assert "The service would refuse 3 operations as recorded: RowKey 'rrr" in said
+    of_storage = what_if(trace, [kept], GatewayLimits(), name="made", limits_name="none")
+    assert [part.price.refused for part in of_storage.schemes] == [0, 0]
 
 
 @pytest.mark.parametrize(("characters", "refused"), [(253, 0), (254, 1)])
