@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SPEED = 2.0
 POINTS, RELATIVE = 0.02, 0.1
+TRIES = 3
 
 
 def limits_file(folder: Path, partition: int, account: int) -> Path:
@@ -45,15 +46,19 @@ def calculated(trace: Path, limits: Path, scheme: Path | None) -> SchemePart:
 def replayed(
     stress: Stress, trace: Path, limits: Path, retry: str, keys: Path | None = None
 ) -> LocustProcess:
-    # The session on the wire is on time: the SDK takes milliseconds to encode a transaction.
-    replay = stress(
-        *("--headless", "--profile", "replay", "--session", "wire"),
-        *("--set", "loading.settle_s=0", "--set", f"retry.strategy={retry}"),
-        *("--set", f"replay.trace={trace}", "--set", f"replay.speed={SPEED}"),
-        *(("--set", f"replay.keys={keys}") if keys else ()),
-        *("--throttling", str(limits)),
-    )
-    assert replay.wait() in (0, 3), replay.said
+    for _ in range(TRIES):
+        # The session on the wire is on time: the SDK takes milliseconds to encode a transaction.
+        replay = stress(
+            *("--headless", "--profile", "replay", "--session", "wire"),
+            *("--set", "loading.settle_s=0", "--set", f"retry.strategy={retry}"),
+            *("--set", f"replay.trace={trace}", "--set", f"replay.speed={SPEED}"),
+            *(("--set", f"replay.keys={keys}") if keys else ()),
+            *("--throttling", str(limits)),
+        )
+        assert replay.wait() in (0, 3), replay.said
+        # What is sent late, because others need the processor, comes in bursts.
+        if replay.record.generator.machine_busy_share < 0.2:
+            break
     return replay
 
 
