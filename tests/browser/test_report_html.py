@@ -165,6 +165,28 @@ def test_a_chart_cannot_be_sent_anywhere(page: Page) -> None:
     assert titles == ["Download plot as a PNG", "Zoom", "Pan", "Reset axes"]
 
 
+def test_names_of_keys_beside_a_heat_map_are_whole(pages: Pages, tmp_path: Path) -> None:
+    """Wide digits and a range of long keys fit into the room left of the plots."""
+    keys = [f"{place}0000000000000-{place}80-0000" for place in range(4, 9)]
+    record = with_heat(kept(), keys, lambda row, column: row + 1)
+    assert record.heat is not None
+    ranges = tuple(
+        one.model_copy(update={"last": f"{one.last}-9-88-8888"}) for one in record.heat.ranges
+    )
+    heat = record.heat.model_copy(update={"ranges": ranges})
+    path = tmp_path / "wide.html"
+    path.write_text(document(record.model_copy(update={"heat": heat})), encoding="utf-8")
+    shown = pages(path.as_uri())
+    drawn(shown, "chart-heat")
+    left = shown.evaluate("document.querySelector('#chart-heat').getBoundingClientRect().left")
+    names = shown.evaluate(
+        "[...document.querySelectorAll('#chart-heat .ytick text')]"
+        ".map(one => one.getBoundingClientRect().left)"
+    )
+    assert len(names) == len(keys)
+    assert min(names) >= left
+
+
 def test_all_charts_show_the_same_time(page: Page) -> None:
     """What is zoomed to in one chart is shown in all; a double click shows all again."""
     whole = set(page.evaluate(RANGES))

@@ -35,7 +35,7 @@ TIME = "%{x|%H:%M:%S}"
 NAME_WIDTH = 26
 _PLOT_PX = 450
 """Assumed width of a chart: texts that do not overlap in it do not overlap in a wider one."""
-_LETTER_PX, _TICK_PX = 5.6, 7.0
+_LETTER_PX, _TICK_PX = 5.6, 7.7
 _LINE_PX = 13
 _MOST_LINES = 3
 """Lines of texts at the top of a chart. Further texts are left out."""
