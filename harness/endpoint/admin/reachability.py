@@ -11,7 +11,7 @@ import datetime as dt
 import socket
 import ssl
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
@@ -25,8 +25,6 @@ _CONNECT_WITHIN_S = 3.0
 _HANDSHAKE_WITHIN_S = 5.0
 _TICKET_WITHIN_S = 0.3
 """How long to wait for the session that a TLS 1.3 server sends after the handshake."""
-
-_T = TypeVar("_T")
 
 
 class Unreachable(SetupError):
