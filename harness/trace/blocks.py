@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import operator
+import struct
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.model.outcome import Outcome
+from harness.model.outcome import Outcome, Scope
 from harness.trace.members import BLOCK, TraceError, pack
 from harness.trace.operations import (
     Answer,
@@ -34,6 +35,9 @@ _KINDS = {kind.value: kind for kind in Kind}
 _BOUNDS = 4
 """Fields of a query before those that are no bounds of its key range."""
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+_SCOPES = frozenset(scope.value for scope in Scope)
+_NUMBERS = {"at": "Q", "took": "I", "entities": "I", "returned": "I", "sent": "Q", "received": "Q"}
+"""Columns of numbers, and how `struct` names the integers that they hold."""
 
 
 class BlockColumns:
@@ -126,7 +130,10 @@ def decode(content: dict[str, Any], started_ms: int, shapes: Shapes) -> Batch:
         batch = _decoded(content, started_ms, shapes)
         if len({*map(len, batch.columns())}) != 1:
             raise TraceError("its columns differ in length")
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        for name, form in _NUMBERS.items():
+            # The fastest check of a whole column: integers, not negative, not too large.
+            struct.pack(f"{len(batch)}{form}", *content[name])
+    except (KeyError, TypeError, ValueError, IndexError, struct.error) as error:
         raise TraceError(f"it is not a block of operations ({error!r})") from error
     return batch
 
@@ -162,6 +169,11 @@ def _decoded(content: dict[str, Any], started_ms: int, known: Shapes) -> Batch:
 def _shape(
     client: str, kind: str, table: str, label: str, outcome: str, estimated: bool, attempts: Any
 ) -> TracedShape:
+    answers = tuple(Answer(*answer) for answer in attempts)
+    if not answers or not all(
+        isinstance(answer.status, int) and answer.scope in _SCOPES for answer in answers
+    ):
+        raise TraceError("an operation has no valid attempt")
     return TracedShape(
         client=client,
         kind=_KINDS[kind],
@@ -169,7 +181,7 @@ def _shape(
         label=label,
         outcome=_OUTCOMES[outcome],
         estimated=estimated,
-        attempts=tuple(Answer(*answer) for answer in attempts),
+        attempts=answers,
     )
 
 

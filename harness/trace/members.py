@@ -33,6 +33,7 @@ KEPT = {
     "order": "Keys are aliases that keep their order.",
 }
 """What ``TraceHead.keys`` means."""
+_KEPT_LEAST = ("nothing", "prefixes", "order", "")
 
 RUN = "run"
 """``TraceHead.source`` of a run of the harness."""
@@ -188,6 +189,15 @@ class TraceHead:
     def counts_whole(self) -> bool:
         """Whether bytes are those of whole requests and answers, not only of their bodies."""
         return self.bytes_of == WHOLE or (not self.bytes_of and self.source == RUN)
+
+    def joined(self, later: TraceHead) -> TraceHead:
+        """This head, for a file that another recording was appended to.
+
+        Of the aliases in both it says what is kept in all of them.
+        """
+        both = (self.keys, later.keys)
+        least = next((kept for kept in _KEPT_LEAST if kept in both), self.keys)
+        return dataclasses.replace(self, keys=least)
 
     def encode(self) -> bytes:
         """The head as a member of the file."""

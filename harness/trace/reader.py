@@ -161,7 +161,8 @@ class Trace:
             if prefix.kind == HEAD:
                 if head is not None and not self.damage.ended:
                     self.damage.broke_off = True
-                head = head or TraceHead.decode(content)
+                later = TraceHead.decode(content)
+                head = later if head is None else head.joined(later)
                 self.damage.ended = False
             elif prefix.kind == END:
                 self.damage.ended = True

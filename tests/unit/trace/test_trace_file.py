@@ -17,7 +17,8 @@ from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Result, Scope
 from harness.trace.blocks import MOST_OPERATIONS
-from harness.trace.members import TraceError, TraceHead
+from harness.trace.members import BLOCK, TraceError, TraceHead, pack
+from harness.trace.members import HEAD as HEAD_MEMBER
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.recorder import KEPT_S, LATE_MS, Recorder
@@ -291,6 +292,67 @@ def test_a_trace_cut_in_its_head_is_a_cut_trace(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(TraceError, match="cut before its first operation"):
         Trace(path)
+
+
+def test_later_heads_count_where_the_first_would_mislead(tmp_path: Path) -> None:
+    """Aliases in one part of a file are not taken for plain keys; a later version is refused."""
+    plain = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace").read_bytes()
+    aliases = TraceHead(started_ms=START * 1000, source="run", keys="nothing")
+    path = tmp_path / "c.trace"
+    path.write_bytes(plain + aliases.encode())
+    assert Trace(path).head.keys == "nothing"
+    newer = {"format": "harness trace", "version": 2, "started_ms": START * 1000}
+    path.write_bytes(plain + pack(HEAD_MEMBER, newer))
+    with pytest.raises(TraceError, match="version 2"):
+        Trace(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("at", [0, -5]),
+        ("took", [-1, 1]),
+        ("entities", [10**18, 1]),
+        ("entities", [-1, 1]),
+        ("sent", ["a", 1]),
+        ("key", [0, 3]),
+        ("row", ["a"]),
+        ("shapes", [["c", "insert", "", "insert", "success", False, []]]),
+        ("shapes", [["c", "insert", "", "insert", "success", False, [[503, "", "planet"]]]]),
+        ("shapes", [["c", "insert", "", "insert", "success", False, [["x", "", ""]]]]),
+        ("shapes", [["c", "unheard-of", "", "insert", "success", False, [[204, "", ""]]]]),
+        ("details", [[0, ["unheard-of", 1]]]),
+    ],
+)
+def test_a_block_of_another_program_may_be_wrong(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    """What no operation can be is a damaged block, which is said; the others are read."""
+    block: dict[str, object] = {
+        "first_ms": START * 1000,
+        "at": [0, 5],
+        "took": [1, 2],
+        "shapes": [["c", "insert", "", "insert", "success", False, [[204, "", ""]]]],
+        "shape": [0, 0],
+        "keys": ["p"],
+        "key": [0, 0],
+        "row": ["a", "b"],
+        "entities": [1, 1],
+        "returned": [0, 0],
+        "sent": [9, 9],
+        "received": [0, 0],
+        "details": [],
+    }
+    at = START * 1000
+    path = recorded([result(insert("z"), 7.0)], tmp_path / "a.trace")
+    right = path.read_bytes() + pack(BLOCK, block, operations=2, first_ms=at, last_ms=at + 5)
+    path.write_bytes(right)
+    assert [row.row_key for row in Trace(path).rows()] == ["a", "b", "z"]
+    wrong = {**block, column: value}
+    path.write_bytes(right + pack(BLOCK, wrong, operations=2, first_ms=at, last_ms=at + 5))
+    trace = Trace(path)
+    assert [row.row_key for row in trace.rows()] == ["a", "b", "z"]
+    assert trace.damage.sentences() == ["1 damaged block with 2 operations cannot be read."]
 
 
 def test_any_tool_for_gzip_reads_a_trace(tmp_path: Path) -> None:
