@@ -32,9 +32,15 @@ class Bucket:
 
     def allows(self, entities: int, now_s: float) -> bool:
         """Whether ``entities`` may pass now."""
+        level = self._level
+        # As `_fill`, without a call.
         if now_s > self.used_s:
-            self._fill(now_s)
-        return self._level >= entities or self._level >= self._capacity
+            level += (now_s - self.used_s) * self._per_s
+            if level > self._capacity:
+                level = self._capacity
+            self._level = level
+            self.used_s = now_s
+        return level >= entities or level >= self._capacity
 
     def hardly_used_by(self, entities: float) -> bool:
         """Whether it makes no difference when in a second these entities arrive."""

@@ -184,7 +184,9 @@ class Simulation:
         """Simulate requests of a second."""
         storage, cosmos = self._model.storage, self._model.cosmos
         passage = None if storage is None else storage.passage(second, second + 1)
-        missing = self._missing.places
+        missing, throttled = self._missing.places, self.throttled
+        # Attempts by rule after the first one, which says when it was, and where.
+        refused: dict[str, int] = {}
         soon: list[Request] = []
         for request in _with_retries(requests, soon):
             now_s, _, place, attempt, entities, shift, _ = request
@@ -198,13 +200,21 @@ class Simulation:
             else:
                 rule = self._model.admit(*place, asked, now_s, entities - asked)
             if rule:
-                self._refused(place, rule, 1, now_s)
+                if rule in refused:
+                    refused[rule] += 1
+                    throttled[place] = throttled.get(place, 0) + 1
+                else:
+                    refused[rule] = 0
+                    self._refused(place, rule, 1, now_s)
                 least_s = 0.0
                 if cosmos is not None:
                     least_s = min(MOST_WAIT_S, cosmos.retry_after_s(place[1], now_s))
                 self._again(request, soon, second, least_s)
             elif about_rows:
                 self._passed(request, entities)
+        by_rule = self.throttling.by_rule
+        for rule, attempts in refused.items():
+            by_rule[rule] += attempts
         if passage is not None:
             passage.end()
 
