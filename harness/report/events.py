@@ -9,6 +9,7 @@ from harness.measure.record.findings import GapPart, StallPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words
 from harness.model.figures import counted, number
+from harness.model.operation import over_partitions
 from harness.report.limits import worded
 from harness.report.names import partition_name, shortened
 
@@ -102,6 +103,9 @@ def _waited(stall: StallPart, users: int, moved: Moved | None) -> str:
         return f"{who} waited for throttled partitions"
     key, count = stall.keys[0]
     name = f"partition '{_named(key)}'"
+    if over_partitions(key):
+        some = "" if count >= stall.waited else f", {count:,} of them"
+        return f"{who} waited{some} for queries over several partitions"
     if count < stall.waited:
         return f"{who} waited for throttled partitions, {count:,} of them for '{_named(key)}'"
     return f"{who} waited for {'it' if moved is not None and moved.keys == [key] else name}"

@@ -6,7 +6,8 @@ from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import BUSY_SHARE, FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import VerdictResult
-from harness.model.figures import counted, number, percent, request_units
+from harness.model.figures import agreed, counted, number, percent, request_units
+from harness.model.operation import over_partitions
 from harness.report.events import stall_sentence
 from harness.report.limits import (
     account_limit,
@@ -92,14 +93,16 @@ def _throttled(record: RunRecord) -> str:
         costly = max(record.operations, key=_charged)
         each = request_units(costly.request_units_each or 0.0)
         return f"Operations cost too much: one {costly.kind} takes {each} RU."
-    throttled = sorted(
+    found = sorted(
         filter(throttled_attempts, record.partitions), key=throttled_attempts, reverse=True
     )
-    if not throttled:
+    if not found:
         return "Partitions were throttled."
-    name, used = _named(throttled[0]), _used(record)
-    attempts = sum(map(throttled_attempts, throttled))
-    share = throttled_attempts(throttled[0]) / attempts
+    used, attempts = _used(record), sum(map(throttled_attempts, found))
+    throttled = [part for part in found if not over_partitions(part.key)]
+    if attempts - sum(map(throttled_attempts, throttled)) >= _DOMINANT * attempts:
+        return f"Queries over several partitions were throttled.{used}"
+    name, share = _named(throttled[0]), throttled_attempts(throttled[0]) / attempts
     if share >= _DOMINANT:
         others = ""
         if (more := len(throttled) - 1) > 0:
@@ -107,7 +110,8 @@ def _throttled(record: RunRecord) -> str:
         at = _at(record, partition_limit(record))
         return f"Partition {name} was throttled{at}.{used}{others}"
     least = "" if record.partitions_folded is None else "At least "
-    return f"{least}{len(throttled):,} partitions were throttled, {name} the most.{used}"
+    number_of, were = counted(len(throttled), "partition"), agreed(len(throttled), "was", "were")
+    return f"{least}{number_of} {were} throttled, {name} the most.{used}"
 
 
 def _charged(part: OperationPart) -> float:

@@ -10,6 +10,7 @@ from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import GapPart, StallPart
 from harness.measure.record.record import RunRecord
+from harness.model.operation import WHOLE_TABLE
 from harness.report.events import moved_together, stall_sentence
 from harness.report.headline import headline, is_warming_up
 from harness.report.limits import account_limit, partition_limit
@@ -64,6 +65,14 @@ def throttled_most(*keys: str) -> RunRecord:
             "2 partitions were throttled, 'a' the most.",
         ),
         (
+            throttled_most(WHOLE_TABLE, "b", "c"),
+            "Queries over several partitions were throttled.",
+        ),
+        (
+            with_partitions(judged("throttled", "partition"), ["a", WHOLE_TABLE]),
+            "1 partition was throttled, 'a' the most.",
+        ),
+        (
             throttled_most("a", "b", "c"),
             "Partition 'a' was throttled: its limit is 250 entities/s. 2 others had 2.0%",
         ),
@@ -112,6 +121,9 @@ def test_a_stall_is_told_with_its_move_and_who_waited() -> None:
     assert stalled(STALL, move("a", 16.1)) == f"When partition 'a' moved, t{fell} it."
     assert stalled(STALL, move("b", 16.1)) == f"When partition 'b' moved, t{fell} partition 'a'."
     assert stalled(STALL, move("a", 4.0)) == f"T{fell} partition 'a'."
+    over = STALL.model_copy(update={"keys": ((WHOLE_TABLE, 31),)})
+    words = fell.removesuffix(" for") + ", 31 of them for queries over several partitions."
+    assert stalled(over) == f"T{words}"
     others = STALL.model_copy(update={"keys": (("a", 31), ("b", 20))})
     assert stalled(others, move("a", 16.1), move("b", 16.2)) == (
         f"When 2 partitions moved, t{fell} throttled partitions, 31 of them for 'a'."
