@@ -413,5 +413,5 @@ def cost(record: RunRecord) -> list[tuple[str, str]]:
     rows = [("generator", generator)]
     if (made := cpu.capacity) is not None:
         full = "" if made.fullest is None else f"; {made.fullest.name}: {made.fullest.described}"
-        rows.append(("capacity", f"{made.described}{full}"))
+        rows.append(("capacity", worded(made.described, record) + full))
     return [*rows, ("bytes", size), ("billable", billable), *charged(record), ("due", due)]

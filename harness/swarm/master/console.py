@@ -216,7 +216,7 @@ class ConsoleMessages:
             why = f"nothing, because {plan.own_class} makes its own entities"
             self.console.say(step(2, why))
             return
-        what = counted(entities, "entity", "entities")
+        what = self._run.accounts.kind.worded(counted(entities, "entity", "entities"))
         if profile.replay is not None:
             trace = found_in_trace(profile).trace
             rows = f"{what} that {trace} reads before it writes them"

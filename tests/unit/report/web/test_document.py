@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import AdvicePart, MachinePart
 from harness.measure.record.record import RunRecord
@@ -347,7 +348,9 @@ def test_a_run_on_blobs_is_told_in_lines() -> None:
     verdict = RECORD.verdict.model_copy(
         update={"result": VerdictResult.NO_TARGET, "sentence": "No target.", "evidence": ()}
     )
-    changes = {"endpoint": endpoint, "verdict": verdict, "enforced": None}
+    made = CapacityPart(session="blob", operations_per_cpu_s=9.0, entities_per_cpu_s=900.0)
+    generator = RECORD.generator.model_copy(update={"capacity": made})
+    changes = {"endpoint": endpoint, "verdict": verdict, "enforced": None, "generator": generator}
     record = with_heat(
         with_courses(RECORD).model_copy(update=changes), ["a", "b"], lambda row, column: 5
     )
@@ -355,6 +358,7 @@ def test_a_run_on_blobs_is_told_in_lines() -> None:
     said = "".join(text for name, text in shown["parts"].items() if name != "profile")
     said += json.dumps(shown["charts"]) + summary(record, Page(width=100))
     assert "lines/s" in said
+    assert "(900 lines) in a second of CPU time" in said
     assert re.findall(r"\w*.entities/s|Entities/s", said) == []
 
 
