@@ -5,13 +5,16 @@ from __future__ import annotations
 from harness.model.errors import echoed
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, TracedParts
-from harness.trace.whatif.units import LoadUnit
+from harness.trace.whatif.units import ENTITIES, LoadUnit
 
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 
 
 def refused_as_recorded(batch: Batch, unit: LoadUnit) -> list[str]:
     """Why the service refuses operations as they were recorded, for each that it refuses."""
+    if unit is ENTITIES:
+        # Recorded keys are those that Azure Storage takes.
+        return []
     keys = batch.partition_keys, batch.row_keys
     longest = max(max(map(len, filter(None, one)), default=0) for one in keys)
     together = any(shape.kind is _TRANSACTION for shape in set(batch.shapes))
