@@ -132,8 +132,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("entities_per_s", "entities/s", "entities/s", "", _rate("mean"), True),
     Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _rate("best_1s")),
     Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S),
-    Measure("target_ratio(partition)", "hottest, of target", _OF_PARTITION, "%", _hottest_ratio),
-    Measure("target_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _account_ratio),
+    Measure("limit_ratio(partition)", "hottest, of target", _OF_PARTITION, "%", _hottest_ratio),
+    Measure("limit_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _account_ratio),
     Measure("ru_per_s", "RU/s", "RU/s", "", _units("mean"), charged=True),
     Measure(
         "ru_per_s(best_1s)",

@@ -91,8 +91,8 @@ def values(*reached: float) -> Values:
         ("entities_per_s", 1692.3),
         ("entities_per_s(best_1s)", 1894.0),
         ("requests_per_s", RECORD.account.transactions_per_s),
-        ("target_ratio(partition)", 0.8461),
-        ("target_ratio(account)", 0.0846),
+        ("limit_ratio(partition)", 0.8461),
+        ("limit_ratio(account)", 0.0846),
         ("hottest_share", 1.0),
         ("throttled_ratio", 3840 / 44263),
         ("throttled_ratio(partition)", 3771 / 44263),
@@ -188,7 +188,7 @@ def test_rates_are_held_against_the_limit_in_force() -> None:
         ([run(200.0, enforced=None)], "target", 0.1, 0.01),
     ):
         shown = {one.name: one for one in measures_of(records)}
-        partition, account = shown["target_ratio(partition)"], shown["target_ratio(account)"]
+        partition, account = shown["limit_ratio(partition)"], shown["limit_ratio(account)"]
         assert (partition.label, account.label) == (f"hottest, of {word}", f"account, of {word}")
         assert partition.read(records[0]) == pytest.approx(of_partition)
         assert account.read(records[0]) == pytest.approx(of_account)
@@ -324,8 +324,8 @@ def test_doubts_of_repeats_are_counted() -> None:
         ("p99(service) > first + 0.02 s", 100, 119, False),
         ("throttled_ratio > first + 1%", 0.0, 0.011, True),
         ("throttled_ratio(account) > first + 1%", 0.05, 0.059, False),
-        ("target_ratio(partition) > first + 5%", 0.5, 0.6, True),
-        ("target_ratio(partition) < first - 5%", 0.5, 0.4, True),
+        ("limit_ratio(partition) > first + 5%", 0.5, 0.6, True),
+        ("limit_ratio(partition) < first - 5%", 0.5, 0.4, True),
     ],
 )
 def test_a_regression_holds_the_last_against_the_first(
