@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
-from harness.model.figures import number, percent
+from harness.model.figures import counted, number, percent
 from harness.model.target import PUBLISHED, EndpointKind
 from harness.profile.checks.practice import (
     BLOG,
@@ -325,9 +325,10 @@ def large_partitions(seen: Seen) -> Look | None:
     if not seen.loaded_partitions:
         return None
     largest = seen.largest
+    held = f"The largest partition holds {counted(largest, 'entity', 'entities')}"
     if largest < _LARGE_PARTITION:
-        return fine(f"The largest partition holds {largest:,} entities.")
-    why = f"The largest partition holds {largest:,} entities, and stays on one server."
+        return fine(f"{held}.")
+    why = f"{held}, and stays on one server."
     return consider(why) if largest < _VERY_LARGE_PARTITION else offends(why)
 
 

@@ -42,7 +42,7 @@ _MOST_BUCKETS = 10_000
 _MOST_LISTED = 10
 _DATE = re.compile(r"(\d{4})-?(\d\d)?-?(\d\d)?(?:[T _-]?(\d\d))?")
 _DATE_PARTS = ("year", "month", "day", "hour")
-_SIZED = re.compile(r"(hash|bucket|first|last)([1-9][0-9]{0,4})")
+_SIZED = re.compile(r"(hash|bucket|first|last)(0|[1-9][0-9]{0,4})")
 _PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 
 
@@ -349,7 +349,7 @@ def _function(name: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
         return str.lower, ()
     match = _SIZED.fullmatch(name)
     size = int(match[2]) if match is not None else 0
-    if match is None or (match[1] == "hash" and size > 8):
+    if match is None or (match[1] != "bucket" and not size) or (match[1] == "hash" and size > 8):
         raise ValueError(f"there is no function {echoed(name)}; there are {'; '.join(FUNCTIONS)}")
     if match[1] == "first":
         return functools.partial(_first, size), ()

@@ -73,6 +73,8 @@ def test_every_mistake_is_listed_with_its_place() -> None:
         ({}, "keys: is missing"),
         ({"keys": {"partition_key": "{x}"}}, "there is no group 'x'"),
         ({"keys": {"partition_key": "{row_key:bucket1}"}}, "2 to 10000 buckets"),
+        ({"keys": {"partition_key": "{row_key:bucket0}"}}, "2 to 10000 buckets"),
+        ({"keys": {"partition_key": "{row_key:first0}"}}, "no function"),
         ({"keys": {"partition_key": "{row_key:hash9}"}}, "there is no function"),
         ({"keys": {"partition_key": "{row_key"}}, "write a brace of the key twice"),
         ({"keys": {"partition_key": "{row_key!r}"}}, "!r has no meaning"),
