@@ -195,7 +195,8 @@ def _throttled(evidence: Evidence) -> VerdictPart:
         rate = f"{number(most.entities_per_s.mean)} entities/s"
         if most.request_units is not None:
             rate = f"{number(most.request_units.per_s.mean)} RU/s"
-        where = f"most of them for {named(most)}{of} ({rate})"
+        part = "all" if most.throttled == snapshot.throttled else "most"
+        where = f"{part} of them for {named(most)}{of} ({rate})"
         if most.throttled * 2 < snapshot.throttled:
             share = percent(most.throttled / snapshot.throttled)
             where = f"{share} of them for {named(most)}{of} ({rate}), the most of any partition"

@@ -340,7 +340,7 @@ def test_a_torn_run_says_so_in_its_verdict() -> None:
     given = evidence(torn(late(THROTTLED, 4), 3))
     verdict = judge(given)
     assert (
-        "most of them for partition 'p0' (1,000 entities/s); requests were throttled for 10 s, "
+        "all of them for partition 'p0' (1,000 entities/s); requests were throttled for 10 s, "
         "from second 4 of the load; no operation succeeded for 3 s, from second 9 of the load, and "
         "90% of the earlier rate was back after 3 s." in verdict.sentence
     )

@@ -272,7 +272,7 @@ def test_no_key_has_most_of_what_all_had() -> None:
     sentence = judged(charged(ALL_REFUSED), THREE).sentence
     assert "5.0% of them for partition 'p00' (880 RU/s), the most of any partition" in sentence
     one = judged(charged({**SPREAD, "hot": (2900, 10)}), THREE).sentence
-    assert "most of them for partition 'hot' (2,900 RU/s)" in one
+    assert "all of them for partition 'hot' (2,900 RU/s)" in one
 
 
 def test_the_figures_are_evidence() -> None:

@@ -361,19 +361,25 @@ def test_both_sides_of_every_bound(given: Evidence, result: str, limited_by: str
     assert (verdict.result, verdict.limited_by) == (result, limited_by), verdict
 
 
-def test_the_throttled_partition_is_named() -> None:
+@pytest.mark.parametrize(("others", "part"), [(0, "all"), (1, "most")])
+def test_the_throttled_partition_is_named(others: int, part: str) -> None:
     """The sentence names the partition that was refused most, not the hottest one."""
     ledger = Ledger()
     ledger.open_window(START, START + 10)
     ok = Attempt(status=204, sent_s=START, latency_s=0.01)
     busy = Attempt(status=503, sent_s=START, latency_s=0.01, scope=Scope.PARTITION)
     for second in range(10):
-        for key, attempts in (("hot", (ok,)), ("refused", (busy, ok))):
-            for _ in range(10 if key == "hot" else 5):
+        answered = (
+            ("hot", (ok,), 9),
+            ("hot", (*[busy] * others, ok), 1),
+            ("refused", (busy, ok), 5),
+        )
+        for key, attempts, count in answered:
+            for _ in range(count):
                 insert = Operation(kind=Kind.INSERT, partition_key=key, row_key="r")
                 ledger.add(done(insert, START + second, attempts=attempts))
     verdict = judge(evidence(ledger.snapshot(start=START, end=START + 10)))
-    assert "most of them for partition 'refused'" in verdict.sentence
+    assert f"{part} of them for partition 'refused'" in verdict.sentence
 
 
 def test_enough_is_enough() -> None:

@@ -61,7 +61,7 @@ def watched(
             watched(snapshot_of({"shop/p0": 1000}, throttled_per_s=1)),
             "throttled",
             "partition",
-            "most of them for partition 'shop/p0'",
+            "all of them for partition 'shop/p0'",
         ),
         # Nothing was measured, and the sentence says what to do.
         (
