@@ -37,10 +37,15 @@ def worded(text: str, *records: RunRecord) -> str:
     return blobs.worded(text) if any(one.endpoint.kind == blobs for one in records) else text
 
 
+def has_enforced(record: RunRecord) -> bool:
+    """Whether a gateway enforced limits, which then take the place of the targets."""
+    return record.enforced is not None and record.enforced.limits
+
+
 def limit_word(record: RunRecord) -> str:
     """What `partition_limit` and `account_limit` are: a published target, or enforced."""
-    enforced = record.enforced is not None and record.enforced.limits
-    return "limit" if enforced or record.request_units is not None else "target"
+    held = has_enforced(record) or record.request_units is not None
+    return "limit" if held else "target"
 
 
 def partition_limit(record: RunRecord) -> float | None:

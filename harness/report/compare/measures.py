@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
-from harness.report.limits import account_limit, account_rate, of_limit, worded
+from harness.report.limits import account_limit, account_rate, has_enforced, of_limit, worded
 from harness.report.sentences import hottest, hottest_share
 
 
@@ -72,21 +72,16 @@ def _billable(record: RunRecord) -> float | None:
 
 def _hottest_ratio(record: RunRecord) -> float | None:
     part = hottest(record)
-    if part is None or not _enforced(record):
+    if part is None or not has_enforced(record):
         return None if part is None else part.ratio
     return of_limit(record, part)
 
 
 def _account_ratio(record: RunRecord) -> float | None:
     limit = account_limit(record)
-    if record.account.ratio is None or limit is None or not _enforced(record):
+    if record.account.ratio is None or limit is None or not has_enforced(record):
         return record.account.ratio
     return account_rate(record) / limit
-
-
-def _enforced(record: RunRecord) -> bool:
-    """Whether a gateway enforced limits, which then take the place of the targets."""
-    return record.enforced is not None and record.enforced.limits
 
 
 def _units(figure: str) -> Callable[[RunRecord], float | None]:
@@ -209,7 +204,7 @@ def measures_of(records: Sequence[RunRecord]) -> tuple[Measure, ...]:
 
 
 def _said(text: str, records: Sequence[RunRecord]) -> str:
-    if any(map(_enforced, records)):
+    if any(map(has_enforced, records)):
         text = text.replace("target", "limit")
     return worded(text, *records)
 

@@ -58,12 +58,21 @@ def answers() -> Answers:
     return Answers()
 
 
+def client_of(
+    gateway: GatewayProcess,
+    endpoint: Endpoint,
+    table: str,
+    credential: AzureNamedKeyCredential | None = None,
+) -> TableClient:
+    """A client that takes the stand-in for Cosmos DB, by its name, and sends nothing again."""
+    url = f"{gateway.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
+    return TableClient(url, table, credential=credential or named_key(endpoint), retry_total=0)
+
+
 @pytest.fixture
 def table(stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers) -> Iterator[TableClient]:
     """A table of its own, at the name that the SDK takes for Cosmos DB."""
-    url = f"{stand_in.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
-    name = f"cosmos{uuid.uuid4().hex[:16]}"
-    with TableClient(url, name, credential=named_key(endpoint), retry_total=0) as client:
+    with client_of(stand_in, endpoint, f"cosmos{uuid.uuid4().hex[:16]}") as client:
         client.create_table(raw_response_hook=answers)
         yield client
 
@@ -116,10 +125,7 @@ def test_what_is_over_the_share_is_429_with_a_wait(
 ) -> None:
     """Above the share of a second requests are refused, with the wait and a charge of 0."""
     small = gateway_to("[cosmos]\nprovisioned_ru_per_s = 1.0\n")
-    url = f"{small.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
-    with TableClient(
-        url, table.table_name, credential=named_key(endpoint), retry_total=0
-    ) as client:
+    with client_of(small, endpoint, table.table_name) as client:
         begun_s = time.monotonic()
         client.create_entity(entity("1"))
         with pytest.raises(HttpResponseError) as caught:
@@ -174,10 +180,7 @@ def test_a_throttled_transaction_is_a_refused_part(
 ) -> None:
     """The answer is 202 with the wait, and its part says 429, as users saw it."""
     small = gateway_to("[cosmos]\nprovisioned_ru_per_s = 1.0\n")
-    url = f"{small.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
-    with TableClient(
-        url, table.table_name, credential=named_key(endpoint), retry_total=0
-    ) as client:
+    with client_of(small, endpoint, table.table_name) as client:
         client.create_entity(entity("1"))
         with pytest.raises(TableTransactionError) as caught:
             client.submit_transaction(
@@ -195,10 +198,9 @@ def test_a_wrong_key_is_unauthorized(
     stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers
 ) -> None:
     """Azurite answers 403 in XML, Cosmos DB 401 in JSON; so do the statistics."""
-    url = f"{stand_in.url.replace('127.0.0.1', 'localhost')}/{endpoint.account}"
     wrong = AzureNamedKeyCredential(endpoint.account, "d3Jvbmc=")
     with (
-        TableClient(url, "any", credential=wrong, retry_total=0) as client,
+        client_of(stand_in, endpoint, "any", wrong) as client,
         pytest.raises(HttpResponseError) as refused,
     ):
         client.get_entity("p", "1", raw_response_hook=answers)
