@@ -1,4 +1,4 @@
-"""The counts of a trace, in the form of a record."""
+"""What traced operations have in common, and the counts of a trace in the form of a record."""
 
 from __future__ import annotations
 
@@ -8,11 +8,27 @@ from typing import Any
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
+from harness.model.operation import Kind
+from harness.model.outcome import Outcome
+from harness.trace.operations import Answer, TracedShape
 from harness.trace.reader import Trace
 from tests.support.results import add_all
 
 Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
 """Entities by name of the operation, and attempts by status, of each partition."""
+
+
+def shape(kind: Kind, outcome: Outcome = Outcome.SUCCESS, *, table: str = "") -> TracedShape:
+    """That of operations with one attempt, whose answer was whole."""
+    return TracedShape(
+        client="app",
+        kind=kind,
+        table=table,
+        label=kind.value,
+        outcome=outcome,
+        estimated=False,
+        attempts=(Answer(200),),
+    )
 
 
 def snapshot_of_trace(path: Path) -> Snapshot:

@@ -8,20 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.model.outcome import Outcome
-from harness.trace.operations import Answer, TracedOperation, TracedShape
+from harness.trace.operations import TracedOperation
 from harness.trace.replay.effect import in_order_of_effect
+from tests.support.traced import shape
 
 SHAPES = {
-    kind: TracedShape(
-        client="app",
-        kind=kind,
-        table="Orders",
-        label=str(kind),
-        outcome=Outcome.SUCCESS,
-        estimated=False,
-        attempts=(Answer(200),),
-    )
+    kind: shape(kind, table="Orders")
     for kind in (Kind.INSERT, Kind.UPDATE_MERGE, Kind.POINT_QUERY, Kind.QUERY)
 }
 

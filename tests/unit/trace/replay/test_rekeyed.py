@@ -11,13 +11,10 @@ import pytest
 from harness.measure.record.replay import ReplayPart
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.model.outcome import Outcome
 from harness.trace.operations import (
-    Answer,
     TracedOperation,
     TracedParts,
     TracedQuery,
-    TracedShape,
 )
 from harness.trace.reader import Trace
 from harness.trace.replay.preparation import Preparation
@@ -26,6 +23,7 @@ from harness.trace.replay.source import ReplaySource
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
+from tests.support.traced import shape
 
 
 def scheme(partition_key: str, row_key: str = "{row_key}", match: str | None = None) -> Scheme:
@@ -42,19 +40,10 @@ def row(
     partition_key: str = "2026-11-20__s7",
     row_key: str = "",
 ) -> TracedOperation:
-    shape = TracedShape(
-        client="app",
-        kind=kind,
-        table="Orders",
-        label=str(kind),
-        outcome=Outcome.SUCCESS,
-        estimated=False,
-        attempts=(Answer(200),),
-    )
     return TracedOperation(
         at_ms=0,
         done_ms=1,
-        shape=shape,
+        shape=shape(kind, table="Orders"),
         partition_key=partition_key,
         row_key=row_key,
         entities=8,

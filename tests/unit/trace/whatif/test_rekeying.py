@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import Outcome
 from harness.trace.operations import (
-    Answer,
     Batch,
     Detail,
     TracedOperation,
@@ -20,24 +19,13 @@ from harness.trace.operations import (
 )
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import as_recorded, parse_scheme
+from tests.support.traced import shape
 
 BUCKETS = {"keys": {"partition_key": "{partition_key}-{row_key:bucket4}"}}
 BY_TENANT = {
     "match": {"partition_key": "(?P<tenant>[^_]+)_.*"},
     "keys": {"partition_key": "{tenant}"},
 }
-
-
-def shape(kind: Kind, outcome: Outcome = Outcome.SUCCESS) -> TracedShape:
-    return TracedShape(
-        client="c",
-        kind=kind,
-        table="",
-        label=kind.value,
-        outcome=outcome,
-        estimated=False,
-        attempts=(Answer(200),),
-    )
 
 
 UPSERT, QUERY, BATCH = (shape(k) for k in (Kind.UPSERT_REPLACE, Kind.QUERY, Kind.TRANSACTION))

@@ -14,14 +14,14 @@ from harness.gateway.demand import Demand
 from harness.gateway.limits import GatewayLimits, Rate
 from harness.gateway.model import Model
 from harness.model.operation import Kind
-from harness.model.outcome import Outcome
-from harness.trace.operations import Answer, Batch, Detail, TracedParts, TracedQuery, TracedShape
+from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
 from harness.trace.whatif.loads import Loads, Walked
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowWalk
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
 from harness.workload.retry import ScheduledBackoff
+from tests.support.traced import shape
 
 PLACE = "", "p"
 # No multiple of a millisecond fills a bucket to a whole number, where rounding would decide.
@@ -77,10 +77,7 @@ def recorded(made: list[Made]) -> Batch:
     """The operations as a trace without throttling has them."""
     there: set[str] = set()
     columns = []
-    shapes = {
-        kind: TracedShape("c", kind, "", kind.value, Outcome.SUCCESS, False, (Answer(200),))
-        for kind in {one.kind for one in made}
-    }
+    shapes = {kind: shape(kind) for kind in {one.kind for one in made}}
     for one in made:
         row = one.rows[0]
         detail: Detail = None
