@@ -12,8 +12,21 @@ class SetupError(Exception):
     """Bad input or a bad set-up (exit code 2). Its text is the message, without secrets."""
 
 
+def printable(text: str, ascii_only: bool = False) -> str:
+    """``text`` with what a terminal would act upon, or cannot show, as ``\\u`` escapes."""
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+    return text.encode("ascii", "backslashreplace").decode() if ascii_only else text
+
+
+def printable_lines(text: str) -> str:
+    """`printable` for a text of several lines, which stay lines."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 def cut(text: str) -> str:
-    """``text`` for a message: at most 100 characters, the middle left out."""
+    """``text`` for a message: `printable`, at most 100 characters, the middle left out."""
+    text = printable(text)
     if len(text) <= _MOST_SHOWN:
         return text
     return f"{text[: _MOST_SHOWN // 2]}...{text[3 - _MOST_SHOWN // 2 :]}"

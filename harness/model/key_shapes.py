@@ -6,6 +6,9 @@ import itertools
 import re
 import string
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from harness.model.entity import characters
 
 FEWEST_CREATED = 20
 """New rows from which on their places show whether a table grows at an end."""
@@ -54,6 +57,20 @@ def unpadded(keys: Iterable[str]) -> tuple[str, str] | None:
             return f"{head}{numbers[head]}", key
         numbers[head] = number
     return None
+
+
+def shapes_of(partition_keys: Collection[str], row_keys: Collection[str]) -> dict[str, Any]:
+    """What keys look like, as fields of a `TableBehaviourPart`; PartitionKeys are sorted."""
+    every = [*partition_keys, *row_keys]
+    return {
+        "dates": are_dates(partition_keys),
+        "guids": are_guids(partition_keys),
+        "row_guids": are_guids(row_keys),
+        "unpadded": unpadded(partition_keys) is not None,
+        "longest_key": max(map(characters, every), default=0),
+        "escaped": sum(map(needs_escaping, every)) / (len(every) or 1),
+        "foreign": sum(not key.isascii() for key in every) / (len(every) or 1),
+    }
 
 
 def growth_of(created: Sequence[str], known: Collection[str] = ()) -> int:

@@ -88,17 +88,6 @@ FOLDED = "(other)"
 """The row in which partitions, or names of operations, above a limit are counted together."""
 
 
-def over_partitions(partition: str) -> bool:
-    """Whether a name from `Operation.partition` stands for several partitions."""
-    return partition == WHOLE_TABLE or partition.endswith("/" + WHOLE_TABLE)
-
-
-def table_and_key(partition: str) -> tuple[str, str]:
-    """Ending of the table's name and PartitionKey of a name from `Operation.partition`."""
-    table, _, key = partition.rpartition("/")
-    return table, key
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
     """The keys that a query scans within its partition or table; by default all of them.
@@ -171,7 +160,7 @@ class Operation:
 
     @property
     def partition(self) -> str:
-        """Name of the partition in counts: the PartitionKey, after the table if there is one."""
+        """Name of the partition in counts: that of its `harness.model.partition.Partition`."""
         return f"{self.table}/{self.partition_key}" if self.table else self.partition_key
 
     @property

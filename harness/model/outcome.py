@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
 
 from harness.model.operation import Kind, Operation, lean
 
@@ -38,49 +40,69 @@ class Scope(enum.StrEnum):
     ACCOUNT = "account"
 
 
+class Traits(NamedTuple):
+    """What code asks of an `Outcome`, so that no code lists outcomes.
+
+    Attributes:
+        failed: An error of the service, the network or the request. An outcome that neither
+            succeeded nor failed is a regular answer about the stored data, which applications
+            handle.
+        wanted_again: The service did not serve the operation, or nobody knows whether it did: an
+            application would send it again.
+        maybe_applied: A write may have been applied.
+        charged: The service does the work of the operation, or would have if it had served it.
+            Others it would refuse again, without a charge.
+    """
+
+    succeeded: bool = False
+    failed: bool = False
+    wanted_again: bool = False
+    maybe_applied: bool = False
+    charged: bool = False
+
+
+_DONE = Traits(succeeded=True, maybe_applied=True, charged=True)
+_ANSWERED = Traits(charged=True)
+_NOT_SERVED = Traits(failed=True, wanted_again=True, maybe_applied=True, charged=True)
+_REFUSED = Traits(failed=True)
+_NOT_UNDERSTOOD = Traits(failed=True, maybe_applied=True)
+
+
 class Outcome(enum.StrEnum):
-    """How an operation ended, all retries included.
+    """How an operation ended, all retries included, with its `Traits` as attributes.
 
     ``UNEXPECTED`` is an answer that no table service gives: an unknown status, a redirect, a body
     that is unreadable or endless. ``DEFECT`` is an error of the harness.
     """
 
-    SUCCESS = "success"
-    SUCCESS_AFTER_AMBIGUITY = "success_after_ambiguity"
-    NOT_FOUND = "not_found"
-    CONFLICT = "conflict"
-    PRECONDITION = "precondition"
-    THROTTLED = "throttled"
-    SERVER_ERROR = "server_error"
-    TIMEOUT = "timeout"
-    CONNECTION = "connection"
-    FORBIDDEN = "forbidden"
-    REJECTED = "rejected"
-    UNEXPECTED = "unexpected"
-    AMBIGUOUS = "ambiguous"
-    DEFECT = "defect"
+    succeeded: bool
+    failed: bool
+    wanted_again: bool
+    maybe_applied: bool
+    charged: bool
 
-    @property
-    def succeeded(self) -> bool:
-        return self is SUCCESS or self is Outcome.SUCCESS_AFTER_AMBIGUITY
+    SUCCESS = "success", _DONE
+    SUCCESS_AFTER_AMBIGUITY = "success_after_ambiguity", _DONE
+    NOT_FOUND = "not_found", _ANSWERED
+    CONFLICT = "conflict", _ANSWERED
+    PRECONDITION = "precondition", _ANSWERED
+    THROTTLED = "throttled", _NOT_SERVED
+    SERVER_ERROR = "server_error", _NOT_SERVED
+    TIMEOUT = "timeout", _NOT_SERVED
+    CONNECTION = "connection", _NOT_SERVED
+    FORBIDDEN = "forbidden", _REFUSED
+    REJECTED = "rejected", _REFUSED
+    UNEXPECTED = "unexpected", _NOT_UNDERSTOOD
+    AMBIGUOUS = "ambiguous", _NOT_SERVED
+    DEFECT = "defect", _NOT_UNDERSTOOD
 
-    @property
-    def failed(self) -> bool:
-        """True for an error of the service, the network or the request.
+    # The default is for type checkers, which take ``Outcome(value)`` for a call of this method.
+    def __new__(cls, value: str, traits: Traits = _ANSWERED) -> Self:
+        made = str.__new__(cls, value)
+        made._value_ = value
+        vars(made).update(traits._asdict())
+        return made
 
-        NOT_FOUND, CONFLICT and PRECONDITION neither succeed nor fail: they are regular answers
-        about the stored data, which applications handle.
-        """
-        return self in FAILURES
-
-
-FAILURES = frozenset(Outcome) - {
-    Outcome.SUCCESS,
-    Outcome.SUCCESS_AFTER_AMBIGUITY,
-    Outcome.NOT_FOUND,
-    Outcome.CONFLICT,
-    Outcome.PRECONDITION,
-}
 
 # Looked up once; see `harness.model.operation`.
 SUCCESS = Outcome.SUCCESS
@@ -141,7 +163,8 @@ class Result:
         estimated: True where ``entities`` is a lower bound: a client cannot see what a query
             scanned.
         outside_s: Seconds between attempts in which the operation waited for something other than
-            the service: a new access token.
+            the service: a new access token, or a connection.
+        queued_s: Seconds in which it waited for a connection, before any of its attempts.
         value: What a read returned: an entity or a list of them.
         told: How many of the attempts, oldest first, were passed to the session's ``on_attempt``
             before the operation ended.
@@ -161,11 +184,22 @@ class Result:
     value: object = None
     told: int = 0
     outside_s: float = 0.0
+    queued_s: float = 0.0
 
     @property
     def service_s(self) -> float:
         """Service latency: from sent to done, retries included, waits outside the service not."""
         return self.done_s - self.sent_s - self.outside_s
+
+    @property
+    def backing_off_s(self) -> float:
+        """Seconds between a failed attempt and the next one, without those of ``outside_s``."""
+        waits = (
+            later.sent_s - earlier.sent_s - earlier.latency_s
+            for earlier, later in itertools.pairwise(self.attempts)
+            if earlier.error_code or earlier.status >= 300
+        )
+        return max(0.0, sum(waits) - self.outside_s)
 
     @property
     def response_s(self) -> float | None:
@@ -185,24 +219,43 @@ class ThrottlingAnswer:
         status: Its HTTP status, which no other entry has.
         label: Its name in charts.
         error_code: The only error code with which the status means throttling; empty for any.
+        usual: Error codes and scopes that services send with it.
+        cosmos: Whether only Cosmos DB sends it.
     """
 
     status: int
     label: str
     error_code: str = ""
+    usual: tuple[tuple[str, Scope], ...]
+    cosmos: bool = False
 
 
 THROTTLING_ANSWERS = (
     # Performance checklist, "Timeout and Server Busy errors". A 500 with another code is an error
     # of the server.
-    ThrottlingAnswer(status=503, label="503 ServerBusy"),
-    ThrottlingAnswer(status=500, label="500 OperationTimedOut", error_code="OperationTimedOut"),
+    ThrottlingAnswer(
+        status=503,
+        label="503 ServerBusy",
+        usual=(("ServerBusy", Scope.PARTITION), ("ServerBusy", Scope.ACCOUNT)),
+    ),
+    ThrottlingAnswer(
+        status=500,
+        label="500 OperationTimedOut",
+        error_code="OperationTimedOut",
+        usual=(("OperationTimedOut", Scope.PARTITION),),
+    ),
     # Partitioning strategy, "Retry strategy": 503 and 504 are the answers of a service that moves a
     # partition. A front end answers 504 if the server of the partition did not, with or without an
     # error code. A time-out of the client is a `Fault`: nobody knows why no answer came.
-    ThrottlingAnswer(status=504, label="504 Timeout"),
+    ThrottlingAnswer(
+        status=504,
+        label="504 Timeout",
+        usual=(("OperationTimedOut", Scope.PARTITION), ("", Scope.PARTITION)),
+    ),
     # Cosmos DB: the request rate is over the provisioned request units.
-    ThrottlingAnswer(status=429, label="429"),
+    ThrottlingAnswer(
+        status=429, label="429", usual=(("TooManyRequests", Scope.PARTITION),), cosmos=True
+    ),
 )
 """Every throttling answer, in the order of columns and charts. Retries, counts, records, reports
 and metrics follow these entries."""
@@ -266,7 +319,7 @@ _STATUS_OUTCOMES = {
     RETRY_WITH: Outcome.SERVER_ERROR,
 }
 
-_FAULT_OUTCOMES = {
+_FAULT_OUTCOMES: dict[str, Outcome] = {
     Fault.REFUSED: Outcome.CONNECTION,
     Fault.CONNECT_TIMEOUT: Outcome.CONNECTION,
     Fault.RESET: Outcome.CONNECTION,
@@ -299,19 +352,30 @@ def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = (
     status = last.status
     if 200 <= status < 300:
         return SUCCESS
-    about_the_table = last.error_code.startswith("Table")
-    if status == 404 and about_the_table:
-        # The table does not exist, so nothing was looked up.
-        return Outcome.REJECTED
-    disputed = status in _DISPUTED.get(operation.kind, ()) and not about_the_table
+    disputed = status in _DISPUTED.get(operation.kind, ()) and not _of_table(last.error_code)
     if disputed and any(attempt.ambiguous for attempt in earlier):
         return Outcome.AMBIGUOUS
-    if last.throttled:
+    return outcome_of(status, last.error_code)
+
+
+def outcome_of(status: int, error_code: str) -> Outcome:
+    """What one answer means by itself; without a whole answer the code is the fault's name."""
+    if 200 <= status < 300:
+        # Only an answer that was found to be wrong has a code.
+        return Outcome.UNEXPECTED if error_code else SUCCESS
+    if not status:
+        return _FAULT_OUTCOMES.get(error_code, Outcome.DEFECT)
+    if is_throttling(status, error_code):
         return Outcome.THROTTLED
+    if status == 404 and _of_table(error_code):
+        # The table does not exist, so nothing was looked up.
+        return Outcome.REJECTED
     if (known := _STATUS_OUTCOMES.get(status)) is not None:
         return known
     if 500 <= status < 600:
         return Outcome.SERVER_ERROR
-    if 400 <= status < 500:
-        return Outcome.REJECTED
-    return Outcome.UNEXPECTED if status else Outcome.DEFECT
+    return Outcome.REJECTED if 400 <= status < 500 else Outcome.UNEXPECTED
+
+
+def _of_table(error_code: str) -> bool:
+    return error_code.startswith("Table")

@@ -20,6 +20,8 @@ from harness.model.operation import Kind
 
 RU: Final = 100
 """One request unit, in hundredths."""
+HUNDREDTHS = "request_units_hundredths"
+"""Name of the request units of a row in JSON; integers, so that sums are exact."""
 
 _KB: Final = 1024
 _Charges = Sequence[tuple[int, int]]

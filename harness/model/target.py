@@ -8,93 +8,19 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import SUCCESS, Outcome
+from harness.model.outcome import Outcome
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S, share_ru_per_s
-
-
-class EndpointKind(enum.StrEnum):
-    """The kind of service at an endpoint, which decides the targets."""
-
-    STORAGE = "storage"
-    AZURITE = "azurite"
-    AZURITE_BLOBS = "azurite-blobs"
-    GATEWAY = "gateway"
-    COSMOS = "cosmos"
-    COSMOS_EMULATOR = "cosmos-emulator"
-
-    @property
-    def described(self) -> str:
-        """The name in outputs, which marks emulators."""
-        return _DESCRIBED[self]
-
-    @property
-    def store(self) -> str:
-        """The word for what holds the entities: a table, or a container of blobs."""
-        return "container" if self is EndpointKind.AZURITE_BLOBS else "table"
-
-    def worded(self, text: str) -> str:
-        """``text`` about entities, about lines where these are stored."""
-        if self is not EndpointKind.AZURITE_BLOBS:
-            return text
-        return text.replace("entities", "lines").replace("Entities", "Lines")
-
-    @property
-    def emulated(self) -> bool:
-        """True for an emulator, which shares the machine with the load generator."""
-        return self in _EMULATED
-
-    @property
-    def cosmos(self) -> bool:
-        """True for Cosmos DB and its stand-in: limits are in request units, merges are POST."""
-        return self in (EndpointKind.COSMOS, EndpointKind.COSMOS_EMULATOR)
-
-
-_DESCRIBED = {
-    EndpointKind.STORAGE: "Azure Table storage",
-    EndpointKind.AZURITE: "Azurite (emulator: its figures are emulator capacity, not Azure's)",
-    EndpointKind.AZURITE_BLOBS: "Azurite's blobs (emulator: its figures are emulator capacity, not "
-    "Azure's)",
-    EndpointKind.GATEWAY: "Azurite behind a model of the published limits",
-    EndpointKind.COSMOS: "Azure Cosmos DB for Table",
-    EndpointKind.COSMOS_EMULATOR: "Cosmos DB stand-in (emulator: Azurite behind a model)",
-}
-_EMULATED = (
-    EndpointKind.AZURITE,
-    EndpointKind.AZURITE_BLOBS,
-    EndpointKind.GATEWAY,
-    EndpointKind.COSMOS_EMULATOR,
-)
+from harness.model.services.service import Service
 
 TARGET_ENTITY_BYTES = 1024
 """The targets are published for entities of 1 KB."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Targets:
-    """Entities a second that one partition and one account are published to serve."""
-
-    partition: float
-    account: float
-
-
-PUBLISHED = Targets(partition=2000.0, account=20000.0)
-"""Source: performance checklist for Table storage, "Targets for data operations"."""
-
-
 UNLIMITED_PER_S = 1e9
 """Entities a second that no endpoint serves: a limit of a gateway that limits nothing."""
-
-
-def targets_for(kind: EndpointKind) -> Targets | None:
-    """The targets an endpoint is held against; None where no target is in entities a second.
-
-    Cosmos DB counts request units, and the documents name no target for blobs.
-    """
-    return None if kind.cosmos or kind is EndpointKind.AZURITE_BLOBS else PUBLISHED
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +58,14 @@ class Throughput:
 UNKNOWN_THROUGHPUT = Throughput()
 
 
-def partition_target(kind: EndpointKind, throughput: Throughput, *, charged: bool) -> float | None:
+def partition_target(service: Service, throughput: Throughput, *, charged: bool) -> float | None:
     """The target of one partition: RU/s if request units are ``charged``, else entities/s.
 
     None for Cosmos DB before it charged anything, and for blobs.
     """
     if charged:
         return throughput.partition_ru_per_s
-    targets = targets_for(kind)
-    return None if targets is None else targets.partition
+    return None if service.targets is None else service.targets.partition
 
 
 _QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
@@ -152,7 +77,7 @@ def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> in
     return counted(
         operation.kind,
         operation.entities_asked,
-        succeeded=outcome is SUCCESS or outcome.succeeded,
+        succeeded=outcome.succeeded,
         missing=outcome is _NOT_FOUND,
         scanned=scanned,
     )

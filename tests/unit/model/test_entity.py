@@ -19,7 +19,9 @@ from harness.model.entity import (
     value_size,
 )
 from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation, transaction
-from harness.model.target import EndpointKind, targets_for
+from harness.model.services import SERVICES
+from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services.storage import AZURITE, STORAGE
 
 
 @pytest.mark.parametrize(
@@ -169,13 +171,13 @@ def test_reads_and_writes() -> None:
 
 def test_the_kind_decides_the_target() -> None:
     """Storage and emulator are held against 2,000 and 20,000; Cosmos DB is not."""
-    for kind in (EndpointKind.STORAGE, EndpointKind.AZURITE):
-        targets = targets_for(kind)
+    for kind in (STORAGE, AZURITE):
+        targets = kind.targets
         assert targets is not None
         assert (targets.partition, targets.account) == (2000, 20000)
-    for kind in (EndpointKind.COSMOS, EndpointKind.COSMOS_EMULATOR):
-        assert kind.cosmos
-        assert targets_for(kind) is None
-    assert [kind for kind in EndpointKind if kind.emulated] == [
-        kind for kind in EndpointKind if "Azurite" in kind.described
+    for kind in (COSMOS, COSMOS_EMULATOR):
+        assert kind.charges
+        assert kind.targets is None
+    assert [kind for kind in SERVICES if kind.emulated] == [
+        kind for kind in SERVICES if "Azurite" in kind.described
     ]

@@ -13,6 +13,7 @@ from harness.model.outcome import (
     Outcome,
     Result,
     Scope,
+    Traits,
     classify,
     is_retryable,
     is_throttling,
@@ -158,11 +159,14 @@ def test_faults(fault: Fault, expected: Outcome) -> None:
 def test_classify_knows_an_outcome_for_everything(
     status: int, code: str, fault: Fault | None, of: Operation, earlier: list[Attempt]
 ) -> None:
-    """Every answer has one outcome, and only a 2xx is a success."""
-    outcome = classify(of, attempt(status, code, fault), earlier)
+    """Every answer has one outcome, which says if it may be applied; a success is a 2xx."""
+    last = attempt(status, code, fault)
+    outcome = classify(of, last, earlier)
     assert isinstance(outcome, Outcome)
     if outcome is Outcome.SUCCESS:
         assert 200 <= status < 300
+    if last.ambiguous:
+        assert outcome.maybe_applied
     assert outcome is not Outcome.SUCCESS_AFTER_AMBIGUITY
     if outcome is Outcome.AMBIGUOUS:
         assert any(one.ambiguous for one in earlier)
@@ -274,7 +278,20 @@ def test_latencies_of_a_result() -> None:
     assert (scheduled.service_s, scheduled.response_s) == (0.5, 2.5)
 
 
-def test_success_is_what_the_service_did() -> None:
-    """Of all outcomes two are successes."""
-    succeeded = [outcome for outcome in Outcome if outcome.succeeded]
-    assert succeeded == [Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY]
+def test_every_outcome_has_every_trait() -> None:
+    """Each trait is held by the outcomes listed here, and by no others."""
+    having = {
+        trait: {outcome for outcome in Outcome if getattr(outcome, trait)}
+        for trait in Traits._fields
+    }
+    done = {Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY}
+    answered = {Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION}
+    refused = {Outcome.FORBIDDEN, Outcome.REJECTED}
+    not_understood = {Outcome.UNEXPECTED, Outcome.DEFECT}
+    assert having == {
+        "succeeded": done,
+        "failed": set(Outcome) - done - answered,
+        "wanted_again": set(Outcome) - done - answered - refused - not_understood,
+        "maybe_applied": set(Outcome) - answered - refused,
+        "charged": set(Outcome) - refused - not_understood,
+    }

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from harness.model.time_limit import bounded
+from harness.model.process import bounded
 
 
 def test_the_result_is_returned() -> None:

@@ -1,21 +1,32 @@
-"""Several accounts: every partition has one, and the partitions spread evenly."""
+"""A partition has one name and one of several accounts, over which all spread evenly."""
 
 from __future__ import annotations
 
 import collections
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.accounts import account_of, spread_problem
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.partition import Partition, account_of, spread_problem
 from harness.workload.keys.scheme import RowCounts
 from harness.workload.keys.schemes import SCHEMES
 
 KEYS = 3000
+
+
+@given(
+    table=st.sampled_from(["", "t", "Orders"]),
+    key=st.text(st.characters(exclude_characters="/")) | st.just(WHOLE_TABLE),
+)
+def test_a_name_is_that_of_one_partition(table: str, key: str) -> None:
+    """Table and key are read from the name that an operation has in counts, the empty key too."""
+    operation = Operation(kind=Kind.QUERY, partition_key=key, table=table)
+    partition = Partition.named(operation.partition)
+    assert partition == (table, key)
+    assert partition.name == operation.partition
+    assert partition.whole_table == (key == WHOLE_TABLE)
 
 
 @given(key=st.text(), accounts=st.integers(min_value=1, max_value=50))
@@ -37,16 +48,6 @@ def test_the_keys_of_each_scheme_spread_evenly(scheme: str, accounts: int) -> No
     deviation = (equal * (1 - 1 / accounts)) ** 0.5
     assert set(shares) == set(range(accounts))
     assert all(abs(share - equal) < 5 * deviation for share in shares.values())
-
-
-def test_another_process_gives_the_same_accounts() -> None:
-    """Nothing depends on the process, as Python's own hash of a string does."""
-    text = (
-        "from harness.model.accounts import account_of;"
-        "print([account_of(f'p{n}', 5) for n in range(50)])"
-    )
-    other = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True, text=True)
-    assert other.stdout.strip() == str([account_of(f"p{n}", 5) for n in range(50)])
 
 
 def test_the_account_of_a_key_never_changes() -> None:

@@ -1,0 +1,70 @@
+"""Partitions: how they are named, how many are counted exactly, and the account of each.
+
+With several storage accounts a partition belongs to one, which a hash of its PartitionKey chooses:
+the same account in every process, in every run, and for every table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple, Self
+
+from harness.model.operation import WHOLE_TABLE, Operation
+
+EXACT_PARTITIONS = 200
+"""So many partitions are counted one by one, by a ledger as by a gateway."""
+_DIGEST_BYTES = 8
+
+
+class Partition(NamedTuple):
+    """A partition, or what stands in counts for several of them.
+
+    Attributes:
+        table: Ending of the table's name; empty for the first table of a workload.
+        key: The PartitionKey; `WHOLE_TABLE` for the queries over several partitions of the table.
+    """
+
+    table: str
+    key: str
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The partition that counts know by ``name``, as of `Operation.partition`."""
+        table, slash, key = name.rpartition("/")
+        # No PartitionKey contains a slash, but that of the whole table is one.
+        if slash and not key and (not table or table.endswith("/")):
+            return cls(table.removesuffix("/"), WHOLE_TABLE)
+        return cls(table, key)
+
+    @property
+    def name(self) -> str:
+        """The name in counts: the PartitionKey, after the table if there is one."""
+        return f"{self.table}/{self.key}" if self.table else self.key
+
+    @property
+    def whole_table(self) -> bool:
+        """Whether it stands for several partitions of the table."""
+        return self.key == WHOLE_TABLE
+
+
+def account_of(partition_key: str, accounts: int) -> int:
+    """The number of the account that a PartitionKey belongs to, from 0 to below ``accounts``.
+
+    A cryptographic hash spreads keys evenly that differ in one character; a checksum may not.
+    """
+    if accounts == 1:
+        return 0
+    key = partition_key.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest()
+    return int.from_bytes(digest) % accounts
+
+
+def spread_problem(operation: Operation) -> str | None:
+    """Why ``operation`` cannot be sent to one of several accounts; None where it can."""
+    if operation.partition_key != WHOLE_TABLE:
+        return None
+    return (
+        f"the operation {operation.label!r} queries several partitions, which several accounts "
+        "hold: an application would query each account and merge the answers. Use one account, or "
+        "only operations on one partition"
+    )

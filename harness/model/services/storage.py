@@ -1,0 +1,19 @@
+"""Azure Table storage, its emulator, and the emulator behind a model of the limits."""
+
+from __future__ import annotations
+
+from harness.model.services.service import Service
+
+STORAGE = Service(name="storage", described="Azure Table storage")
+AZURITE = Service(
+    name="azurite",
+    described="Azurite (emulator: its figures are emulator capacity, not Azure's)",
+    emulated=True,
+    origin="Emulator.",
+)
+GATEWAY = Service(
+    name="gateway",
+    described="Azurite behind a model of the published limits",
+    emulated=True,
+    origin="Azurite behind a model of the published limits.",
+)
