@@ -15,7 +15,7 @@ from harness.endpoint.admin.reachability import (
     connect,
     shake_hands,
 )
-from harness.endpoint.http.tls import trust_context
+from harness.endpoint.http.pool import trust_context
 from harness.model.errors import SetupError
 from harness.model.figures import listed, milliseconds
 from harness.model.hosts import is_loopback

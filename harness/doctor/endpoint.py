@@ -11,18 +11,18 @@ import math
 import os
 import random
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
 from harness.doctor.checks import CheckResult, Status, failed, not_tried
 from harness.doctor.connection import NOT_REACHED, connection_checks
-from harness.doctor.key_length import key_length
-from harness.doctor.request_units import request_units
 from harness.endpoint.accounts import Accounts, consent_problem
 from harness.endpoint.address import address_of, kind_and_account
 from harness.endpoint.admin.housekeeping import Housekeeping
+from harness.endpoint.admin.listing import REQUESTS, RoundTrips, round_trips
 from harness.endpoint.admin.permissions import (
+    KEY_LENGTHS,
     Tried,
     try_create,
     try_delete,
@@ -30,17 +30,19 @@ from harness.endpoint.admin.permissions import (
     try_operations,
 )
 from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told
-from harness.endpoint.admin.round_trips import REQUESTS, RoundTrips, round_trips
 from harness.endpoint.admin.tables import leftovers, new_table_name
 from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
-from harness.gateway.pages import TRUTH_PATH
+from harness.gateway.addresses import TRUTH_PATH
 from harness.model.errors import SetupError
 from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.hosts import is_loopback
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
-from harness.model.target import PUBLISHED, EndpointKind
-from harness.workload.budget import Budget
+from harness.model.request_units import RU, charge_text
+from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.service import PUBLISHED
+from harness.model.services.storage import GATEWAY
+from harness.workload.budget import Budget, BudgetSpent
 
 EXPECTED_TRANSACTIONS = REQUESTS + 13
 """The credential, the round trips, 9 permissions, 2 lengths of keys, and a page of the tables."""
@@ -133,7 +135,7 @@ class Examination:
             return
         if not reached or self.consent_missing:
             why = NOT_REACHED if not reached else "requests are billed"
-            advice = "" if not reached else f"add --remote-ok {endpoint.account}"
+            advice = "" if not reached else f"add --remote-ok {endpoint.confirmed_by}"
             yield not_tried("credential", why, advice)
             yield from (not_tried(name, why) for name in names)
             return
@@ -158,7 +160,7 @@ class Examination:
             tried: list[Tried] = []
             keys: list[Tried] = []
             yield self._permissions(endpoint, tried, keys)
-            yield request_units(tried) if endpoint.kind.cosmos else key_length(keys)
+            yield request_units(tried) if endpoint.kind.charges else key_length(keys)
             yield self._leftovers(endpoint)
 
     def _credential(self, endpoint: Endpoint) -> tuple[CheckResult, Endpoint]:
@@ -168,7 +170,7 @@ class Examination:
             kind = check(endpoint, environ=self._environ)
         except SetupError as error:
             return failed("credential", str(error)), endpoint
-        if kind is EndpointKind.COSMOS_EMULATOR:
+        if kind == COSMOS_EMULATOR:
             self.endpoint = endpoint = as_kind(endpoint, kind)
         signer = f"the {endpoint.credential.noun}"
         if endpoint.login is not None:
@@ -199,7 +201,7 @@ class Examination:
                 "throttled": made.throttled,
             },
         )
-        rates = _RATES_OF_COSMOS if endpoint.kind.cosmos else _RATES
+        rates = _RATES_OF_COSMOS if endpoint.kind.charges else _RATES
         users = {rate: max(1, math.ceil(rate * made.mean_s)) for rate in rates}
         each = listed([f"{of:,} for {number(rate)}/s" for rate, of in users.items()])
         yield CheckResult(
@@ -214,7 +216,7 @@ class Examination:
         expected, seen = endpoint.kind, kind_told(made.headers, endpoint)
         sort = made.headers.get("x-ms-account-kind") or "not told by the service"
         figures = {"expected": str(expected), "seen": None if seen is None else str(seen)}
-        if not self.remote and seen is not EndpointKind.COSMOS_EMULATOR and self._gateway():
+        if not self.remote and seen != COSMOS_EMULATOR and self._gateway():
             return CheckResult(
                 name="kind",
                 text="a gateway of the harness, which can throttle, in front of "
@@ -227,7 +229,7 @@ class Examination:
                 text=f"not told by its answers; by its address {expected.described}",
                 figures=figures,
             )
-        if seen is not expected and expected is not EndpointKind.GATEWAY:
+        if seen is not expected and expected != GATEWAY:
             return CheckResult(
                 name="kind",
                 status=Status.WARNING,
@@ -267,7 +269,7 @@ class Examination:
             for one in try_operations(endpoint, table, self._session, self.budget):
                 tried.append(one)
             # At Cosmos DB the documents agree: see `harness.model.physical_partitions`.
-            if not endpoint.kind.cosmos and not any(one.refused for one in tried):
+            if not endpoint.kind.charges and not any(one.refused for one in tried):
                 keys.extend(try_keys(endpoint, table, self._session, self.budget))
 
         try:
@@ -325,6 +327,9 @@ class Examination:
             )
         except SetupError as error:
             return failed("leftovers", str(error))
+        except BudgetSpent:
+            why = f"the doctor sends {MOST_TRANSACTIONS:,} billable transactions at most"
+            return not_tried("leftovers", why, "`harness sweep` lists them all")
         if not found:
             return CheckResult(
                 name="leftovers", text="no table of an earlier run is older than an hour"
@@ -369,3 +374,47 @@ def _clock(bounds: tuple[float, float] | None) -> CheckResult:
 
 def _ms(seconds: float) -> str:
     return milliseconds(seconds * 1000)
+
+
+def key_length(tried: Sequence[Tried]) -> CheckResult:
+    """The longest keys among `KEY_LENGTHS` that were taken, and why longer ones were not."""
+    if not tried:
+        return CheckResult(name="key length", status=Status.NOT_TRIED, text="nothing was inserted")
+    taken = [length for length, one in zip(KEY_LENGTHS, tried, strict=False) if not one.refused]
+    refused = [one for one in tried if one.refused]
+    longest = max(taken, default=0)
+    text = f"PartitionKey and RowKey of {longest:,} characters each are taken"
+    if not taken:
+        text = f"keys of {KEY_LENGTHS[0]:,} characters are refused"
+    if refused:
+        text += f"; {listed([one.name for one in refused])}: {refused[0].refused}"
+    return CheckResult(
+        name="key length",
+        status=Status.OK if taken else Status.WARNING,
+        text=text,
+        advice="" if taken else "keep keys shorter, or see what the account's documents say",
+        figures={"taken": longest, "tried": list(KEY_LENGTHS[: len(tried)])},
+    )
+
+
+def request_units(tried: Sequence[Tried]) -> CheckResult:
+    """What the operations were charged, and the limit that rates are held against."""
+    charges = {one.name: one.charge for one in tried if one.charge}
+    limit = (
+        f"a partition serves {MAX_PARTITION_RU_PER_S:,} RU/s, or its even part of what is "
+        "provisioned (endpoint.provisioned_ru_per_s of a profile)"
+    )
+    if not charges:
+        return CheckResult(
+            name="request units",
+            status=Status.WARNING,
+            text=f"the answers do not tell what they were charged; {limit}",
+            advice="a run counts no request units; `harness plan --host-kind cosmos` estimates "
+            "them, and the metrics of the account show them",
+        )
+    each = listed([f"{name} {charge_text(charge)}" for name, charge in charges.items()])
+    return CheckResult(
+        name="request units",
+        text=f"of entities of 1 KB: {each}; {limit}",
+        figures={name: charge / RU for name, charge in charges.items()},
+    )

@@ -13,7 +13,7 @@ import psutil
 from harness.doctor.checks import CheckResult, Status
 from harness.measure.record.capacity import MachineLoadPart
 from harness.model.figures import counted, data_size
-from harness.model.machine import this_process_runs_on
+from harness.model.process import this_process_runs_on
 
 try:
     import resource

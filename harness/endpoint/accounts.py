@@ -1,7 +1,7 @@
 """The accounts under load: one endpoint each, in the order of ``-H``.
 
 Several accounts share the load: each partition belongs to one of them
-(`harness.model.accounts.account_of`).
+(`harness.model.partition.account_of`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from harness.endpoint.address import is_account_name
 from harness.endpoint.endpoint import Endpoint, auth_mode, endpoint_from
 from harness.endpoint.entra.login import Login, Logins
-from harness.model.accounts import account_of
+from harness.endpoint.session import TableSession
 from harness.model.auth_mode import LOGIN_MODE, in_mode
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.operation import Operation
+from harness.model.outcome import Result
+from harness.model.partition import account_of
+from harness.model.services.service import Service
 
 _SEPARATORS = re.compile(r"[,\s]+")
 
@@ -36,7 +39,7 @@ class Accounts:
         return len(self.endpoints)
 
     @property
-    def kind(self) -> EndpointKind:
+    def kind(self) -> Service:
         return self.endpoints[0].kind
 
     @property
@@ -167,12 +170,20 @@ def listed(text: str | None) -> list[str]:
 def consent_problem(accounts: Accounts, remote_ok: str | None) -> str | None:
     """Why a run needs more consent; None where it may start.
 
-    Each host that is not loopback may be a billed account, which ``--remote-ok`` has to name.
+    Each host that is not loopback may be a billed account, which ``--remote-ok`` has to name. A
+    host that is not Azure's has to be named itself if it would get an access token.
     """
     remote = [endpoint for endpoint in accounts if endpoint.remote]
     if not remote:
         return None
-    needed, named = [endpoint.account for endpoint in remote], listed(remote_ok)
+    needed, named = [endpoint.confirmed_by for endpoint in remote], listed(remote_ok)
+    for endpoint in remote:
+        if endpoint.takes_token and endpoint.hostname not in named:
+            return (
+                f"{endpoint.hostname} is not a host of Azure, and would get the access token of "
+                "your login, which opens every account that the login may use: no request was "
+                f"sent. If the host is yours, add --remote-ok {','.join(needed)}"
+            )
     if not named:
         are, billed = ("is", "account") if len(remote) == 1 else ("are", "accounts")
         return (
@@ -192,3 +203,30 @@ def _shown(names: Iterable[str]) -> str:
     """``names`` where they can be accounts; what else is given may be a secret."""
     fine = all(map(is_account_name, names))
     return ", ".join(names) if fine else "something that is not an account"
+
+
+class AccountsSession:
+    """A `TableSession` made of one for each account."""
+
+    def __init__(self, sessions: Sequence[TableSession]) -> None:
+        self._sessions = tuple(sessions)
+
+    def execute(
+        self, operation: Operation, due_s: float | None = None, *, keep: bool = True
+    ) -> Result:
+        sessions = self._sessions
+        session = sessions[account_of(operation.partition_key, len(sessions))]
+        return session.execute(operation, due_s, keep=keep)
+
+    def abandon(self) -> None:
+        for session in self._sessions:
+            session.abandon()
+
+    @property
+    def connections_in_use(self) -> int:
+        """The most connections to one account, because each account has its own limit."""
+        return max(session.connections_in_use for session in self._sessions)
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.close()

@@ -14,15 +14,23 @@ from urllib.parse import SplitResult, urlsplit
 
 from harness.model.errors import SetupError
 from harness.model.hosts import host_of, is_loopback
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, STORAGE
 
 _CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net")
 _STORAGE_SUFFIXES = (*(f".table.{cloud}" for cloud in _CLOUDS), ".table.storage.azure.net")
-_COSMOS_SUFFIXES = tuple(
-    f".{service}.azure.{cloud}"
-    for service in ("table.cosmos", "table.cosmosdb", "documents")
-    for cloud in ("com", "us", "cn")
+_TABLES_OF_COSMOS, _DOCUMENTS = (
+    tuple(f".{service}.azure.{cloud}" for service in services for cloud in ("com", "us", "cn"))
+    for services in (("table.cosmos", "table.cosmosdb"), ("documents",))
 )
+_COSMOS_SUFFIXES = (*_TABLES_OF_COSMOS, *_DOCUMENTS)
+_TABLE_SUFFIXES = (*_STORAGE_SUFFIXES, *_TABLES_OF_COSMOS)
+TABLE_HOSTS = (
+    *(f"*{suffix}" for suffix in _TABLE_SUFFIXES),
+    *(f"*.z{zone:02}.table.storage.azure.net" for zone in range(100)),
+)
+"""Patterns of the hosts of table endpoints, as a certificate has them: one label each."""
 # Lower case only, and shorter than any key: a key never passes as an account name.
 _ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,43}")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -78,7 +86,7 @@ def address_of(host: str, option: str = "-H") -> SplitResult:
     return SplitResult(parts.scheme, netloc, parts.path.rstrip("/"), "", "")
 
 
-def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[EndpointKind, str]:
+def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[Service, str]:
     """The kind and the account that an address implies; the account may be empty.
 
     A `SetupError` says why it is not the address of a table service; ``option`` gave it.
@@ -86,14 +94,14 @@ def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[Endpoint
     name = address.hostname or ""
     in_path = address.path.lstrip("/")
     for suffixes, kind in (
-        (_STORAGE_SUFFIXES, EndpointKind.STORAGE),
-        (_COSMOS_SUFFIXES, EndpointKind.COSMOS),
+        (_STORAGE_SUFFIXES, STORAGE),
+        (_COSMOS_SUFFIXES, COSMOS),
     ):
         if name.endswith(suffixes):
             account = name.split(".", 1)[0]
             if in_path:
                 raise SetupError(f"{option} has a path, but {name} takes none")
-            if kind is EndpointKind.STORAGE and account.endswith("-secondary"):
+            if kind == STORAGE and account.endswith("-secondary"):
                 raise SetupError(
                     f"{name} is the read-only secondary endpoint of an account: use the primary one"
                 )
@@ -106,8 +114,18 @@ def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[Endpoint
         raise SetupError(
             f"the path of {option} is not an account name (lower case letters, digits, hyphens)"
         )
-    kind = EndpointKind.AZURITE if is_loopback(name) else EndpointKind.STORAGE
+    kind = AZURITE if is_loopback(name) else STORAGE
     return kind, in_path
+
+
+def is_table_host(name: str) -> bool:
+    """Whether a host name in lower case is that of a table endpoint in Azure."""
+    return name.endswith(_TABLE_SUFFIXES)
+
+
+def is_of_azure(hostname: str) -> bool:
+    """Whether ``hostname`` is one that only Azure gives, to an account with tables."""
+    return hostname.endswith((*_STORAGE_SUFFIXES, *_COSMOS_SUFFIXES))
 
 
 def is_account_name(text: str) -> bool:

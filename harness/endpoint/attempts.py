@@ -1,9 +1,11 @@
-"""The attempts of one operation, and its result."""
+"""The attempts of one operation, and its result; queries read page by page."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
 
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableTransactionError
@@ -16,9 +18,9 @@ from harness.endpoint.http.exchange import (
     RequestFault,
     ResponseFault,
 )
-from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
 from harness.endpoint.protocol.multipart import refused_part
-from harness.endpoint.protocol.request_charge import charge_of
+from harness.endpoint.protocol.requests import Token
+from harness.endpoint.protocol.responses import charge_of, read_error, retry_after_s, shorten
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
     Attempt,
@@ -30,8 +32,18 @@ from harness.model.outcome import (
     throttling_scope,
 )
 from harness.model.target import entity_count, scanned
+from harness.workload.budget import BudgetSpent
 
 _QUERY = Kind.QUERY
+Entity = Mapping[str, object]
+Page = tuple[Sequence[Entity], Token | None]
+"""The entities of a page and where the next page begins; None after the last page."""
+
+_SHORTEST_PAGE = 100
+"""The fewest entities in a page of an expected range, on average. A full page has 1,000."""
+LOOP = "ContinuationLoop"
+"""Error code of a response whose continuation token leads back to an earlier page."""
+LEADS_BACK = "the continuation token leads back to an earlier page"
 
 
 class OperationAttempts:
@@ -40,7 +52,9 @@ class OperationAttempts:
     Calls ``on_attempt`` with every attempt after which the operation goes on.
 
     Attributes:
-        outside_s: Seconds that the operation waited for something other than the service.
+        outside_s: Seconds between attempts in which the operation waited for something other than
+            the service.
+        queued_s: Seconds that it waited for a connection.
     """
 
     __slots__ = (
@@ -51,6 +65,7 @@ class OperationAttempts:
         "bytes_sent",
         "operation",
         "outside_s",
+        "queued_s",
     )
 
     def __init__(
@@ -60,13 +75,17 @@ class OperationAttempts:
         self.attempts: list[Attempt] = []
         self.bytes_sent = 0
         self.bytes_received = 0
-        self.outside_s = 0.0
+        self.outside_s = self.queued_s = 0.0
         self._on_attempt = on_attempt
         self._reported = 0
 
     def add(self, exchange: Exchange, error: Exception | None) -> Attempt:
         """Append the attempt that ``exchange`` was; ``error`` is what it raised."""
         attempt = _attempt_of(exchange, error)
+        if exchange.queued_s:
+            self.queued_s += exchange.queued_s
+            if self.attempts:
+                self.outside_s += exchange.queued_s
         self.attempts.append(attempt)
         self.bytes_sent += exchange.bytes_sent
         self.bytes_received += exchange.bytes_received
@@ -121,6 +140,7 @@ class OperationAttempts:
             value=value,
             told=self._reported,
             outside_s=self.outside_s,
+            queued_s=self.queued_s,
         )
 
 
@@ -181,3 +201,115 @@ def _fault_of(error: Exception, *, answered: bool) -> Fault:
     # response does not come from a table service.
     unreadable = answered and isinstance(error, UNREADABLE)
     return Fault.BAD_ANSWER if unreadable or isinstance(error, HttpResponseError) else Fault.CLIENT
+
+
+class TokenLoop:
+    """Recognizes that continuation tokens lead back to an earlier page, in constant memory."""
+
+    def __init__(self) -> None:
+        # An earlier token, replaced at every power of two: any loop comes back to it (Brent).
+        self._marked: object = None
+        self._pages, self._mark_again = 0, 1
+
+    def closes(self, token: object) -> bool:
+        """Whether the token of the next page is a loop; called once for each page."""
+        self._pages += 1
+        if token is not None and token == self._marked:
+            return True
+        if self._pages == self._mark_again:
+            self._marked, self._mark_again = token, 2 * self._pages
+        return False
+
+
+class Pace(Protocol):
+    """Delays the further pages of queries until the schedule of the load allows them."""
+
+    def walked(self, entities: int) -> None:
+        """Charge the schedule for entities that a query scanned beyond its expected number."""
+
+    def wait_page(self) -> None:
+        """Wait until the schedule allows an unexpected page; `GreenletExit` if it ends before."""
+
+
+class _Unpaced:
+    def walked(self, entities: int) -> None:
+        pass
+
+    def wait_page(self) -> None:
+        pass
+
+
+UNPACED = _Unpaced()
+"""Lets every page leave at once."""
+
+
+def drain(
+    attempts: OperationAttempts,
+    send: Callable[[Token | None, int], tuple[Outcome, object]],
+    pace: Pace,
+    *,
+    keep: bool,
+) -> tuple[Outcome, list[Entity], int, bool]:
+    """Read all pages of a query.
+
+    Pages within the expected number of entities leave at once, as those of an application do, and
+    so does one further page, which is often empty. Every other page waits for the schedule. Each of
+    them counts as at least one entity, so that many small pages are paced too.
+
+    Args:
+        attempts: The attempts of the query; those of a page are reported before the next page.
+        send: Sends the request for the page that begins at a token, with its retries. The second
+            argument is the number of entities that earlier pages returned.
+
+    Returns:
+        Outcome, kept entities, number of returned entities, and whether the end was reached. A
+        query that runs out of budget between two pages is a success.
+
+    Raises:
+        BudgetSpent: the budget was used up before the first page; nothing was sent.
+        GreenletExit: the schedule ended before a page could leave.
+    """
+    query = attempts.operation
+    found: list[Entity] = []
+    returned = pages = 0
+    whole = False
+    charged = query.entities_asked
+    # Pages that are not counted: those of the expected range, and one behind it.
+    uncounted = charged // _SHORTEST_PAGE + 2 - charged
+    token: Token | None = None
+    loop = TokenLoop()
+    while True:
+        try:
+            outcome, value = send(token, returned)
+        except BudgetSpent:
+            if not pages:
+                raise
+            outcome = Outcome.SUCCESS
+            break
+        if outcome is not Outcome.SUCCESS:
+            break
+        entities, token = cast(Page, value)
+        returned += len(entities)
+        pages += 1
+        if keep:
+            found += entities
+        whole = token is None or (query.top is not None and returned >= query.top)
+        if whole:
+            break
+        if loop.closes(token):
+            attempts.attempts[-1] = dataclasses.replace(
+                attempts.attempts[-1],
+                error_code=LOOP,
+                message=LEADS_BACK,
+            )
+            outcome = Outcome.UNEXPECTED
+            break
+        attempts.report()
+        used = max(returned, pages - uncounted)
+        if used > charged:
+            pace.walked(used - charged)
+            charged = used
+            pace.wait_page()
+    if (used := max(returned, pages - uncounted)) > charged:
+        pace.walked(used - charged)
+    return outcome, found, returned, whole

@@ -13,6 +13,7 @@ from harness.endpoint.address import (
     CREDENTIAL_VARIABLES,
     DEFAULT_PORTS,
     address_of,
+    is_of_azure,
     kind_and_account,
 )
 from harness.endpoint.credential import (
@@ -27,7 +28,9 @@ from harness.endpoint.entra.login import Login, Logins
 from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE, LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, STORAGE
 
 _VARIABLES = re.compile(rf"\b(?:{'|'.join(CREDENTIAL_VARIABLES)})\b")
 
@@ -45,7 +48,7 @@ class Endpoint:
         SetupError: a login would send its token over plain http.
     """
 
-    kind: EndpointKind
+    kind: Service
     url: str
     account: str
     credential: Credential
@@ -88,12 +91,22 @@ class Endpoint:
         return not self.loopback
 
     @property
+    def takes_token(self) -> bool:
+        """True where whoever has the host, and that is not Azure, gets the token of a login."""
+        return self.remote and self.login is not None and not is_of_azure(self.hostname)
+
+    @property
+    def confirmed_by(self) -> str:
+        """What ``--remote-ok`` has to name: the account that is billed, or who gets a token."""
+        return self.hostname if self.takes_token else self.account
+
+    @property
     def fingerprint(self) -> str:
         """A hash of kind, address, account and tenant, without secrets, that workers compare.
 
         The tenant is that of a login, once it has a token.
         """
-        text = "\n".join((self.kind.value, self.url, self.account))
+        text = "\n".join((self.kind.name, self.url, self.account))
         if self.login is not None:
             text += f"\nlogin {self.login.identity.tenant}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -102,14 +115,14 @@ class Endpoint:
 def emulator_endpoint(url: str) -> Endpoint:
     """The emulator at ``url`` (scheme, host and port) with its development account."""
     return Endpoint(
-        kind=EndpointKind.AZURITE,
+        kind=AZURITE,
         url=f"{url.rstrip('/')}/{EMULATOR_ACCOUNT}",
         account=EMULATOR_ACCOUNT,
         credential=SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY),
     )
 
 
-def as_kind(endpoint: Endpoint, kind: EndpointKind) -> Endpoint:
+def as_kind(endpoint: Endpoint, kind: Service) -> Endpoint:
     """An endpoint on this machine as one of a kind that its address does not tell.
 
     An endpoint elsewhere stays as it is.
@@ -120,7 +133,7 @@ def as_kind(endpoint: Endpoint, kind: EndpointKind) -> Endpoint:
     if endpoint.remote:
         return endpoint
     parts = urlsplit(endpoint.url)
-    name = "localhost" if kind is EndpointKind.COSMOS_EMULATOR else parts.hostname or ""
+    name = "localhost" if kind == COSMOS_EMULATOR else parts.hostname or ""
     netloc = f"[{name}]" if ":" in name else name
     netloc += f":{parts.port}" if parts.port else ""
     return dataclasses.replace(endpoint, kind=kind, url=parts._replace(netloc=netloc).geturl())
@@ -172,10 +185,10 @@ def endpoint_from(
             raise SetupError(_VARIABLES.sub(rf"\g<0>{suffix}", str(error))) from None
     else:
         credential, account = credential_for(address, account, environ)
-    if kind is EndpointKind.STORAGE and account == EMULATOR_ACCOUNT:
-        kind = EndpointKind.AZURITE
+    if kind == STORAGE and account == EMULATOR_ACCOUNT:
+        kind = AZURITE
     url = f"{address.scheme}://{address.netloc}{address.path}"
-    if kind is EndpointKind.AZURITE and not address.path:
+    if kind == AZURITE and not address.path:
         url = f"{url}/{account}"
     return Endpoint(kind=kind, url=url, account=account, credential=credential)
 

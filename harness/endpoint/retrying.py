@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from harness.endpoint.attempts import OperationAttempts
+from harness.endpoint.attempts import Entity, OperationAttempts, Page, drain
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import Exchange
 from harness.endpoint.http.pool import LimitedPool
-from harness.endpoint.paging import Entity, Page, drain
-from harness.endpoint.protocol.odata import Token
+from harness.endpoint.protocol.requests import Token
 from harness.endpoint.session import SessionOptions
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import Kind, Operation

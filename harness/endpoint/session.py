@@ -9,9 +9,9 @@ from typing import Protocol
 
 import gevent
 
+from harness.endpoint.attempts import UNPACED, Pace
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import Clock
-from harness.endpoint.paging import UNPACED, Pace
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Result
 from harness.workload.budget import Budget

@@ -6,7 +6,7 @@ respond, and `BudgetSpent` where the budget is used up.
 
 from __future__ import annotations
 
-from harness.endpoint.admin.clients import AdminTransport, explained
+from harness.endpoint.admin.tables import AdminTransport, explained
 from harness.endpoint.blob_client import container_client
 from harness.endpoint.endpoint import Endpoint
 from harness.workload.budget import Budget

@@ -50,11 +50,13 @@ def try_create(endpoint: Endpoint, table: str, budget: Budget) -> Tried:
 
 def try_delete(endpoint: Endpoint, table: str, budget: Budget) -> Tried:
     # Cleaning up is not refused by the budget, only counted.
-    budget.limit = None
+    limit, budget.limit = budget.limit, None
     try:
         delete_table(endpoint, table, budget)
     except SetupError as error:
         return Tried("delete table", f"{error}; delete the table {table} yourself")
+    finally:
+        budget.limit = limit
     return Tried("delete table")
 
 
@@ -120,7 +122,7 @@ def _try(
 
 
 def _refused(endpoint: Endpoint, result: Result) -> str:
-    if result.outcome in (Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY):
+    if result.outcome.succeeded:
         return ""
     if result.outcome is Outcome.NOT_FOUND:
         return (

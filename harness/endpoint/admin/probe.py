@@ -20,13 +20,15 @@ from typing import NamedTuple
 from harness.endpoint.admin.listing import Listing, ListingResponse, listable
 from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint, as_kind
-from harness.endpoint.entra.refusals import login_problem
+from harness.endpoint.entra.login import login_problem
 from harness.endpoint.http.exchange import CHARGE_HEADER, UNREADABLE
-from harness.endpoint.http.tls import CA_VARIABLES, trust_context
-from harness.endpoint.protocol.errors import read_error
+from harness.endpoint.http.pool import CA_VARIABLES, trust_context
+from harness.endpoint.protocol.responses import read_error
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
-from harness.model.time_limit import bounded
+from harness.model.process import bounded
+from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, STORAGE
 
 _WAITING = "waiting for the response"
 MAX_CLOCK_SKEW_S = 15 * 60.0
@@ -111,12 +113,12 @@ def check(
     *,
     timeout_s: float = 5.0,
     environ: Mapping[str, str] = os.environ,
-) -> EndpointKind:
+) -> Service:
     """Send the endpoint one request and check the response. Costs one transaction.
 
     The request lists the tables of the account; with a SAS for one table, entities of that table.
     A login that has no valid token fetches one first. ``environ`` names trusted authorities (see
-    `harness.endpoint.http.tls`).
+    `harness.endpoint.http.pool`).
 
     Returns:
         What answered, which the address of an endpoint on this machine does not tell.
@@ -149,23 +151,23 @@ def check(
     raise SetupError(explain(endpoint, refused, skew_s))
 
 
-def kind_told(headers: Mapping[str, str], endpoint: Endpoint) -> EndpointKind | None:
+def kind_told(headers: Mapping[str, str], endpoint: Endpoint) -> Service | None:
     """The kind of service that sent ``headers`` (names in lower case); None where they do not tell.
 
     Cosmos DB was recorded to name this server until 2021, and none since; its stand-in does.
     """
     server = headers.get("server", "").lower()
     if CHARGE_HEADER in headers or server.startswith("microsoft-httpapi"):
-        return EndpointKind.COSMOS_EMULATOR if endpoint.loopback else EndpointKind.COSMOS
+        return COSMOS_EMULATOR if endpoint.loopback else COSMOS
     if server.startswith("azurite"):
-        return EndpointKind.AZURITE
-    return EndpointKind.STORAGE if server.startswith("windows-azure-table") else None
+        return AZURITE
+    return STORAGE if server.startswith("windows-azure-table") else None
 
 
-def recognised(endpoint: Endpoint, told: EndpointKind) -> Endpoint:
+def recognised(endpoint: Endpoint, told: Service) -> Endpoint:
     """The endpoint as the kind that its answer told, where its address does not tell the kind."""
-    unknown = endpoint.kind is EndpointKind.AZURITE and endpoint.loopback
-    return as_kind(endpoint, told) if unknown and told.cosmos else endpoint
+    unknown = endpoint.kind == AZURITE and endpoint.loopback
+    return as_kind(endpoint, told) if unknown and told.charges else endpoint
 
 
 class Refusal(NamedTuple):
@@ -202,7 +204,7 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
         problem = login_problem(endpoint.login, endpoint.kind, *refused)
         if problem is not None:
             return f"{host}: {problem} ({said})"
-    if endpoint.kind.cosmos and refused.status in (401, 403):
+    if endpoint.kind.charges and refused.status in (401, 403):
         return f"{host}: {_refused_by_cosmos(endpoint, refused.message)} ({said})"
     if "not valid in the specified time frame" in refused.message:
         return f"{host}: the SAS has expired or is not valid yet ({said}): create a new one"

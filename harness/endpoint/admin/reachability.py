@@ -16,9 +16,9 @@ from typing import NamedTuple
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from harness.endpoint.http.tls import CA_VARIABLES
+from harness.endpoint.http.pool import CA_VARIABLES
 from harness.model.errors import SetupError
-from harness.model.time_limit import bounded
+from harness.model.process import bounded
 
 _LOOK_UP_WITHIN_S = 5.0
 _CONNECT_WITHIN_S = 3.0

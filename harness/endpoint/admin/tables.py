@@ -9,30 +9,41 @@ tables with such names alone.
 
 All functions that send requests raise `SetupError` where the service refuses or does not respond,
 and `BudgetSpent` where their budget is used up.
+
+The clients of the SDK trust the same certificates as the load, and take every request from a
+budget. Retries are few, because a person waits for these requests.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import functools
 import itertools
+import logging
 import random
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar, cast
 
-from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.data.tables import TableClient, TableEntity, TableTransactionError
+import gevent
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
+from azure.core.paging import ItemPaged
+from azure.core.rest import HttpRequest
+from azure.data.tables import TableClient, TableEntity, TableServiceClient, TableTransactionError
 from gevent.pool import Pool
 
 from harness.endpoint.accounts import Accounts
-from harness.endpoint.admin.clients import (
-    CONNECTIONS,
-    explained,
-    refusal_of,
-    service_client,
-    table_client,
-)
+from harness.endpoint.admin.housekeeping import Ambiguous
+from harness.endpoint.admin.probe import Refusal, explain
+from harness.endpoint.attempts import LEADS_BACK, TokenLoop
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.channel import Channel
+from harness.endpoint.http.exchange import UNREADABLE, Exchange, monotonic_utc
+from harness.endpoint.http.pool import LimitedPool
+from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
+from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
 from harness.measure.record.findings import PointersPart
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
@@ -40,14 +51,122 @@ from harness.workload.budget import Budget, Budgets
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.scenarios.scenario import Pointers
 
+CONNECTIONS = 8
+_CONNECT_TIMEOUT_S = 5.0
+_READ_TIMEOUT_S = 30.0
+_RETRIES = 4
+MOST_REQUESTS = 1 + _RETRIES
+"""Requests that one call of a client may take."""
+_LONGEST_WAIT_S = 8.0
+_WAITS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms")
 _MAX_EMPTY_PAGES = 100
 """A service may answer an empty page with a continuation token, but not for ever."""
 _MAX_AGE_S = 1e9
 _KEYS = ["PartitionKey", "RowKey"]
 _Key = tuple[str, str]
+_Item = TypeVar("_Item")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 _RUN_TABLE = re.compile(r"stress(\d{8}T\d{6})Z[0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
 _TIME = "%Y%m%dT%H%M%S"
+
+
+class AdminTransport(GeventTransport):
+    """The transport of the load, with each request taken from the budget."""
+
+    def __init__(self, endpoint: Endpoint, budget: Budget) -> None:
+        pool = LimitedPool(
+            endpoint.url,
+            connections=CONNECTIONS,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            read_timeout_s=_READ_TIMEOUT_S,
+        )
+        super().__init__(Channel(pool, clock=monotonic_utc(), budget=budget))
+        self._login = endpoint.login
+
+    def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
+        response = super().send(request, exchange=Exchange(str(uuid.uuid4())), **options)
+        if response.status_code == 401 and self._login is not None:
+            # The SDK sends the request once more if the response challenges it to.
+            self._login.renewed_after(request.headers.get("Authorization", ""))
+        # The SDK honours any wait that the service asks for.
+        wait_s = min(retry_after_s(response.headers), _LONGEST_WAIT_S)
+        for name in _WAITS:
+            response.headers.pop(name, None)
+        if wait_s > 0:
+            response.headers["retry-after"] = f"{wait_s:g}"
+        return response
+
+    def sleep(self, duration: float) -> None:
+        gevent.sleep(duration)
+
+
+@contextlib.contextmanager
+def service_client(
+    endpoint: Endpoint, budget: Budget | None = None
+) -> Iterator[TableServiceClient]:
+    with TableServiceClient(endpoint.url, **_options(endpoint, budget)) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def table_client(
+    endpoint: Endpoint, table: str, budget: Budget | None = None
+) -> Iterator[TableClient]:
+    with TableClient(endpoint.url, table, **_options(endpoint, budget)) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def explained(endpoint: Endpoint, doing: str) -> Iterator[None]:
+    """Turn an error of the SDK into a message that begins with ``doing``.
+
+    Raises:
+        SetupError: the service refused the request.
+        Ambiguous: the request may have been executed: no response came, or an unreadable one.
+    """
+    try:
+        yield
+    except HttpResponseError as error:
+        refused = refusal_of(error)
+        kind = SetupError if 400 <= refused.status < 500 else Ambiguous
+        raise kind(f"{doing}: {explain(endpoint, refused)}") from error
+    except AzureError as error:
+        said = shorten(error.message)
+        raise Ambiguous(f"{doing}: no response from {endpoint.host} ({said})") from error
+    except UNREADABLE as error:
+        said = shorten(f"{type(error).__name__}: {error}")
+        raise Ambiguous(
+            f"{doing}: the response of {endpoint.host} cannot be read ({said}): check -H"
+        ) from error
+
+
+def refusal_of(error: HttpResponseError) -> Refusal:
+    """The service's error response inside an error of the SDK."""
+    if error.response is None:
+        return Refusal(0, "", shorten(str(error.message)))
+    response = cast(SdkResponse, error.response)
+    return Refusal(
+        response.status_code,
+        *read_error(response.headers, response.content),
+        response.headers.get("www-authenticate", ""),
+    )
+
+
+def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
+    # The SDK logs every request at INFO, which is Locust's level.
+    quiet = logging.getLogger("harness.endpoint.admin.tables")
+    quiet.setLevel(logging.WARNING)
+    return {
+        **endpoint.credential.for_sdk(),
+        "transport": AdminTransport(endpoint, Budget() if budget is None else budget),
+        "logger": quiet,
+        # A table service does not redirect, and a signature is for one host.
+        "permit_redirects": False,
+        "retry_total": _RETRIES,
+        "retry_status": _RETRIES,
+        "retry_backoff_factor": 0.5,
+        "retry_backoff_max": _LONGEST_WAIT_S,
+    }
 
 
 def new_table_name(now_utc: dt.datetime, rng: random.Random) -> str:
@@ -121,7 +240,7 @@ def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = N
 
 def _first_entity(client: TableClient, name: str) -> TableEntity | None:
     """An entity of the table; None where the table is empty."""
-    pages = client.list_entities(results_per_page=1, select=_KEYS).by_page()
+    pages = _pages(client.list_entities(results_per_page=1, select=_KEYS))
     for number, page in enumerate(pages):
         if number >= _MAX_EMPTY_PAGES:
             raise SetupError(
@@ -147,7 +266,7 @@ def list_tables(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
         explained(endpoint, "the tables cannot be listed"),
         service_client(endpoint, budget) as client,
     ):
-        return [_text(table.name) for table in client.list_tables()]
+        return [_text(table.name) for page in _pages(client.list_tables()) for table in page]
 
 
 def leftovers(
@@ -185,7 +304,7 @@ def delete_run_entities(
         pool = Pool(CONNECTIONS)
         delete = functools.partial(_delete, client)
         try:
-            for page in _pages(client, run_id):
+            for page in _written(client, run_id):
                 for count in pool.imap_unordered(delete, _transactions(page)):
                     deleted += count
                     on_progress(deleted)
@@ -200,11 +319,20 @@ def _require_name(name: str) -> None:
         )
 
 
-def _pages(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
+def _pages(listing: ItemPaged[_Item]) -> Iterator[Iterator[_Item]]:
+    """The pages of a listing; a `SetupError` where it leads back to an earlier page."""
+    pages, loop = listing.by_page(), TokenLoop()
+    for page in pages:
+        yield page
+        if loop.closes(cast(Any, pages).continuation_token):
+            raise SetupError(f"a listing of the endpoint has no end: {LEADS_BACK}")
+
+
+def _written(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
     written = client.query_entities(
         f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
     )
-    for page in written.by_page():
+    for page in _pages(written):
         yield [(_text(entity["PartitionKey"]), _text(entity["RowKey"])) for entity in page]
 
 
@@ -290,7 +418,9 @@ def _listed(endpoint: Endpoint, name: str, properties: list[str], budget: Budget
         explained(endpoint, f"the table {name} cannot be listed"),
         table_client(endpoint, name, budget) as client,
     ):
-        for entity in client.list_entities(select=properties):
+        for entity in itertools.chain.from_iterable(
+            _pages(client.list_entities(select=properties))
+        ):
             # A value that is not a string is not a key, and points to nothing.
             partition, row = (
                 key if isinstance(key := entity.get(wanted), str) else "" for wanted in properties

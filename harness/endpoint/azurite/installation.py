@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from harness.model.children import child_environment
 from harness.model.errors import SetupError
+from harness.model.process import child_environment
 
 VERSION = "3.36.0"
-Service = Literal["table", "blob"]
+Server = Literal["table", "blob"]
 """The services of Azurite that runs use; each has a server of its own."""
 _PINS = Path(__file__).parent
 _GUARD = _PINS / "guard.cjs"
@@ -34,7 +34,7 @@ _NPM_READS = (
 """Variables with npm's settings and proxy."""
 
 
-def installed(service: Service = "table") -> Path | None:
+def installed(service: Server = "table") -> Path | None:
     """The script of the server of one service, or None where Azurite is not installed."""
     entry = _home() / _SERVERS / service / "main.js"
     return entry if entry.is_file() else None

@@ -11,11 +11,11 @@ from typing import IO
 
 from harness.endpoint.admin.listing import TABLES
 from harness.endpoint.admin.probe import ProbeRequest
-from harness.endpoint.azurite.installation import VERSION, Service, installed, node
+from harness.endpoint.azurite.installation import VERSION, Server, installed, node
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.endpoint.endpoint import emulator_endpoint
-from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
+from harness.model.process import ChildProcess
 
 _GUARD = Path(__file__).parent / "guard.cjs"
 _READY_WITHIN_S = 20.0
@@ -35,7 +35,7 @@ class AzuriteProcess(ChildProcess):
         log: IO[bytes],
         *,
         oauth: bool = False,
-        service: Service = "table",
+        service: Server = "table",
     ) -> None:
         command = [str(node()), "--require", str(_GUARD), str(entry), "--inMemoryPersistence"]
         command += ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
@@ -58,7 +58,7 @@ def start_azurite(
     key: Path | None = None,
     oauth: bool = False,
     log_path: Path | None = None,
-    service: Service = "table",
+    service: Server = "table",
 ) -> AzuriteProcess:
     """Start an Azurite, and wait until it responds.
 

@@ -1,7 +1,7 @@
-"""Tokens of azure-identity's `DefaultAzureCredential`, and its errors in words.
+"""Where tokens come from: the authority of an endpoint's cloud, and azure-identity.
 
-It looks for a login in this order: environment variables, workload identity, managed identity,
-Azure CLI, and other tools for developers. It opens no browser.
+Its `DefaultAzureCredential` looks for a login in this order: environment variables, workload
+identity, managed identity, Azure CLI, and other tools for developers. It opens no browser.
 """
 
 from __future__ import annotations
@@ -11,13 +11,32 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from azure.core.exceptions import AzureError
 
-from harness.endpoint.entra.clouds import Cloud
 from harness.endpoint.entra.token import Token, identity_of
 from harness.model.errors import SetupError
+from harness.model.services.service import Service
 
+AUTHORITY_HOST = "AZURE_AUTHORITY_HOST"
+"""The variable that names the authority, as in every Azure SDK."""
+
+_PUBLIC, _US, _CHINA = "com", "us", "cn"
+_AUTHORITIES = {
+    _PUBLIC: "login.microsoftonline.com",
+    _US: "login.microsoftonline.us",
+    _CHINA: "login.chinacloudapi.cn",
+}
+_CLOUDS_OF_HOSTS = {
+    ".usgovcloudapi.net": _US,
+    ".azure.us": _US,
+    ".chinacloudapi.cn": _CHINA,
+    ".azure.cn": _CHINA,
+    ".windows.net": _PUBLIC,
+    ".azure.net": _PUBLIC,
+    ".azure.com": _PUBLIC,
+}
 TENANT = "AZURE_TENANT_ID"
 _SECRETS = (
     "AZURE_CLIENT_SECRET",
@@ -54,6 +73,35 @@ _TRIED_LOGINS = (
     "and AZURE_CLIENT_SECRET, or use a machine with a managed identity. Tried were:"
 )
 _LONGEST_REASON = 300
+
+
+class Cloud(NamedTuple):
+    """What a token is for, and where it comes from.
+
+    Attributes:
+        audience: The resource that accepts the token, such as ``https://storage.azure.com``.
+        authority: Host name of the authority that issues it.
+    """
+
+    audience: str
+    authority: str
+
+
+def cloud_of(kind: Service, hostname: str, environ: Mapping[str, str]) -> Cloud:
+    """The cloud of an endpoint.
+
+    Host names of Azure name their cloud. For other host names, such as custom domains, the
+    authority in ``environ`` tells the cloud.
+    """
+    named = environ.get(AUTHORITY_HOST, "").strip().removeprefix("https://").strip("/")
+    cloud = next(
+        (cloud for ending, cloud in _CLOUDS_OF_HOSTS.items() if hostname.endswith(ending)), None
+    )
+    if cloud is None:
+        last = named.rpartition(".")[2]
+        cloud = last if last in _AUTHORITIES else _PUBLIC
+    service = "cosmos" if kind.charges else "storage"
+    return Cloud(f"https://{service}.azure.{cloud}", named or _AUTHORITIES[cloud])
 
 
 class NoToken(SetupError):

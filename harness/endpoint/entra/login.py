@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,17 +19,21 @@ from azure.core.credentials import AccessToken, AccessTokenInfo
 from gevent.util import wrap_errors
 
 from harness.endpoint.address import CONNECTION_STRING, KEY, SAS_TOKEN
-from harness.endpoint.entra.clouds import Cloud, cloud_of
-from harness.endpoint.entra.issuer import TENANT, NoToken, fetch
-from harness.endpoint.entra.renewal import Renewal
-from harness.endpoint.entra.token import Identity, Token
+from harness.endpoint.entra.issuer import TENANT, Cloud, NoToken, cloud_of, fetch
+from harness.endpoint.entra.token import Identity, Renewal, Token
 from harness.model.errors import SetupError
 from harness.model.figures import counted
-from harness.model.target import EndpointKind
+from harness.model.services.service import Service
 
 FETCHED_WITHIN_S = 60.0
 """The longest that a token may take."""
 _KEYS = (CONNECTION_STRING, KEY, SAS_TOKEN)
+_STORAGE_ROLE = (
+    "Storage Table Data Contributor on the account. Owner, Contributor and Reader give no access "
+    "to data, and Storage Table Data Reader does not write"
+)
+_COSMOS_ROLE = "Cosmos DB Built-in Data Contributor on the account"
+_TRUSTED_TENANT = re.compile(r"authorization_uri=\"?https://[^/\s,\"]+/([\w.-]{1,64})")
 
 
 class Login:
@@ -245,7 +250,7 @@ class Logins:
         self._environ = environ
         self._made: dict[Cloud, Login] = {}
 
-    def of(self, kind: EndpointKind, hostname: str) -> Login:
+    def of(self, kind: Service, hostname: str) -> Login:
         """The login for an endpoint. Nothing is fetched yet."""
         cloud = cloud_of(kind, hostname, self._environ)
         if cloud not in self._made:
@@ -256,3 +261,36 @@ class Logins:
                 ignored=tuple(name for name in _KEYS if self._environ.get(name, "").strip()),
             )
         return self._made[cloud]
+
+
+def login_problem(
+    login: Login, kind: Service, status: int, code: str, message: str, challenge: str
+) -> str | None:
+    """Why a login is refused, and what to do; None where the response is about something else.
+
+    ``challenge`` is the header ``WWW-Authenticate``, which names the tenant of the account.
+    """
+    if status not in (401, 403):
+        return None
+    who = f"the login ({login.identity.described})"
+    cosmos = kind.charges
+    if code == "AuthorizationPermissionMismatch" or (cosmos and "RBAC" in message):
+        role = _COSMOS_ROLE if cosmos else _STORAGE_ROLE
+        return f"{who} lacks a role: assign it {role}. A new assignment can take ten minutes"
+    if code == "AuthorizationFailure":
+        return f"{who} is refused: does a firewall of the account block this machine?"
+    found = _TRUSTED_TENANT.search(challenge)
+    trusted = "" if found is None else found[1]
+    own = login.identity.tenant
+    if "issuer" in message.lower() or (trusted and own and trusted != own):
+        return (
+            f"{who} is of another tenant than the account"
+            f"{f', which trusts {trusted}' * bool(trusted)}: choose the tenant with "
+            f"`az login --tenant {trusted or 'TENANT'}` or AZURE_TENANT_ID"
+        )
+    if "audience" in message.lower():
+        return (
+            f"{who} got a token for {login.audience}, which the endpoint does not accept: for a "
+            "custom domain in another cloud, set AZURE_AUTHORITY_HOST"
+        )
+    return f"{who} is refused"

@@ -35,8 +35,6 @@ _FIRST_BYTES = 8192
 """Most responses are smaller; a much larger buffer would cost a system call every time."""
 _BLOCK_BYTES = 65536
 _CHARGE = CHARGE_HEADER.encode()
-_LONGEST_READ_TIMEOUTS = 4
-"""The most read time-outs that a response in small pieces, each in time, may take in all."""
 
 
 class Channel:
@@ -46,7 +44,7 @@ class Channel:
     a killed greenlet included, closes the connection and frees its place.
 
     Args:
-        pool: The connections to the origin. A whole response may take four of its read time-outs.
+        pool: The connections to the origin. A whole response has to come within its time-out.
     """
 
     def __init__(self, pool: LimitedPool, *, clock: Clock, budget: Budget) -> None:
@@ -80,8 +78,13 @@ class Channel:
             GreenletExit: the request did not leave, because `refuse` was called.
         """
         pool = self._pool
-        pool.acquire()
-        exchange.sent_s = self._clock()
+        if pool.acquire_now():
+            exchange.sent_s = self._clock()
+        else:
+            from_s = self._clock()
+            pool.acquire()
+            exchange.sent_s = self._clock()
+            exchange.queued_s = exchange.sent_s - from_s
         connection = None
         try:
             connection = self._connect()
@@ -127,6 +130,7 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
     try:
         exchange.bytes_sent = len(message)
         connection.send(message)
+        until_s = monotonic() + connection.timeout_s
         data = connection.first(_FIRST_BYTES)
         if is_bare_success(data):
             exchange.bytes_received = len(data)
@@ -137,7 +141,6 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         if read_at_once(data, exchange):
             return True
         reader = Reader()
-        until_s = monotonic() + _LONGEST_READ_TIMEOUTS * connection.timeout_s
         while True:
             if not data and exchange.bytes_received == 0:
                 raise ConnectionResetError("closed before the response began")
@@ -153,9 +156,7 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
                 raise _too_large("the head of the response", MAX_HEAD_BYTES)
             if exchange.bytes_received > MAX_RESPONSE_BYTES:
                 raise _too_large("the response", MAX_RESPONSE_BYTES)
-            if monotonic() > until_s:
-                raise TimeoutError("the response has begun, but does not end")
-            data = connection.more(_BLOCK_BYTES)
+            data = connection.more(_BLOCK_BYTES, until_s - monotonic())
     except TimeoutError as error:
         raise ResponseFault(Fault.READ_TIMEOUT, str(error)) from error
     except OSError as error:

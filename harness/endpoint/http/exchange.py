@@ -99,6 +99,7 @@ class Exchange:
     Attributes:
         sent_s: When the request had a place in the pool; None if it never had. Waiting for a place
             is the generator's time, connecting is the service's.
+        queued_s: How long it waited for that place.
         done_s: When the response was whole, or the fault was seen.
         status: 0 where no whole response came.
         head: Head of the response; ``headers`` are parsed from it when asked for.
@@ -108,6 +109,7 @@ class Exchange:
 
     # Class-level defaults, because an exchange is made for every attempt and sets few of them.
     sent_s: float | None = None
+    queued_s: float = 0.0
     done_s: float = 0.0
     status: int = 0
     head: bytes = b""

@@ -1,4 +1,4 @@
-"""Connections, and the pool that limits and reuses them."""
+"""Connections, the pool that limits and reuses them, and the authorities that they trust."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import os
 import select
 import socket
 import ssl
+from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+import gevent
 import gevent.monkey
 import gevent.socket
 import gevent.ssl
 from gevent import get_hub, getcurrent
 from gevent.lock import BoundedSemaphore
 
-from harness.endpoint.http.tls import trust_context
+from harness.model.errors import SetupError
 
+CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+"""The variables of OpenSSL and ``requests``. Where one is set, no other authority is trusted."""
 # The unpatched poll: it never switches greenlets, and unlike select takes any descriptor.
 _poll = gevent.monkey.get_original("select", "poll")
 
@@ -26,6 +32,29 @@ _READ = 1
 _CHECKS_PER_TIMEOUT = 20
 """A time-out is noticed at most a twentieth of its length late."""
 _SHORTEST_CHECK_S, _LONGEST_CHECK_S = 0.01, 1.0
+
+
+def trust_context(environ: Mapping[str, str], library: ModuleType = ssl) -> ssl.SSLContext:
+    """A context of ``library`` (``ssl`` or ``gevent.ssl``) that checks certificate and host name.
+
+    A variable of ``environ`` may name a file or a folder of certificates; a `SetupError` says that
+    they cannot be loaded.
+    """
+    named = {name: value for name in CA_VARIABLES if (value := environ.get(name, "").strip())}
+    context: ssl.SSLContext
+    if not named:
+        context = library.create_default_context()
+        return context
+    context = library.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for name, value in named.items():
+        try:
+            if Path(value).is_dir():
+                context.load_verify_locations(capath=value)
+            else:
+                context.load_verify_locations(cafile=value)
+        except (OSError, ssl.SSLError) as error:
+            raise SetupError(f"{name}={value} holds no certificates: {error}") from None
+    return context
 
 
 class Connection:
@@ -91,9 +120,13 @@ class Connection:
         data: bytes = self._socket.recv(size)
         return data
 
-    def more(self, size: int) -> bytes:
+    def more(self, size: int, within_s: float) -> bytes:
         """Further bytes of a response, at most ``size``; empty at the end of the connection."""
+        if within_s <= 0:
+            raise TimeoutError("the response has begun, but does not end")
+        self._socket.settimeout(within_s)
         data: bytes = self._socket.recv(size)
+        self._socket.settimeout(self.timeout_s)
         return data
 
     def give_up_if_late(self, now_s: float) -> None:
@@ -162,8 +195,8 @@ class LimitedPool:
 
     Args:
         connections: The most connections at once; further requests wait.
-        connect_timeout_s: Time-out for each address of the host, TLS handshake included.
-        read_timeout_s: Time-out for each wait for more of a response.
+        connect_timeout_s: Time-out for each address of the host, whole TLS handshake included.
+        read_timeout_s: Time-out for a whole response.
 
     Raises:
         SetupError: an environment variable names certificates that cannot be loaded.
@@ -191,6 +224,10 @@ class LimitedPool:
     @property
     def in_use(self) -> int:
         return self._limit - int(self._places.counter)
+
+    def acquire_now(self) -> bool:
+        """Take a place if one is free; return whether one was."""
+        return bool(self._places.acquire(blocking=False))
 
     def acquire(self) -> None:
         """Take a place, waiting for a free one."""
@@ -258,12 +295,14 @@ class LimitedPool:
     def _connected(self, made: Any, address: Any) -> Any:
         try:
             made.settimeout(self._connect_timeout_s)
-            made.connect(address)
-            if self._tls is not None:
-                # Resuming an earlier session saves most of the handshake.
-                made = self._tls.wrap_socket(
-                    made, server_hostname=self._host, session=self._tls_session
-                )
+            # The socket's own time-out is for each of its waits.
+            with gevent.Timeout(self._connect_timeout_s, TimeoutError("timed out")):
+                made.connect(address)
+                if self._tls is not None:
+                    # Resuming an earlier session saves most of the handshake.
+                    made = self._tls.wrap_socket(
+                        made, server_hostname=self._host, session=self._tls_session
+                    )
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             made.settimeout(self._read_timeout_s)
         except BaseException:

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Sequence
 
+from harness.endpoint.accounts import AccountsSession
 from harness.endpoint.session import SessionOptions, TableSession
-from harness.endpoint.sessions.accounts import AccountsSession
 from harness.endpoint.sessions.blob import BlobSession
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession

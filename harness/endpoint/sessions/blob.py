@@ -16,12 +16,11 @@ from azure.core import MatchConditions
 from azure.core.exceptions import ResourceExistsError
 from azure.core.rest import HttpRequest
 
-from harness.endpoint.attempts import OperationAttempts
+from harness.endpoint.attempts import OperationAttempts, Page
 from harness.endpoint.blob_client import container_client
 from harness.endpoint.http.exchange import Exchange, bad_answer
-from harness.endpoint.paging import Page
 from harness.endpoint.protocol.edm import EntityWriter
-from harness.endpoint.protocol.odata import Token
+from harness.endpoint.protocol.requests import Token
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse

@@ -19,7 +19,7 @@ from harness.endpoint.http.channel import USER_AGENT, Channel
 from harness.endpoint.http.exchange import Exchange, bad_answer
 from harness.endpoint.protocol.edm import EntityWriter, is_etag
 from harness.endpoint.protocol.multipart import part_responses
-from harness.endpoint.protocol.odata import (
+from harness.endpoint.protocol.requests import (
     JSON,
     JSON_PLAIN,
     VERSION_HEADERS,
@@ -323,7 +323,7 @@ class SdkSession(RetryingSession):
         endpoint = options.endpoint
         self._url = endpoint.url
         self._table = options.table
-        self._cosmos = endpoint.kind.cosmos
+        self._cosmos = endpoint.kind.charges
         self._pipeline = LeanPipeline(GeventTransport(self._channel), endpoint.credential)
         self._entities = EntityWriter()
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import gevent
 import requests
 from azure.core.exceptions import (
     AzureError,
@@ -29,12 +30,11 @@ from azure.data.tables import TableClient
 from gevent import GreenletExit
 from requests.adapters import HTTPAdapter
 
-from harness.endpoint.attempts import OperationAttempts
+from harness.endpoint.attempts import OperationAttempts, drain
 from harness.endpoint.http.exchange import UNREADABLE, Exchange, ResponseFault, ResponseHeaders
+from harness.endpoint.http.pool import trust_context
 from harness.endpoint.http.reader import MAX_RESPONSE_BYTES
-from harness.endpoint.http.tls import trust_context
-from harness.endpoint.paging import drain
-from harness.endpoint.protocol.odata import Token
+from harness.endpoint.protocol.requests import Token
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import Clients, call, read_page
 from harness.model.operation import Kind, Operation
@@ -47,7 +47,8 @@ REQUEST_ID = "x-ms-client-request-id"
 class SdkDefaultTransport(RequestsTransport):  # type: ignore[misc]
     """The SDK's own transport (``requests``), in which ``trusting`` alone checks certificates.
 
-    Calls ``on_fault`` with the client request id and the error where no whole response came.
+    Calls ``on_fault`` with the client request id and the error where no whole response came, which
+    is also after ``within_s`` seconds. Its own time-outs are for each wait.
     """
 
     def __init__(
@@ -55,18 +56,27 @@ class SdkDefaultTransport(RequestsTransport):  # type: ignore[misc]
         on_fault: Callable[[str, AzureError], None],
         *,
         trusting: ssl.SSLContext | None,
+        within_s: float,
         **options: Any,
     ) -> None:
         self._trusting = trusting
+        self._within_s = within_s
         self._on_fault = on_fault
         super().__init__(**options)
 
     def send(self, request: Any, **options: Any) -> Any:
+        limit = gevent.Timeout(self._within_s)
         try:
-            return super().send(request, **options)
-        except AzureError as error:
-            self._on_fault(request.headers.get(REQUEST_ID, ""), error)
-            raise
+            with limit:
+                return super().send(request, **options)
+        except AzureError as raised:
+            error = raised
+        except gevent.Timeout as expired:
+            if expired is not limit:
+                raise
+            error = ServiceResponseTimeoutError(f"no whole response within {self._within_s:g} s")
+        self._on_fault(request.headers.get(REQUEST_ID, ""), error)
+        raise error
 
     def _init_session(self, session: requests.Session) -> None:
         super()._init_session(session)
@@ -108,8 +118,7 @@ def limit_body(response: requests.Response, **_options: Any) -> None:
     """A hook that makes the reading of a body that is too large raise `ResponseTooLarge`.
 
     ``requests`` calls it before it reads the body. Heads are read by then: `http.client` limits the
-    length of their lines, but not the number of interim responses and trailers. A response that
-    comes byte by byte cannot be ended either.
+    length of their lines, but not the number of interim responses and trailers.
     """
     stream = response.raw.stream
 
@@ -184,9 +193,8 @@ class SdkDefaultSession:
     - Every attempt is taken from the budget. A retry that the budget does not cover is not sent,
       and the call ends with its last attempt.
     - Bytes are those of bodies only; the SDK does not show heads.
-    - Bodies are limited as in every session. Interim responses, trailers and responses that come
-      byte by byte end when the server ends them. A long response to a transaction of many small
-      parts is parsed slowly.
+    - Bodies and the time for a response are limited as in every session. A long response to a
+      transaction of many small parts is parsed slowly.
     - A write that is refused after an ambiguous attempt stays ambiguous: nothing is read back.
     - ``Retry-After`` is honoured without a limit, as the SDK does.
     - With a login, a request that is refused with 401 is sent again only where the response holds
@@ -210,6 +218,7 @@ class SdkDefaultSession:
                 trusting=trust_context(os.environ) if https else None,
                 connection_timeout=options.connect_timeout_s,
                 read_timeout=options.read_timeout_s,
+                within_s=options.connect_timeout_s + options.read_timeout_s,
             ),
             # Requests go to the endpoint and nowhere else, whatever it responds.
             permit_redirects=False,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from harness.endpoint.http.exchange import Exchange
 from harness.endpoint.protocol.edm import ReadEntity
-from harness.endpoint.protocol.odata import Token
-from harness.endpoint.protocol.requests import RequestWriter
+from harness.endpoint.protocol.requests import RequestWriter, Token
 from harness.endpoint.protocol.responses import read_entity, read_page, require_written
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions

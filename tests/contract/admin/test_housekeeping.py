@@ -17,9 +17,13 @@ import gevent
 import pytest
 from azure.core.rest import HttpRequest
 
-from harness.endpoint.admin.clients import AdminTransport
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
-from harness.endpoint.admin.tables import create_table, delete_table, require_empty_table
+from harness.endpoint.admin.tables import (
+    AdminTransport,
+    create_table,
+    delete_table,
+    require_empty_table,
+)
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget

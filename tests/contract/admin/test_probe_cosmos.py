@@ -12,7 +12,9 @@ from harness.endpoint.admin.probe import Refusal, check, explain, recognised
 from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, GATEWAY
 
 KEY = "a2V5"
 
@@ -27,29 +29,27 @@ def tables(*headers: str) -> bytes:
 @pytest.mark.parametrize(
     ("header", "kind"),
     [
-        ("x-ms-request-charge: 1", EndpointKind.COSMOS_EMULATOR),
-        ("Server: Microsoft-HTTPAPI/2.0", EndpointKind.COSMOS_EMULATOR),
-        ("Server: Azurite-Table/3.36.0", EndpointKind.AZURITE),
-        ("X-Other: 1", EndpointKind.AZURITE),
+        ("x-ms-request-charge: 1", COSMOS_EMULATOR),
+        ("Server: Microsoft-HTTPAPI/2.0", COSMOS_EMULATOR),
+        ("Server: Azurite-Table/3.36.0", AZURITE),
+        ("X-Other: 1", AZURITE),
     ],
 )
-def test_the_answers_tell_what_is_on_this_machine(
-    service: Any, header: str, kind: EndpointKind
-) -> None:
+def test_the_answers_tell_what_is_on_this_machine(service: Any, header: str, kind: Service) -> None:
     """Its address does not; and a stand-in is then asked as the SDK asks Cosmos DB."""
     service.script = [tables(header)]
     found = recognised(service.endpoint, check(service.endpoint, environ={}))
     assert found.kind is kind
-    assert found.hostname == ("localhost" if kind.cosmos else "127.0.0.1")
+    assert found.hostname == ("localhost" if kind.charges else "127.0.0.1")
     assert found.port == service.endpoint.port
 
 
 def test_an_address_that_tells_the_kind_is_believed(service: Any) -> None:
     """A gateway of this run stays one, and so does a host that names its service."""
-    known = as_kind(service.endpoint, EndpointKind.GATEWAY)
+    known = as_kind(service.endpoint, GATEWAY)
     remote = endpoint_from("https://a1.table.core.windows.net", {"AZURE_STORAGE_KEY": KEY})
     for endpoint in (known, remote):
-        assert recognised(endpoint, EndpointKind.COSMOS_EMULATOR) is endpoint
+        assert recognised(endpoint, COSMOS_EMULATOR) is endpoint
 
 
 def of_cosmos() -> Endpoint:
@@ -88,6 +88,6 @@ def test_a_refusal_by_the_stand_in_is_read(service: Any) -> None:
     body = json.dumps(error).encode()
     head = f"HTTP/1.1 401 Unauthorized\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     service.script = [head + body]
-    endpoint = as_kind(service.endpoint, EndpointKind.COSMOS_EMULATOR)
+    endpoint = as_kind(service.endpoint, COSMOS_EMULATOR)
     with pytest.raises(SetupError, match="refuses the key for the account devstoreaccount1"):
         check(endpoint, environ={})

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli import main
-from harness.endpoint.admin.clients import table_client
 from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
@@ -22,6 +21,7 @@ from harness.endpoint.admin.tables import (
     made_at,
     new_table_name,
     require_empty_table,
+    table_client,
 )
 from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import itertools
 import os
 import signal
 import socket
@@ -27,6 +28,7 @@ from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.gateway.tls import made_certificate
 from harness.model.errors import SetupError
+from tests.support.http_messages import read_message
 
 pytestmark = pytest.mark.azurite
 
@@ -102,6 +104,28 @@ def test_a_gateway_is_told_from_what_is_behind_it(endpoint: Endpoint) -> None:
     assert set(states(checks).values()) <= {OK, WARNING}, checks
     assert "a gateway of the harness" in checks["kind"].text
     assert "Azurite" in checks["kind"].text
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "words"),
+    [("a", FAILED, "leads back to an earlier page"), ("%d", NOT_TRIED, "100 billable")],
+    ids=["the same token", "a new token"],
+)
+def test_a_listing_without_end_is_a_sentence(token: str, status: Status, words: str) -> None:
+    """Each page names another one: the check of leftovers ends, as every other check does."""
+    numbers = itertools.count()
+
+    def list_without_end(connection: socket.socket) -> None:
+        while read_message(connection):
+            body = b'{"value":[]}'
+            next_name = token.replace("%d", str(next(numbers)))
+            head = f"HTTP/1.1 200 OK\r\nx-ms-continuation-NextTableName: {next_name}\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+
+    with serving(list_without_end) as port:
+        found = examined(f"http://127.0.0.1:{port}")["leftovers"]
+    assert (found.status, words in found.text) == (status, True)
 
 
 def test_leftovers_are_named(endpoint: Endpoint) -> None:

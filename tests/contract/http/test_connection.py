@@ -139,7 +139,7 @@ def test_a_whole_answer_may_come_in_pieces(ends: Ends) -> None:
     def whole() -> bytes:
         data = connection.first(3)
         while len(data) < 9:
-            data += connection.more(3)
+            data += connection.more(3, LONG_S)
         return data
 
     waiting = gevent.spawn(whole)

@@ -16,7 +16,7 @@ import trustme
 
 from harness.endpoint.azurite import start_azurite
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.http.tls import CA_VARIABLES
+from harness.endpoint.http.pool import CA_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault, Outcome

@@ -12,7 +12,7 @@ import gevent
 import pytest
 from gevent import GreenletExit
 
-from harness.endpoint.paging import LOOP
+from harness.endpoint.attempts import LOOP
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome
 from harness.workload.budget import Budget, BudgetSpent

@@ -16,7 +16,7 @@ import pytest
 from harness.endpoint.endpoint import Endpoint, as_kind
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.workload.retry import ScheduledBackoff
 
 ROW: dict[str, Any] = {"partition_key": "p", "row_key": "r"}
@@ -89,7 +89,7 @@ def done(operation: Operation) -> bytes:
 @pytest.fixture
 def cosmos(service: Any) -> Endpoint:
     """The scripted service as one that sessions take for Cosmos DB."""
-    return as_kind(service.endpoint, EndpointKind.COSMOS_EMULATOR)
+    return as_kind(service.endpoint, COSMOS_EMULATOR)
 
 
 @pytest.fixture

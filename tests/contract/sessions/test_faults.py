@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -414,6 +415,29 @@ def test_connections_are_bounded_and_shared(service: Any, scripted: Callable[...
     assert session.connections_in_use == 0
 
 
+def test_the_wait_for_a_connection_is_no_latency_of_the_service(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """Neither before the first attempt nor before a retry; it is counted apart."""
+
+    def late(connection: socket.socket) -> bool:
+        time.sleep(0.6)
+        connection.sendall(service.no_content)
+        return True
+
+    busy = service.answer(503, "ServerBusy")
+    session = scripted(busy, late, service.no_content, connections=1, sleep=gevent.sleep)
+    retrying, late_user = gevent.spawn(session.execute, op()), gevent.spawn(session.execute, op())
+    gevent.joinall([retrying, late_user], timeout=20.0, raise_error=True)
+    first, second = retrying.value, late_user.value
+    # The retry is due while the other request has the only connection.
+    assert statuses(first) == [503, 204]
+    assert first.queued_s == first.outside_s > 0.0
+    assert first.backing_off_s == pytest.approx(0.25, abs=0.1)
+    assert second.queued_s > second.outside_s == 0.0
+    assert second.service_s == second.attempts[0].latency_s
+
+
 def test_an_idle_connection_that_was_closed_is_not_used(
     service: Any, scripted: Callable[..., Any]
 ) -> None:
@@ -451,35 +475,6 @@ def test_idle_connections_are_checked_above_1024_descriptors(
         for _ in range(3):
             assert statuses(session.execute(op())) == [204]
     assert service.connections == 1
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nEmpty:\r\n\r\n",
-        b"HTTP/1.1 204 No Content\r\nx-ms-version: 2019-02-02\r\n\r\n",
-    ],
-)
-def test_an_answer_may_come_in_any_pieces(
-    service: Any, scripted: Callable[..., Any], raw: bytes
-) -> None:
-    """Interim answers and answers that come byte by byte are read right."""
-    session = scripted(service.in_pieces(raw))
-    result = session.execute(op())
-    assert (result.outcome, statuses(result)) == (Outcome.SUCCESS, [204])
-    assert result.bytes_received == len(raw)
-
-
-def test_a_chunked_answer_is_read(service: Any, scripted: Callable[..., Any]) -> None:
-    """An answer in chunks, in pieces, is one entity."""
-    raw = (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b'e\r\n{"PartitionKey\r\n16\r\n":"p","RowKey":"r","A"\r\n3\r\n:1}\r\n0\r\n\r\n'
-    )
-    session = scripted(service.in_pieces(raw))
-    result = session.execute(Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r"))
-    assert result.outcome is Outcome.SUCCESS, result
-    assert result.value["A"] == 1
 
 
 def _until(condition: Callable[[], bool]) -> None:

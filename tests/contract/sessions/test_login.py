@@ -22,7 +22,7 @@ from harness.model.auth_mode import AUTH_MODE, LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.workload.budget import Budget
 from tests.contract.conftest import ScriptedService
 from tests.support.certificates import CertificateFiles, certificate
@@ -211,7 +211,7 @@ def test_cosmos_db_takes_the_token_in_its_dialect(
     secure.script += [secure.transaction_answer(secure.no_content)]
     secure.script += [secure.entity_answer(RowKey="r")]
     endpoint = dataclasses.replace(secure.endpoint, credential=login)
-    session = open_to(ours, as_kind(endpoint, EndpointKind.COSMOS_EMULATOR))
+    session = open_to(ours, as_kind(endpoint, COSMOS_EMULATOR))
     merge = dataclasses.replace(INSERT, kind=Kind.UPSERT_MERGE)
     result = session.execute(merge)
     assert [attempt.status for attempt in result.attempts] == [401, 204]

@@ -20,15 +20,8 @@ from harness.endpoint.azurite import AzuriteProcess
 from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.ledger import Ledger
-from harness.measure.record.measured import CountsPart
-from harness.measure.record.record import (
-    SCHEMA_VERSION,
-    EndpointPart,
-    EntityPart,
-    LoadingPart,
-    RunRecord,
-)
-from harness.measure.record.record_builder import judged_fields, measured_fields
+from harness.measure.record.record import EndpointPart, RunRecord
+from harness.measure.record.record_builder import assembled
 from harness.measure.verdict.verdict import judge
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunState
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
@@ -45,7 +38,7 @@ from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import QueryShape
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
-from tests.support.evidence import QUIET, evidence
+from tests.support.evidence import evidence
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
@@ -232,29 +225,16 @@ def record_of(ledger: Ledger) -> RunRecord:
     start = int(time.time()) - 300
     snapshot = ledger.snapshot(start=start, end=start + 600)
     given = evidence(snapshot)
-    return RunRecord(
-        schema_version=SCHEMA_VERSION,
-        harness_version="0.0",
+    return assembled(
+        given,
+        judge(given),
+        span_s=(0.0, 60.0),
         run_id="run1",
         profile={"name": "query-types"},
         endpoint=EndpointPart(kind="storage", described="Azure", host="h", table="t"),
         session="sdk",
-        started_at="2025-01-01T00:00:00Z",
-        ended_at="2025-01-01T00:01:00Z",
         ended_by="run time",
         workers=1,
-        users=1,
-        complete=True,
-        invariants=(),
-        exit_code=0,
-        entity=EntityPart(stored_bytes=600, wire_bytes=700),
-        loading=LoadingPart(entities=5000, seconds=1.0, attempts=50),
-        counts=CountsPart(
-            **dataclasses.asdict(snapshot.counts), waiting=0, in_flight=0, billable_transactions=1
-        ),
-        generator=QUIET.recorded(),
-        **measured_fields(snapshot, QUIET, given.targets),
-        **judged_fields(given, judge(given), []),
     )
 
 

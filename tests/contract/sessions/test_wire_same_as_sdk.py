@@ -19,7 +19,9 @@ from harness.endpoint.endpoint import Endpoint, as_kind
 from harness.model.entity import ETAG, Int64
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services.service import Service
+from harness.model.services.storage import STORAGE
 from harness.workload.retry import ScheduledBackoff
 
 BOTH = ("sdk", "wire")
@@ -91,14 +93,14 @@ QUERIES = st.builds(
 )
 
 
-@pytest.fixture(params=[EndpointKind.STORAGE, EndpointKind.COSMOS_EMULATOR])
+@pytest.fixture(params=[STORAGE, COSMOS_EMULATOR])
 def dialect(request: pytest.FixtureRequest) -> Any:
     """The services whose requests differ."""
     return request.param
 
 
 @pytest.fixture
-def ask(service: Any, open_to: Callable[..., Any], dialect: EndpointKind) -> Callable[..., Any]:
+def ask(service: Any, open_to: Callable[..., Any], dialect: Service) -> Callable[..., Any]:
     """Has both sessions do one operation, the service answering by a script: what each gave."""
     service_endpoint = as_kind(service.endpoint, dialect)
     sessions: dict[str, dict[str, Any]] = {}
@@ -245,7 +247,7 @@ def test_a_transaction_is_the_same(service: Any, ask: Any, operation: Operation)
 
 @pytest.mark.parametrize("kind", [Kind.UPSERT_MERGE, Kind.UPDATE_MERGE])
 def test_a_merge_is_a_patch_but_for_cosmos_db(
-    service: Any, ask: Any, dialect: EndpointKind, kind: Kind
+    service: Any, ask: Any, dialect: Service, kind: Kind
 ) -> None:
     """Cosmos DB takes no PATCH: each session sends a POST that says what it is, in parts too."""
     merge = Operation(kind=kind, partition_key="p", row_key="r", properties={"A": 1})
@@ -257,17 +259,17 @@ def test_a_merge_is_a_patch_but_for_cosmos_db(
         line, headers, body = request
         if operation.parts:
             ((_, (line, headers, _)),) = body
-        assert line.split()[0] == ("POST" if dialect.cosmos else "PATCH")
-        assert headers.get("x-http-method") == ("MERGE" if dialect.cosmos else None)
+        assert line.split()[0] == ("POST" if dialect.charges else "PATCH")
+        assert headers.get("x-http-method") == ("MERGE" if dialect.charges else None)
 
 
-@pytest.mark.parametrize("dialect", [EndpointKind.STORAGE])
+@pytest.mark.parametrize("dialect", [STORAGE])
 @pytest.mark.parametrize("operation", ["single", "together"])
 def test_a_host_that_the_sdk_does_not_know_for_cosmos_db_is_one(
     service: Any, ask: Any, operation: str
 ) -> None:
     """For one such as documents.azure.com, each session speaks the dialect all the same."""
-    cosmos = dataclasses.replace(service.endpoint, kind=EndpointKind.COSMOS)
+    cosmos = dataclasses.replace(service.endpoint, kind=COSMOS)
     merge = Operation(kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r", properties={"A": 1})
     done = service.transaction_answer(b"HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n")
     asked = (

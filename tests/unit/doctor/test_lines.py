@@ -9,12 +9,18 @@ import sys
 
 import pytest
 
-from harness.doctor.checks import CheckResult, Status, exit_code, not_tried
-from harness.doctor.generator import Generated
+from harness.doctor.checks import (
+    CheckResult,
+    Status,
+    check_text,
+    exit_code,
+    not_tried,
+    summary_text,
+    together,
+)
+from harness.doctor.endpoint import request_units
+from harness.doctor.generator import Generated, capacity_checks
 from harness.doctor.machine import load_part, machine_checks, watch_idle
-from harness.doctor.page import check_text, summary_text, together
-from harness.doctor.request_units import request_units
-from harness.doctor.sizing import capacity_checks
 from harness.endpoint.admin.permissions import Tried
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.report.terminal.page import Page

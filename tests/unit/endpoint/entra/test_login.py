@@ -11,7 +11,8 @@ from harness.endpoint.entra.issuer import NoToken
 from harness.endpoint.entra.login import Login, Logins
 from harness.endpoint.entra.token import Identity, Token
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS
+from harness.model.services.storage import STORAGE
 
 ME = Identity(kind="user", object_id="me", tenant="mine")
 
@@ -200,10 +201,10 @@ def test_the_sdk_gets_the_current_token_whatever_it_asks_for(login: Login) -> No
 def test_endpoints_of_one_cloud_share_a_login() -> None:
     """A process has one token for each audience."""
     logins = Logins({"AZURE_STORAGE_KEY": "a", "AZURE_TENANT_ID": "mine"})
-    one = logins.of(EndpointKind.STORAGE, "a.table.core.windows.net")
-    assert one is logins.of(EndpointKind.STORAGE, "b.table.core.windows.net")
-    assert one is not logins.of(EndpointKind.STORAGE, "b.table.core.chinacloudapi.cn")
-    assert one is not logins.of(EndpointKind.COSMOS, "b.table.cosmos.azure.com")
+    one = logins.of(STORAGE, "a.table.core.windows.net")
+    assert one is logins.of(STORAGE, "b.table.core.windows.net")
+    assert one is not logins.of(STORAGE, "b.table.core.chinacloudapi.cn")
+    assert one is not logins.of(COSMOS, "b.table.cosmos.azure.com")
     assert one.ignored == ("AZURE_STORAGE_KEY",)
     assert one.identity.tenant == "mine"
     assert "Bearer" not in repr(one)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.entra.renewal import REFUSALS_APART_S, Renewal
-from harness.endpoint.entra.token import Identity, Token
+from harness.endpoint.entra.token import REFUSALS_APART_S, Identity, Renewal, Token
 
 HOUR_S = 3600.0
 

@@ -7,12 +7,12 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.endpoint.http.channel import talk
 from harness.endpoint.http.exchange import Exchange, ResponseFault
-from harness.endpoint.http.reader import Reader, read_at_once
+from harness.endpoint.http.reader import Reader, is_bare_success, read_at_once
 from harness.model.outcome import Fault
 
 BODY = b'{"PartitionKey":"p"}'
@@ -23,10 +23,10 @@ CHUNKED = (
     b'5\r\n{"Par\r\nf\r\ntitionKey":"p"}\r\n0\r\n\r\n'
 )
 REFUSED = b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\nRetry-After: 2\r\n\r\nBusy"
-INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n" + REFUSED
+INTERIM = b"HTTP/1.1 100 Continue\r\nInterim: yes\r\nEmpty:\r\n\r\n" + REFUSED
 CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 20\r\n\r\n" + BODY
 WITHOUT_LENGTH = b"HTTP/1.1 200 OK\r\nX-A: b\r\n\r\n" + BODY
-KEPT = [NO_CONTENT, FOUND, CHUNKED, REFUSED, INTERIM]
+KEPT = [NO_CONTENT, FOUND, CHUNKED, REFUSED, INTERIM, b"HTTP/1.1 100 Continue\r\n\r\n" + REFUSED]
 
 
 class Pieces:
@@ -43,7 +43,7 @@ class Pieces:
     def send(self, data: bytes) -> None:
         pass
 
-    def more(self, size: int) -> bytes:
+    def more(self, size: int, within_s: float = 1.0) -> bytes:
         if self._pieces:
             piece = self._pieces.pop(0)
             if len(piece) > size:
@@ -72,12 +72,20 @@ def told(kept: bool, exchange: Exchange) -> tuple[object, ...]:
 
 
 @given(st.sampled_from([*KEPT, CLOSING, WITHOUT_LENGTH]), st.lists(st.integers(0), max_size=8))
+@example(WITHOUT_LENGTH, [])
+@example(KEPT[-1], [])
 def test_an_answer_is_the_same_in_any_pieces(answer: bytes, places: list[int]) -> None:
     """However an answer is cut, what is read and whether the connection is kept is the same."""
     whole = told(*read(answer))
     assert told(*read(*cut(answer, places))) == whole
     assert whole[-1] == len(answer)
     assert whole[0] is (answer in KEPT)
+
+
+def test_an_interim_answer_leaves_nothing() -> None:
+    """Status, headers and body are those of the answer behind it."""
+    assert told(*read(INTERIM))[:4] == told(*read(REFUSED))[:4]
+    assert read(REFUSED)[1].headers == {"content-length": "4", "retry-after": "2"}
 
 
 @given(st.sampled_from([*KEPT, CLOSING]), st.integers(0), st.lists(st.integers(0), max_size=4))
@@ -102,7 +110,9 @@ def test_an_answer_that_stops_is_a_fault_of_its_name(
 
 
 # Empty lines before an answer are no harm (RFC 9112, "Message Parsing").
-_SURPLUS = st.binary(min_size=1, max_size=5).filter(lambda data: data.strip(b"\r\n"))
+_SURPLUS = st.sampled_from([b"HTTP/1.1 2", *KEPT]) | st.binary(min_size=1, max_size=5).filter(
+    lambda data: data.strip(b"\r\n")
+)
 
 
 @given(st.sampled_from(KEPT), _SURPLUS, st.lists(st.integers(0), max_size=4))
@@ -119,6 +129,7 @@ def test_what_is_behind_an_answer_costs_its_connection(
 
 
 @given(st.binary(min_size=1, max_size=300), st.lists(st.integers(0), max_size=4))
+@example(b"\r\n", [])
 def test_garbage_is_no_answer(garbage: bytes, places: list[int]) -> None:
     """Bytes at random are a bad answer or a reset, and never a success."""
     with pytest.raises(ResponseFault) as caught:
@@ -160,3 +171,21 @@ def test_the_usual_answers_need_no_parser(answer: bytes) -> None:
     assert read_at_once(answer, Exchange("id"))
     for other in (answer[:-1], answer + b"x", b" " + answer, answer.replace(b"\r\n", b"\n")):
         assert not read_at_once(other, Exchange("id"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        NO_CONTENT[:-1],
+        NO_CONTENT + b"H",
+        NO_CONTENT * 2,
+        NO_CONTENT.replace(b"204", b"200"),
+        NO_CONTENT.replace(b"1.1", b"1.0"),
+        NO_CONTENT.replace(b"ETag: x", b"CONNECTION: Close"),
+    ],
+)
+def test_only_one_whole_204_needs_no_parser(data: bytes) -> None:
+    """A part, more than one, another status and a connection that ends go through the parser."""
+    assert is_bare_success(NO_CONTENT)
+    assert not is_bare_success(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.endpoint.http.exchange import Exchange
-from harness.endpoint.protocol.request_charge import charge_of
+from harness.endpoint.protocol.responses import charge_of
 
 MULTIPART = "multipart/mixed; boundary=batch"
 PARTS = (

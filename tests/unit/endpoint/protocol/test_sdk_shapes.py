@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.endpoint.http.exchange import ResponseHeaders
-from harness.endpoint.protocol.errors import read_error, retry_after_s, shorten
-from harness.endpoint.protocol.odata import filter_of
+from harness.endpoint.protocol.requests import filter_of
+from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
 from harness.endpoint.sessions.sdk import entity_of, value_of
 from harness.model.entity import Int64
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation

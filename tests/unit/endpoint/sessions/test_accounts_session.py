@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from harness.endpoint.accounts import AccountsSession
 from harness.endpoint.session import TableSession
-from harness.endpoint.sessions.accounts import AccountsSession
-from harness.model.accounts import account_of
 from harness.model.operation import Kind, Operation
+from harness.model.partition import account_of
 from harness.workload.budget import Budgets
 
 
