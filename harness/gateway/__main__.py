@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 
 from harness.gateway.limits import load_limits
-from harness.gateway.loop import run, stopped_by_parent
-from harness.gateway.server import serve
+from harness.gateway.server import run, serve, stopped_by_parent
 from harness.model.errors import SetupError
 from harness.model.target import Throughput
 

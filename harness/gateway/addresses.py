@@ -1,4 +1,4 @@
-"""The options for the address of the gateway and for the endpoint behind the gateway."""
+"""The options for the address of the gateway and for the endpoint behind it, and its own pages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from harness.model.errors import SetupError, echoed
 from harness.model.hosts import is_loopback
 
 NO_UPSTREAM = "none"
+TRUTH_PATH = "/-/truth"
+METRICS_PATH = "/-/metrics"
 
 
 def check_upstream(upstream: str) -> None:

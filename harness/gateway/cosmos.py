@@ -14,7 +14,6 @@ from typing import Any
 from harness.gateway.contents import Contents
 from harness.gateway.demand import Place
 from harness.gateway.limits import Cosmos
-from harness.gateway.pages import HUNDREDTHS
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.autoscale import scaled_to_ru_per_s
@@ -23,6 +22,7 @@ from harness.gateway.rules.key_lengths import keys_too_long
 from harness.gateway.rules.request_size import too_large
 from harness.gateway.rules.splitting import Split, SplittingRule
 from harness.gateway.rules.throughput import ThroughputRule
+from harness.model.request_units import HUNDREDTHS
 
 _THROUGHPUT = "throughput"
 _STATUSES = {_THROUGHPUT: 429, "key_length": 400, "request_size": 413, "verb": 405}

@@ -23,7 +23,8 @@ from harness.model.physical_partitions import (
     MAX_REQUEST_BYTES,
     MAX_ROW_KEY_BYTES,
 )
-from harness.model.target import PUBLISHED, UNLIMITED_PER_S, Throughput
+from harness.model.services.service import PUBLISHED
+from harness.model.target import UNLIMITED_PER_S, Throughput
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]

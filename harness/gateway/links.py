@@ -35,7 +35,7 @@ class Route:
     Attributes:
         host: Value of Host for the endpoint.
         outside: Scheme and host before the gateway, in bytes.
-        inside: Scheme and host that the endpoint sees, in bytes.
+        inside: Scheme, host and perhaps account that the endpoint sees, in bytes.
     """
 
     host: str
@@ -121,7 +121,9 @@ class Route:
 
 
 @functools.lru_cache(maxsize=256)
-def route_of(scheme: str, host: str, upstream_scheme: str, upstream_host: str) -> Route:
+def route_of(
+    scheme: str, host: str, upstream_scheme: str, upstream_host: str, upstream_path: str = ""
+) -> Route:
     """Return the route of a request.
 
     Args:
@@ -129,9 +131,12 @@ def route_of(scheme: str, host: str, upstream_scheme: str, upstream_host: str) -
         host: The authority that the client addressed; empty if it named none.
         upstream_scheme: Scheme of the endpoint.
         upstream_host: Host and port of the endpoint.
+        upstream_path: The account there, if the client has it in the host name.
     """
-    sent = host if _in_path(upstream_host) and _understood(host) else upstream_host
-    inside = f"{upstream_scheme}://{sent}".encode("latin-1")
+    sent = upstream_host
+    if not upstream_path and _in_path(upstream_host) and _understood(host):
+        sent = host
+    inside = f"{upstream_scheme}://{sent}{upstream_path}".encode("latin-1")
     outside = f"{scheme}://{host}".encode("latin-1") if host else inside
     return Route(host=sent, outside=outside, inside=inside)
 

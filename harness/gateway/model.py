@@ -15,14 +15,13 @@ from collections.abc import Mapping, Sequence, Set
 
 from harness.gateway.contents import Contents
 from harness.gateway.cosmos import CosmosLimits
-from harness.gateway.decision import Decision, GatewayAction
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.look import TableLook
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count
-from harness.gateway.rules.faults import FaultRule
+from harness.gateway.rules.faults import FaultRule, InjectedFault
 from harness.gateway.rules.moving import Move
 from harness.gateway.storage import StorageLimits
 from harness.model.operation import Kind
@@ -30,6 +29,29 @@ from harness.model.outcome import Scope
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision about one request, which the proxy carries out.
+
+    Attributes:
+        status: HTTP status of a refusal.
+        retry_after_ms: Wait before a retry, as stated in a refusal; 0 for none.
+        scope: Scope of a refusal: partition or account.
+        rule: The rule that refused: partition, server, moving or account; of Cosmos DB throughput,
+            key_length, request_size or verb. Empty for a request that passes.
+        delay_s: Delay before the request is passed on or refused.
+        fault: A fault that is applied although no limit is reached.
+    """
+
+    status: int = 503
+    retry_after_ms: int = 0
+    scope: Scope = Scope.NONE
+    rule: str = ""
+    delay_s: float = 0.0
+    fault: InjectedFault | None = None
+
 
 _PASS = Decision()
 
@@ -217,7 +239,6 @@ class Model:
         if refused is None:
             return None
         return Decision(
-            action=GatewayAction.BUSY,
             status=refused.status,
             retry_after_ms=refused.wait_ms,
             scope=Scope.PARTITION if refused.wait_ms else Scope.NONE,
@@ -231,7 +252,6 @@ class Model:
         account = rule == "account"
         if account or refusal.timeout_share == 0 or self._chance.random() >= refusal.timeout_share:
             return Decision(
-                action=GatewayAction.BUSY,
                 status=refusal.status,
                 retry_after_ms=refusal.retry_after_ms,
                 scope=Scope.ACCOUNT if account else Scope.PARTITION,
@@ -240,7 +260,6 @@ class Model:
             )
         statuses = refusal.timeout_statuses
         return Decision(
-            action=GatewayAction.TIMED_OUT,
             status=statuses[0] if len(statuses) == 1 else self._chance.choice(statuses),
             scope=Scope.PARTITION,
             rule=rule,

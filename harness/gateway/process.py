@@ -14,10 +14,10 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
+from harness.gateway.addresses import TRUTH_PATH
 from harness.gateway.limits import GatewayLimits, load_limits
-from harness.gateway.pages import TRUTH_PATH
-from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
+from harness.model.process import ChildProcess
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 _PACKAGES = Path(__file__).resolve().parents[2]

@@ -14,30 +14,27 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from harness.gateway import answers, cosmos_answers
+from harness.gateway.addresses import METRICS_PATH, TRUTH_PATH
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
 from harness.gateway.cors import CorsAnswers, is_preflight, permission
-from harness.gateway.decision import Decision, GatewayAction
-from harness.gateway.defects import refusal_of
+from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
 from harness.gateway.links import route_of
 from harness.gateway.look import TableLook
-from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request
-from harness.gateway.model import Model
-from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
+from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
+from harness.gateway.model import Decision, Model
 from harness.gateway.reading import read_answer, with_top
-from harness.gateway.requests import NOTHING, Asked, read_request
+from harness.gateway.requests import NOTHING, Asked, read_request, weights_in
 from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate, Truth
 from harness.gateway.upstream import Upstream, UpstreamMissing
-from harness.gateway.weights import weights_in
 from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
-_PASS = GatewayAction.PASS
 _QUERY = Kind.QUERY
 _TRANSACTION = Kind.TRANSACTION
 _RESET = Reply(ending=ReplyEnd.RESET)
@@ -60,8 +57,8 @@ class Meter(Protocol):
     def take_again(self) -> bool:
         """Take the second request for a page that is cut; False if the budget is used up."""
 
-    def refused(self) -> None:
-        """A request that cannot be executed, such as one that is too large, was refused."""
+    def refused(self, *, unreadable: bool) -> None:
+        """A request that cannot be executed was refused; ``unreadable`` if it is no HTTP."""
 
     def ended(
         self,
@@ -92,6 +89,7 @@ class Proxy:
         clock: The model's clock, UTC seconds.
         readers: Whether a value of Host may read the gateway's own pages.
         meter: Gets every request; None for no meter.
+        interception: The hosts of table endpoints that lead to the gateway; None for none.
     """
 
     def __init__(
@@ -102,6 +100,7 @@ class Proxy:
         clock: Callable[[], float],
         readers: Callable[[str], bool],
         meter: Meter | None = None,
+        interception: Interception | None = None,
     ) -> None:
         self.truth = Truth()
         self._model = model
@@ -110,6 +109,7 @@ class Proxy:
         self._clock = clock
         self._readers = readers
         self._meter = meter
+        self._interception = interception
         self._cors = CorsAnswers()
 
     async def handle(self, request: Request) -> Reply:
@@ -130,7 +130,7 @@ class Proxy:
         decision = self._model.decide(asked, now_s)
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
-        if decision.action is not _PASS:
+        if decision.rule:
             return self._refuse(received, decision)
         if decision.fault is not None:
             return await self._fail(received, decision.fault)
@@ -142,7 +142,8 @@ class Proxy:
             self.truth.add(NOTHING, Fate(result="fault", rule="client", sent=GONE))
             return _RESET
         if self._meter is not None:
-            self._meter.refused()
+            unreadable = request.defect in (Defect.MALFORMED, Defect.UNKNOWN_METHOD)
+            self._meter.refused(unreadable=unreadable)
         rule, answer = refusal_of(request, self._now())
         fate = Fate(result="refused", rule=rule, sent=str(answer.status))
         self.truth.add(NOTHING, fate)
@@ -239,14 +240,17 @@ class Proxy:
 
     async def _ask(self, received: Received) -> GatewayAnswer:
         request, asked = received.request, received.asked
-        upstream = self._upstream
-        if upstream is None:
+        if self._upstream is None:
             return self._cors.allow(request.headers, self._unstored(received))
+        upstream: Upstream | AccountUpstream = self._upstream
+        if self._interception is not None:
+            upstream = self._interception.endpoint(self._upstream, request.host)
         route = route_of(
             scheme=request.scheme,
             host=request.host,
             upstream_scheme=upstream.scheme,
             upstream_host=upstream.host,
+            upstream_path=upstream.path,
         )
         headers = request.headers
         if (look := self._model.look(asked, request.target)) is not None:

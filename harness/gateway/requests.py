@@ -34,6 +34,7 @@ _QUERY = Kind.QUERY
 _DELETE = Kind.DELETE
 _INSERT = Kind.INSERT
 _OVERRIDES = ("GET", "PUT", "PATCH", "MERGE", "DELETE")
+_KEYS = ("PartitionKey", "RowKey")
 _NOT_ABOUT_ENTITIES = ("acl", "properties", "stats")
 _WRITES = {
     "PUT": Kind.UPSERT_REPLACE,
@@ -335,3 +336,21 @@ def _text_of(body: bytes, name: str) -> str | None:
 def _plain(text: str) -> str:
     """Undo the doubled quotes of the protocol."""
     return text.replace("''", "'") if "''" in text else text
+
+
+def weights_in(asked: Asked, body: bytes) -> tuple[Weight, ...]:
+    """Return the weight of each entity that a request writes, in the order of ``asked.rows``."""
+    if asked.kind is Kind.TRANSACTION:
+        return tuple([_weight(part.body) for part in batch_parts(body) if part.method != "GET"])
+    return (_weight(body),) if asked.writes else ()
+
+
+def _weight(body: bytes) -> Weight:
+    body = body.strip()
+    try:
+        names = tuple(json.loads(body)) if body.startswith(b"{") else ()
+    except (ValueError, RecursionError):
+        names = ()
+    # Annotations are the names of types, such as ``Total@odata.type``, and ``odata.etag``.
+    own = [name for name in names if "@" not in name and not name.startswith("odata.")]
+    return Weight(len(body), sum(name not in _KEYS for name in own))

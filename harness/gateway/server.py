@@ -1,27 +1,64 @@
-"""Runs the gateway in this process: it listens, follows its closed windows, and stops."""
+"""Runs the gateway in this process: it listens, follows its closed windows, and stops.
+
+The event loop is that of uvloop where it can be installed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import ssl
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream
 from harness.gateway.client import ClientConnection, ClientTimes
+from harness.gateway.forward import ForwardConnection, Interception
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
 from harness.gateway.proxy import Meter, Proxy
 from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
 from harness.model.errors import SetupError
 from harness.model.hosts import readers_of
+from harness.model.process import search_rarely
+
+try:
+    import uvloop
+except ImportError:  # Windows
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+else:
+    new_event_loop = uvloop.new_event_loop
 
 _BACKLOG = 1024
 _CHECKED_EVERY_S = 0.5
 _FINISHED_WITHIN_S = 3.0
+
+
+def run(main: Coroutine[object, object, None]) -> None:
+    """Run a coroutine to its end, as `asyncio.run` does."""
+    search_rarely()
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main)
+
+
+def stopped_by_parent() -> asyncio.Event:
+    """An event that is set when standard input ends: the parent process holds this pipe."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait_for_end() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        loop.call_soon_threadsafe(stop.set)
+
+    # A thread, because the event loop of Windows cannot watch a pipe.
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    return stop
 
 
 async def serve(
@@ -32,6 +69,7 @@ async def serve(
     ready: Callable[[str], None],
     stop: asyncio.Event,
     tls: ssl.SSLContext | None = None,
+    interception: Interception | None = None,
     times: ClientTimes | None = None,
     answered_within_s: float = ANSWERED_WITHIN_S,
     meter: Meter | None = None,
@@ -48,6 +86,8 @@ async def serve(
         ready: Called with the URL of the gateway once it listens.
         stop: Set to stop the gateway; requests in hand get their replies within 3 s.
         tls: Certificate to listen with TLS; None listens in plain HTTP.
+        interception: Hosts for which the gateway is a forward proxy too, in plain HTTP; None is no
+            proxy.
         times: Time limits of the clients' connections; None for the usual ones.
         answered_within_s: Time limit for an answer of the endpoint.
         meter: Sees every request; None for nobody.
@@ -71,8 +111,10 @@ async def serve(
                 Upstream(upstream, answered_within_s=answered_within_s)
             )
         model = Model(limits, clock(), stored=behind is not None, looks=looks, shared=shared)
-        proxy = Proxy(model, behind, address, clock, readers=readers_of(host), meter=meter)
-        listener = _Listener(proxy, bound, times or ClientTimes(), tls)
+        proxy = Proxy(
+            model, behind, address, clock, readers_of(host), meter=meter, interception=interception
+        )
+        listener = _Listener(proxy, bound, times or ClientTimes(), tls, interception)
         stack.push_async_callback(listener.finish)
         for task in (_keep_closed(listener, limits.faults.closed), listener.check()):
             stack.callback(asyncio.create_task(task).cancel)
@@ -96,9 +138,12 @@ class _Listener:
         bound: socket.socket,
         times: ClientTimes,
         tls: ssl.SSLContext | None,
+        interception: Interception | None,
     ) -> None:
         self._proxy = proxy
         self._tls = tls
+        self._interception = interception
+        self._forwarded: set[ForwardConnection] = set()
         self._times = times
         self._connections: set[ClientConnection] = set()
         self._address = bound.getsockname()[:2]
@@ -110,7 +155,7 @@ class _Listener:
         bound = self._socket or _bound(*self._address)
         self._socket = None
         self._server = await asyncio.get_running_loop().create_server(
-            self._connection,
+            self._first_protocol,
             sock=bound,
             ssl=self._tls,
             backlog=_BACKLOG,
@@ -119,8 +164,7 @@ class _Listener:
     async def close(self) -> None:
         """Stop listening, and close every connection at once."""
         self._stop_listening()
-        for connection in tuple(self._connections):
-            connection.abort()
+        self._abort()
 
     async def finish(self) -> None:
         """Stop listening, and close every connection when its request has a reply."""
@@ -131,8 +175,7 @@ class _Listener:
         until_s = loop.time() + _FINISHED_WITHIN_S
         while self._connections and loop.time() < until_s:
             await asyncio.sleep(0.01)
-        for connection in tuple(self._connections):
-            connection.abort()
+        self._abort()
 
     async def check(self) -> None:
         """End connections whose time limits are over, until cancelled."""
@@ -142,8 +185,18 @@ class _Listener:
             for connection in tuple(self._connections):
                 connection.check(loop.time())
 
-    def _connection(self) -> ClientConnection:
-        scheme = "http" if self._tls is None else "https"
+    def _abort(self) -> None:
+        for connection in tuple(self._connections):
+            connection.abort()
+        for forwarded in tuple(self._forwarded):
+            forwarded.abort()
+
+    def _first_protocol(self) -> asyncio.Protocol:
+        if self._interception is not None:
+            return ForwardConnection(self._interception, self._connection, self._forwarded)
+        return self._connection("http" if self._tls is None else "https")
+
+    def _connection(self, scheme: str) -> ClientConnection:
         return ClientConnection(self._proxy.handle, self._connections, self._times, scheme)
 
     def _stop_listening(self) -> None:

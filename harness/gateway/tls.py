@@ -7,21 +7,22 @@ nobody can sign with it later.
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
+import re
 import socket
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+import trustme
 
 from harness.model.errors import SetupError
 
 _LASTS = dt.timedelta(days=30)
 # Clocks of clients may be behind.
 _BEFORE = dt.timedelta(days=1)
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME = re.compile(rf"[0-9A-Fa-f.:]+|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
+"""An address or a name of DNS; a machine may have another name, which no certificate can hold."""
 
 
 def given_certificate(certificate: Path, key: Path | None) -> ssl.SSLContext:
@@ -49,89 +50,31 @@ def given_certificate(certificate: Path, key: Path | None) -> ssl.SSLContext:
     return context
 
 
-def made_certificate(folder: Path, host: str) -> tuple[ssl.SSLContext, Path]:
+def made_certificate(
+    folder: Path, host: str, more: Sequence[str] = ()
+) -> tuple[ssl.SSLContext, Path]:
     """Make an authority and a certificate for the names of this machine.
 
     Args:
         folder: A private folder; the authority's certificate and the server's files go there.
         host: Name or address that the gateway listens on.
+        more: Further names, which may begin with ``*.``.
 
     Returns:
         The context, and the file with the authority's certificate, which clients have to trust.
     """
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority_name = _name("Authority of a table gateway")
-    authority = (
-        _builder(authority_name, authority_name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    server_key = ec.generate_private_key(ec.SECP256R1())
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    server = (
-        _builder(_name("Table gateway"), authority_name, server_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(_names(host)), critical=False)
-        .add_extension(issuer, critical=False)
-        .sign(authority_key, hashes.SHA256())
+    authority = trustme.CA(path_length=0, organization_name="Authority of a table gateway")
+    # Among them are those of the production form for any account.
+    names = ["localhost", "*.table.localhost", "127.0.0.1", "::1", socket.gethostname()]
+    now = dt.datetime.now(dt.UTC)
+    server = authority.issue_cert(
+        *filter(_NAME.fullmatch, dict.fromkeys([*names, host, *more])),
+        organization_name="Table gateway",
+        not_before=now - _BEFORE,
+        not_after=now + _LASTS,
     )
     authority_file, server_file = folder / "authority.pem", folder / "server.pem"
-    authority_file.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
-    key_bytes = server_key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
+    authority.cert_pem.write_to_path(authority_file)
     server_file.touch(mode=0o600)
-    server_file.write_bytes(key_bytes + server.public_bytes(serialization.Encoding.PEM))
+    server.private_key_and_cert_chain_pem.write_to_path(server_file)
     return given_certificate(server_file, None), authority_file
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
-    now = dt.datetime.now(dt.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BEFORE)
-        .not_valid_after(now + _LASTS)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _names(host: str) -> list[x509.GeneralName]:
-    """The names of this machine, among them those of the production form for any account."""
-    texts = ["localhost", "*.table.localhost", "127.0.0.1", "::1", socket.gethostname(), host]
-    names: list[x509.GeneralName] = []
-    for text in dict.fromkeys(texts):
-        try:
-            names.append(x509.IPAddress(ipaddress.ip_address(text)))
-        except ValueError:
-            if text.isascii():
-                names.append(x509.DNSName(text))
-    return names

@@ -1,6 +1,6 @@
 """The gateway's own counts by partition, scope and status, independent of any client's.
 
-The 200 heaviest partitions of all tables have a row each, as in the ledger of a run. The others are
+The heaviest partitions of all tables have a row each, as in the ledger of a run. The others are
 summed in ``(other)``; sums are exact. A request is counted once, when its response is known.
 """
 
@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 
 from datasketches import frequent_strings_sketch
 
-from harness.gateway.pages import HUNDREDTHS
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.moving import Move
 from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
-from harness.model.request_units import charge_text
+from harness.model.partition import EXACT_PARTITIONS
+from harness.model.request_units import HUNDREDTHS, charge_text
 
-MOST_PARTITIONS = 200
 _SKETCH_LOG2 = 12
 """4,096 counters: a weight is off by at most 0.09 % of all that was counted."""
 _HEAVY_SHARE = 0.001
@@ -146,7 +145,7 @@ class Truth:
         partition = (asked.table, asked.partition_key)
         row = self._rows.get(partition)
         if row is None:
-            if len(self._rows) < MOST_PARTITIONS:
+            if len(self._rows) < EXACT_PARTITIONS:
                 row = self._rows[partition] = _Row(asked.spelled)
             else:
                 self._fold(asked, partition, fate, count)

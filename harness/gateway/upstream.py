@@ -49,6 +49,7 @@ class Upstream:
         parts = urlsplit(self.url)
         self.scheme = parts.scheme
         self.host = parts.netloc
+        self.path = ""
         self.name = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None

@@ -10,17 +10,8 @@ from typing import Any
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
-from azure.core.exceptions import (
-    HttpResponseError,
-    ResourceExistsError,
-    ResourceNotFoundError,
-)
-from azure.data.tables import (
-    RequestTooLargeError,
-    TableClient,
-    TableTransactionError,
-    UpdateMode,
-)
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.data.tables import RequestTooLargeError, TableClient, TableTransactionError, UpdateMode
 
 from harness.endpoint.endpoint import Endpoint
 from harness.gateway.process import GatewayProcess

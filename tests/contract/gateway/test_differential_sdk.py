@@ -22,13 +22,7 @@ from harness.endpoint.azurite.installation import node
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.limits import limits_path
 from harness.gateway.process import GatewayProcess, start_gateway
-from tests.support.differential import (
-    Answer,
-    differences,
-    gateway_counts,
-    own_counts,
-    plain,
-)
+from tests.support.differential import Answer, differences, gateway_counts, own_counts, plain
 from tests.support.npm_packages import JS_SDK
 from tests.support.python_script import TABLE, Step, steps
 from tests.support.sdk import account_key, named_key

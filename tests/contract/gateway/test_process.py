@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.gateway.addresses import METRICS_PATH, TRUTH_PATH
 from harness.gateway.limits import limits_path
-from harness.gateway.pages import METRICS_PATH, TRUTH_PATH
 from harness.gateway.process import start_gateway
 from harness.model.errors import SetupError
 from tests.support.gateways import Connect, Told

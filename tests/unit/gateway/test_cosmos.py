@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.decision import Decision, GatewayAction
 from harness.gateway.key_ranges import key_ranges
 from harness.gateway.limits import Cosmos, GatewayLimits, limits_path, load_limits
-from harness.gateway.model import Model
+from harness.gateway.model import Decision, Model
 from harness.gateway.reading import Answered
-from harness.gateway.requests import Asked, RowWrite, Weight, read_request
+from harness.gateway.requests import Asked, RowWrite, Weight, read_request, weights_in
 from harness.gateway.rules.splitting import SplittingRule
 from harness.gateway.transactions import batch_parts
-from harness.gateway.weights import weights_in
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
@@ -59,7 +57,7 @@ def charged(model: Model) -> int:
 def served(model: Model, asked: Asked, at_s: float, answered: Answered = DONE) -> Decision:
     """The decision about a request, which the endpoint answers if it passes."""
     decision = model.decide(asked, at_s)
-    if decision.action is GatewayAction.PASS:
+    if not decision.rule:
         model.answered(asked, answered, at_s)
     return decision
 
@@ -85,7 +83,7 @@ def test_one_key_gets_a_third_of_what_is_provisioned() -> None:
     model = model_of()
     decisions = offered(model, ["hot"], 200, 10)
     assert 10 * 100 * RU <= charged(model) <= 10 * 100 * RU + INSERT_RU
-    refused = [decision for decision in decisions if decision.action is GatewayAction.BUSY]
+    refused = [decision for decision in decisions if decision.rule]
     assert {(one.status, one.rule, one.scope) for one in refused} == {
         (429, "throughput", Scope.PARTITION)
     }
@@ -111,13 +109,13 @@ def test_the_wait_that_a_refusal_names_is_enough() -> None:
     """After the named wait the same request passes, and a millisecond before it does not."""
     model = model_of()
     large = write("hot", "0", size=2 * 1024 * 1024)
-    assert served(model, large, 0.25).action is GatewayAction.PASS
+    assert not served(model, large, 0.25).rule
     refused = served(model, write("hot", "1"), 0.5)
     # 1,250 RU, of which the first share of 100 RU and those of twelve more seconds pay for all.
     assert refused.retry_after_ms == 11_500
     early, due = 0.5 + (refused.retry_after_ms - 1) / 1000, 0.5 + refused.retry_after_ms / 1000
-    assert served(model, write("hot", "1"), early).action is GatewayAction.BUSY
-    assert served(model, write("hot", "1"), due).action is GatewayAction.PASS
+    assert served(model, write("hot", "1"), early).rule
+    assert not served(model, write("hot", "1"), due).rule
 
 
 @given(
@@ -136,7 +134,7 @@ def test_no_second_serves_more_than_shares_allow(
         now_s += wait_s
         asked = write(key, str(number), size=size)
         before = charged(model)
-        passed = served(model, asked, now_s).action is GatewayAction.PASS
+        passed = served(model, asked, now_s).rule == ""
         assert charged(model) - before == (charge(Kind.INSERT, size) if passed else 0)
         total += charged(model) - before
     most = 300 * RU * (int(now_s) + 1)
@@ -185,7 +183,7 @@ def test_a_partition_that_grows_is_split_and_every_share_becomes_smaller() -> No
     """A split refuses nothing, adds a partition that takes over keys, and divides anew."""
     model = model_of(provisioned_ru_per_s=30_000.0, partition_bytes=100_000)
     decisions = offered(model, [str(number) for number in range(50)], 100, 4)
-    assert all(one.action is GatewayAction.PASS for one in decisions)
+    assert all(one.rule == "" for one in decisions)
     assert model.cosmos is not None
     page = model.cosmos.page()
     count = len(page["physical_partitions"])
@@ -253,7 +251,7 @@ def test_patch_and_long_keys_are_refused_before_anything_is_charged() -> None:
     )
     refused = model.decide(patch, 0.0)
     assert (refused.rule, refused.status, refused.scope) == ("verb", 405, Scope.NONE)
-    assert model.decide(merge, 0.0).action is GatewayAction.PASS
+    assert not model.decide(merge, 0.0).rule
     for key, row, rule in (
         ("k" * 101, "r" * 255, ""),
         ("k" * 102, "r", "key_length"),
@@ -269,7 +267,7 @@ def test_the_entities_of_a_transaction_have_a_limit_together() -> None:
     model = model_of(request_bytes=2000)
     one = write("k", "1", size=1000)
     two = one._replace(kind=Kind.TRANSACTION, kinds=(Kind.INSERT,) * 2, rows=one.rows * 2)
-    assert model.decide(one, 0.0).action is GatewayAction.PASS
+    assert not model.decide(one, 0.0).rule
     for sizes, rule in (((1000, 1000), ""), ((1000, 1001), "request_size")):
         asked = two._replace(weights=tuple(map(Weight, sizes)))
         refused = model.decide(asked, 5.0)

@@ -37,6 +37,21 @@ FEED = (
 SERVICE = '<service xmlns="http://www.w3.org/2007/app" xml:base="@"><workspace /></service>'
 
 
+def test_an_account_in_the_host_name_is_in_the_path_behind() -> None:
+    """Parts of a transaction get the account, and links in answers lose it."""
+    route = route_of("https", "acme.table.core.windows.net", "http", "127.0.0.1:1", "/dev")
+    assert (route.host, route.inside) == ("127.0.0.1:1", b"http://127.0.0.1:1/dev")
+    headers = Headers([(b"Content-Type", b"multipart/mixed; boundary=b")])
+    part = b"PUT https://acme.table.core.windows.net/orders(a) HTTP/1.1\r\n"
+    assert route.request_body(headers, part) == b"PUT http://127.0.0.1:1/dev/orders(a) HTTP/1.1\r\n"
+    kind = Headers([(b"Content-Type", b"application/json")])
+    body = b'{"odata.metadata":"http://127.0.0.1:1/dev/$metadata#orders"}'
+    found = route.answer(GatewayAnswer(status=200, headers=kind, body=body))
+    assert (
+        found.body == b'{"odata.metadata":"https://acme.table.core.windows.net/$metadata#orders"}'
+    )
+
+
 def answered(content_type: str, body: bytes, *more: tuple[bytes, bytes]) -> GatewayAnswer:
     """The answer that the gateway passes on."""
     kind = (b"Content-Type", content_type.encode())

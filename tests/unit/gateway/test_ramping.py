@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from harness.gateway.decision import GatewayAction
 from harness.gateway.limits import GatewayLimits, Rate, RefusalSettings, limits_path, load_limits
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered
@@ -39,7 +38,7 @@ def refused_shares(model: Model, ramp_s: float, hold_s: float) -> tuple[float, f
         asked = upsert(f"p{rng.randrange(100):02d}")
         phase = int(at_s > ramp_s + hold_s - 5.0)
         offered[phase] += 1
-        if model.decide(asked, at_s).action is GatewayAction.PASS:
+        if not model.decide(asked, at_s).rule:
             model.answered(asked, Answered(status=204), at_s)
         else:
             refused[phase] += 1
@@ -63,7 +62,7 @@ def test_growing_keys_get_no_more_servers() -> None:
     passed = 0
     for number in range(12_000):
         asked, at_s = upsert(f"{number:06d}"), number / 400.0
-        if model.decide(asked, at_s).action is GatewayAction.PASS:
+        if not model.decide(asked, at_s).rule:
             model.answered(asked, Answered(status=204), at_s)
             passed += 1
     assert passed == pytest.approx(100 * 30, rel=0.1)
@@ -86,7 +85,8 @@ def test_refusals_are_of_the_status_that_the_limits_say(
     model = Model(limits, 0.0)
     model.decide(upsert("p"), 0.0)
     decision = model.decide(upsert("p"), 0.0)
-    assert (decision.action, decision.scope) == (GatewayAction.BUSY, scope)
+    assert decision.rule
+    assert decision.scope is scope
     assert (decision.status, decision.retry_after_ms) == (429, 250)
 
 
@@ -95,6 +95,7 @@ def test_time_outs_are_of_each_status_that_the_limits_say() -> None:
     refusal = RefusalSettings(timeout_share=0.5, timeout_statuses=(500, 504), timeout_after_s=2.0)
     model = Model(GatewayLimits(partition=Rate(entities_per_s=1), refusal=refusal), 0.0)
     refused = [model.decide(upsert("p"), 0.0) for _ in range(4001)][1:]
+    assert {decision.scope for decision in refused} == {Scope.PARTITION}
     counts = collections.Counter((decision.status, decision.delay_s) for decision in refused)
     assert counts[503, 0.0] / 4000 == pytest.approx(0.5, abs=0.05)
     assert counts[500, 2.0] / 4000 == pytest.approx(0.25, abs=0.05)

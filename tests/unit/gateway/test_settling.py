@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pytest
 
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.decision import GatewayAction
 from harness.gateway.limits import GatewayLimits, Rate, Servers
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
@@ -28,7 +27,7 @@ def write(key: str, row: str = "r", table: str = "table") -> Asked:
 
 def passes(model: Model, asked: Asked, at_s: float = 0.0, answered: Answered = DONE) -> bool:
     """Whether a request passes; then it gets this answer."""
-    if model.decide(asked, at_s).action is not GatewayAction.PASS:
+    if model.decide(asked, at_s).rule:
         return False
     model.answered(asked, answered, at_s)
     return True
@@ -65,12 +64,12 @@ def test_a_request_that_was_not_sent_uses_up_no_limit() -> None:
     """What never reached the endpoint is given back; what was lost on the way is not."""
     model = Model(GatewayLimits(partition=Rate(entities_per_s=10)), 0.0)
     for _ in range(100):
-        assert model.decide(write("p"), 0.0).action is GatewayAction.PASS
+        assert not model.decide(write("p"), 0.0).rule
         model.not_done(write("p"), 0.0)
     for _ in range(10):
-        assert model.decide(write("p"), 0.0).action is GatewayAction.PASS
+        assert not model.decide(write("p"), 0.0).rule
         model.lost(write("p"))
-    assert model.decide(write("p"), 0.0).action is not GatewayAction.PASS
+    assert model.decide(write("p"), 0.0).rule
 
 
 def test_a_table_has_one_limit_whatever_the_case_of_its_name() -> None:

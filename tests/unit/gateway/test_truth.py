@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.gateway.rules.moving import Move
-from harness.gateway.truth import MOST_PARTITIONS, Fate, Truth
+from harness.gateway.truth import Fate, Truth
 from harness.model.operation import FOLDED
+from harness.model.partition import EXACT_PARTITIONS
 from tests.support.asked import about_entity
 
 PASSED = Fate(result="passed", sent="204", upstream="204")
@@ -34,13 +35,13 @@ def told(truth: Truth) -> dict[str, Any]:
 def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
     """Partitions over the cap are folded into one; nothing is lost."""
     truth = Truth()
-    for number in range(3 * MOST_PARTITIONS):
-        truth.add(point(f"p{number % (2 * MOST_PARTITIONS)}"), PASSED, Count(entities=2))
+    for number in range(3 * EXACT_PARTITIONS):
+        truth.add(point(f"p{number % (2 * EXACT_PARTITIONS)}"), PASSED, Count(entities=2))
     page = told(truth)
-    assert page["requests"] == 3 * MOST_PARTITIONS
-    assert sum(row["requests"] for row in page["counts"]) == 3 * MOST_PARTITIONS
-    assert sum(row["entities"] for row in page["counts"]) == 6 * MOST_PARTITIONS
-    assert len({row["partition"] for row in page["counts"]}) == MOST_PARTITIONS + 1
+    assert page["requests"] == 3 * EXACT_PARTITIONS
+    assert sum(row["requests"] for row in page["counts"]) == 3 * EXACT_PARTITIONS
+    assert sum(row["entities"] for row in page["counts"]) == 6 * EXACT_PARTITIONS
+    assert len({row["partition"] for row in page["counts"]}) == EXACT_PARTITIONS + 1
     assert FOLDED in {row["partition"] for row in page["counts"]}
 
 
@@ -62,7 +63,7 @@ def test_a_partition_that_becomes_heavy_late_gets_a_row() -> None:
     assert rows["hot"]["requests"] > 2900
     assert not rows["hot"]["exact"]
     assert sum(row["requests"] for row in rows.values()) == 3300
-    assert len(rows) == MOST_PARTITIONS + 1
+    assert len(rows) == EXACT_PARTITIONS + 1
 
 
 def test_spellings_of_a_table_are_one_table() -> None:
@@ -111,7 +112,7 @@ def test_rows_change_hands_and_no_request_is_lost(requests: list[tuple[int, int]
     rows = told(truth)["counts"]
     assert sum(row["requests"] for row in rows) == sum(sent.values())
     assert sum(row["entities"] for row in rows) == 400 + sum(number for _, number in requests)
-    assert len(rows) <= MOST_PARTITIONS + 1
+    assert len(rows) <= EXACT_PARTITIONS + 1
     for row in rows:
         if row["partition"] == FOLDED:
             continue
