@@ -7,26 +7,96 @@ are shown alike, and names of operations that are, are added up.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from prometheus_client.core import HistogramMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
-from harness.measure.counts.latency import BUCKETS_S
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.latency import BUCKETS_S, CountedLatency
+from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
 from harness.measure.record.measured import (
     AccountLoadPart,
-    LatencyPart,
+    HeatPart,
     OperationPart,
     PartitionPart,
 )
-from harness.measure.record.over_time import HeatPart
-from harness.metrics.families import Families, partition_label, showable
 from harness.model.operation import FOLDED, Kind
-from harness.model.target import UNKNOWN_THROUGHPUT, Targets, Throughput
+from harness.model.outcome import THROTTLING_ANSWERS
+from harness.model.partition import Partition
+from harness.model.services.service import Targets
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
+Rows = Iterable[tuple[tuple[str, ...], float]]
+"""Values of the labels, and of the series."""
+
+_TABLE = "(table)"
+_EMPTY = "(empty)"
+_RESERVED = frozenset((FOLDED, _TABLE, _EMPTY))
+_UNSHOWABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 OVER_S = 5
 """Seconds, or one wider column, over which the rate of a key range is the mean."""
+
+
+class Families:
+    """Makes the families of a run: every series has the label ``run`` before its own.
+
+    Rows with equal labels are added up, so that no series comes twice.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+
+    def counter(self, name: str, text: str, rows: Rows, labels: tuple[str, ...] = ()) -> Metric:
+        """A family of counters; ``name`` is without its ``_total``."""
+        return self._filled(CounterMetricFamily(name, text, labels=("run", *labels)), rows)
+
+    def gauge(self, name: str, text: str, rows: Rows, labels: tuple[str, ...] = ()) -> Metric:
+        return self._filled(GaugeMetricFamily(name, text, labels=("run", *labels)), rows)
+
+    def value(self, name: str, text: str, value: float | None) -> Metric:
+        """A gauge of the whole run; None gives no series."""
+        return self.gauge(name, text, () if value is None else [((), value)])
+
+    def info(self, name: str, text: str, labels: Mapping[str, str]) -> Metric:
+        """Texts as labels; ``name`` is without its ``_info``."""
+        shown = {label: showable(value) for label, value in labels.items()}
+        return InfoMetricFamily(name, text, value={"run": self._run, **shown})
+
+    def _filled(self, family: CounterMetricFamily | GaugeMetricFamily, rows: Rows) -> Metric:
+        sums: dict[tuple[str, ...], float] = {}
+        for values, value in rows:
+            sums[values] = sums.get(values, 0) + value
+        for values, value in sums.items():
+            family.add_metric((self._run, *values), value)
+        return family
+
+
+def partition_label(key: str) -> str:
+    """The label of a partition: its key as far as possible, with its table if it has one.
+
+    A query over several partitions is ``(table)``, the empty key ``(empty)``. A key that is spelled
+    like one of these stands behind a slash, which no real key contains. Control characters and
+    half surrogate pairs, which no real key contains either, are shown as ``\\uXXXX``.
+    """
+    partition = Partition.named(key)
+    own = partition.key
+    shown = f"/{own}" if own in _RESERVED else showable(own) or _EMPTY
+    if partition.whole_table:
+        shown = _TABLE
+    return partition._replace(table=showable(partition.table), key=shown).name
+
+
+def showable(text: str) -> str:
+    """``text`` with ``\\uXXXX`` for each character that a metrics page cannot hold."""
+    return _UNSHOWABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +146,7 @@ class Exposed:
     Attributes:
         snapshot: The counts, without partition latencies.
         counted_until_s: UTC second before which the counts are complete.
+        partitions: Names of partitions that are known to come.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
         cpu_percent: Each worker's CPU in its last second, in percent of one core.
         info: Labels of ``aztables_run_info``: profile, endpoint, table, session, version.
@@ -92,6 +163,7 @@ class Exposed:
     cpu_percent: Mapping[str, float]
     info: Mapping[str, str]
     throughput: Throughput = UNKNOWN_THROUGHPUT
+    partitions: tuple[str, ...] = ()
 
 
 Read = Callable[[], Exposed | None]
@@ -113,7 +185,7 @@ class RunState(Collector):
         yield families.info("aztables_run", "The current or last run.", exposed.info)
         yield from _course(families, exposed.course)
         yield from _load(families, exposed.load)
-        yield from _counts(families, exposed.snapshot)
+        yield from _counts(families, exposed.snapshot, exposed.partitions)
         if exposed.snapshot.accounts:
             yield from _accounts(families, exposed.snapshot, exposed.load)
         if exposed.snapshot.request_units is not None:
@@ -179,7 +251,7 @@ def _load(families: Families, load: LoadState) -> Iterator[Metric]:
         yield families.counter(f"aztables_{name}", text, [((), count)])
 
 
-def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
+def _counts(families: Families, snapshot: Snapshot, expected: Iterable[str]) -> Iterator[Metric]:
     partitions = [(partition_label(part.key), part) for part in snapshot.partitions]
     if snapshot.folded is not None:
         partitions.append((FOLDED, snapshot.folded))
@@ -198,7 +270,7 @@ def _counts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     yield families.counter(
         "aztables_attempts",
         "HTTP requests, retries and pages included; the status is 0 without a complete answer.",
-        _attempts(partitions),
+        _attempts(partitions, snapshot, map(partition_label, expected)),
         ("partition", "status", "error_code", "scope"),
     )
     yield families.counter(
@@ -276,9 +348,20 @@ def _request_units(
 
 
 def _attempts(
-    parts: Iterable[tuple[str, PartitionPart | AccountLoadPart]],
+    parts: Sequence[tuple[str, CountedPartition | CountedAccount]],
+    snapshot: Snapshot,
+    expected: Iterable[str] = (),
 ) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The samples of attempts by label, status, error code and scope."""
+    """The samples of attempts by label, status, error code and scope.
+
+    Throttling answers that have not come, also of the labels that are ``expected``, are 0: no rate
+    of Prometheus has the value with which a series begins.
+    """
+    for label in {*(label for label, _ in parts), *expected}:
+        for answer in THROTTLING_ANSWERS:
+            if not answer.cosmos or snapshot.request_units is not None:
+                for code, scope in answer.usual:
+                    yield (label, str(answer.status), code, str(scope)), 0
     for label, part in parts:
         for (status, code, scope), count in part.attempts.items():
             yield (label, str(status), showable(code), str(scope)), count
@@ -301,7 +384,7 @@ def _accounts(families: Families, snapshot: Snapshot, load: LoadState) -> Iterat
     yield families.counter(
         "aztables_account_attempts",
         "HTTP requests by account, retries and pages included; only in a run against several.",
-        _attempts(accounts),
+        _attempts(accounts, snapshot),
         ("account", "status", "error_code", "scope"),
     )
     yield families.counter(
@@ -320,7 +403,7 @@ def _durations(run: str, snapshot: Snapshot) -> Metric:
         "the complete answer, response from the due time to the complete answer (open model only).",
         labels=("run", "op", "latency"),
     )
-    rows: dict[tuple[str, ...], list[LatencyPart]] = {}
+    rows: dict[tuple[str, ...], list[CountedLatency]] = {}
     for part in snapshot.operations:
         for latency, view in (("service", part.service_ms), ("response", part.response_ms)):
             if view is not None:

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, push_to_gateway, start_http_ser
 from harness.metrics.exposition import Read, RunState
 from harness.model.errors import SetupError
 from harness.model.hosts import STRANGE_HOST, readers_of
-from harness.model.time_limit import bounded
+from harness.model.process import bounded
 
 PUSH_BOUND_S = 5.0
 _JOB = "aztables"

@@ -1,18 +1,19 @@
 """How an application uses tables: what the documented practices are about, from its results.
 
 Counts merge exactly in any order. Memory is bounded: some hundred keys of each of 20 tables, the
-latest reads and failures, and the writes of the current second.
+latest reads, and the writes of the current second.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from harness.measure.counts.key_sample import KeySample
-from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.counts.tally import add_counts
+from harness.measure.counts.key_sample import BusiestRows, KeySample
+from harness.measure.counts.latency import LatencyHistogram, WireHistogram
+from harness.measure.counts.tally import PairCounts, add_counts
 from harness.measure.record.behaviour import (
     BehaviourPart,
     QueriesPart,
@@ -37,8 +38,6 @@ AT_ONCE_S = 0.1
 LONGER = 1.2
 """From this multiple of the wait before it, a wait counts as longer."""
 _READ_FIRST_S = 1.0
-_SENT_AGAIN_S = 60.0
-"""A later request for the same is not a retry."""
 _MOST_REMEMBERED = 2_048
 _MOST_OPEN = 20_000
 """Writes of one second that are compared with each other."""
@@ -58,20 +57,20 @@ _Place = tuple[str, str, str, str]
 """Client, table, PartitionKey, RowKey."""
 
 
+@dataclasses.dataclass(slots=True)
 class _Table:
     """The counts and keys of one table."""
 
-    _SUMS = ("operations", "writing", "inserted", "upserted", "batches", "touched")
-    __slots__ = (*_SUMS, "keys")
+    _SUMS: ClassVar = ("operations", "writing", "inserted", "upserted", "batches", "touched")
 
-    def __init__(self) -> None:
-        self.operations = 0
-        self.writing = 0
-        self.inserted = 0
-        self.upserted = 0
-        self.batches = 0
-        self.touched = 0
-        self.keys = KeySample()
+    operations: int = 0
+    writing: int = 0
+    inserted: int = 0
+    upserted: int = 0
+    batches: int = 0
+    touched: int = 0
+    keys: KeySample = dataclasses.field(default_factory=KeySample)
+    rows: BusiestRows = dataclasses.field(default_factory=BusiestRows)
 
     def sums(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._SUMS}
@@ -80,44 +79,35 @@ class _Table:
         for name, count in other.sums().items():
             setattr(self, name, getattr(self, name) + count)
         self.keys.merge(other.keys)
+        self.rows.merge(other.rows)
 
     def part(self, name: str) -> TableBehaviourPart:
-        return TableBehaviourPart(table=name, **self.sums(), **self.keys.shapes())
-
-    def encode(self) -> list[Any]:
-        return [self.sums(), self.keys.encode()]
-
-    @classmethod
-    def decode(cls, content: list[Any]) -> Self:
-        sums, keys = content
-        made = cls()
-        for name, count in sums.items():
-            setattr(made, name, count)
-        made.keys = KeySample.decode(keys)
-        return made
+        return TableBehaviourPart(
+            table=name, hottest_row=self.rows.most, **self.sums(), **self.keys.shapes()
+        )
 
 
+@dataclasses.dataclass
 class Behaviour:
     """Counts how an application uses tables. Results come about in the order in which they end."""
 
-    def __init__(self) -> None:
+    _results: int = 0
+    _clients: Counts = dataclasses.field(default_factory=dict)
+    _tables: dict[str, _Table] = dataclasses.field(default_factory=dict)
+    _queries: PairCounts[Counts] = dataclasses.field(default_factory=dict)
+    _writes: Counts = dataclasses.field(default_factory=lambda: _zeros(WritesPart))
+    _waits: Counts = dataclasses.field(default_factory=lambda: _zeros(WaitsPart, "median_s"))
+    _lengths: WireHistogram = dataclasses.field(
+        default_factory=lambda: LatencyHistogram(_WAIT_DIGITS)
+    )
+
+    def __post_init__(self) -> None:
+        # These are of the results that come, and no part of what is drained and sent.
         self._reads: dict[_Place, float] = {}
-        self._failures: dict[tuple[Any, ...], tuple[Attempt, float | None]] = {}
-        self._failures_end_s = 0.0
         self._second = 0
         self._open: dict[tuple[str, str, str], str] = {}
         self._open_rows: dict[tuple[str, str, str], set[str]] = {}
         self._open_writes = 0
-        self._start()
-
-    def _start(self) -> None:
-        self._results = 0
-        self._clients: Counts = {}
-        self._tables: dict[str, _Table] = {}
-        self._queries: dict[tuple[str, str], Counts] = {}
-        self._writes = _zeros(WritesPart)
-        self._waits = _zeros(WaitsPart, "median_s")
-        self._lengths = LatencyHistogram(_WAIT_DIGITS)
 
     def add(self, result: Result, client: str = "") -> None:
         """Count one result of ``client``, which is whatever tells clients apart."""
@@ -143,6 +133,8 @@ class Behaviour:
             if rank is None:
                 rank = table.keys.add(key)
             place = (client, name, key, operation.row_key)
+            for part in operation.parts or (operation,):
+                table.rows.add((key, part.row_key))
             if kind is _POINT_QUERY:
                 table.touched += 1
                 self._reads[place] = result.done_s
@@ -152,11 +144,8 @@ class Behaviour:
                 self._add_transaction(table, operation, rank, result.sent_s)
             else:
                 self._add_write(table, operation, rank, result.sent_s, place)
-        attempts = result.attempts
-        if len(attempts) > 1:
-            self._add_waits(attempts)
-        if attempts and (self._failures or attempts[-1].status >= 300):
-            self._add_repeat(operation, attempts, client)
+        if len(result.attempts) > 1:
+            self._add_waits(result.attempts)
 
     def _new_client(self, client: str) -> str:
         if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
@@ -290,41 +279,11 @@ class Behaviour:
                 wait = later.sent_s - earlier.sent_s - earlier.latency_s
                 before = self._add_wait(earlier, wait, before)
 
-    def _add_repeat(self, operation: Operation, attempts: Sequence[Attempt], client: str) -> None:
-        """Find an earlier operation that failed and is sent again, and remember one that fails."""
-        parts = operation.parts
-        identity = (
-            client,
-            operation.kind,
-            operation.table,
-            operation.partition_key,
-            operation.row_key or (parts[0].row_key if parts else ""),
-            operation.key_range,
-            operation.filter,
-        )
-        first, last = attempts[0], attempts[-1]
-        if first.sent_s > self._failures_end_s:
-            self._failures.clear()
-        failure = self._failures.get(identity)
-        before = None
-        if failure is not None:
-            earlier, before = failure
-            wait = first.sent_s - earlier.sent_s - earlier.latency_s
-            del self._failures[identity]
-            if 0 <= wait <= _SENT_AGAIN_S:
-                before = self._add_wait(earlier, wait, before)
-        if last.status >= 300:
-            self._failures[identity] = (last, before)
-            self._failures_end_s = last.sent_s + last.latency_s + _SENT_AGAIN_S
-            if len(self._failures) >= _MOST_REMEMBERED:
-                self._failures = _later_half(self._failures)
-
     def _add_wait(self, failed: Attempt, wait: float, before: float | None) -> float | None:
         """Count the wait after a failed attempt, and return it if it is one of a retry."""
         waits = self._waits
         if not is_retryable(failed):
-            if failed.status >= 400 and failed.status not in _MAY_CHANGE:
-                waits["in_vain"] += 1
+            waits["in_vain"] += is_hopeless(failed)
             return None
         wait = max(0.0, wait)
         self._lengths.record([wait])
@@ -339,6 +298,10 @@ class Behaviour:
             waits["longer"] += wait >= LONGER * before
         return wait
 
+    def note_in_vain(self) -> None:
+        """Count a request that was sent again after an answer that no retry changes."""
+        self._waits["in_vain"] += 1
+
     def drain(self, *, ended: bool = False) -> Behaviour:
         """What was counted since the last drain. The counts start again from zero.
 
@@ -347,9 +310,10 @@ class Behaviour:
         if ended:
             self._close()
         drained = Behaviour()
-        for name in _COUNTED:
-            setattr(drained, name, getattr(self, name))
-        self._start()
+        for field in dataclasses.fields(Behaviour):
+            counted, zero = getattr(self, field.name), getattr(drained, field.name)
+            setattr(drained, field.name, counted)
+            setattr(self, field.name, zero)
         return drained
 
     def merge(self, other: Behaviour) -> None:
@@ -389,32 +353,10 @@ class Behaviour:
             ),
         )
 
-    def encode(self) -> dict[str, Any]:
-        """For the wire: of what was drained."""
-        return {
-            "results": self._results,
-            "clients": self._clients,
-            "tables": {name: table.encode() for name, table in self._tables.items()},
-            "queries": [[*place, counts] for place, counts in self._queries.items()],
-            "writes": self._writes,
-            "waits": self._waits,
-            "lengths": self._lengths.encode(),
-        }
 
-    @classmethod
-    def decode(cls, content: dict[str, Any]) -> Self:
-        made = cls()
-        made._results = content["results"]
-        made._clients = dict(content["clients"])
-        made._tables = {name: _Table.decode(table) for name, table in content["tables"].items()}
-        made._queries = {(name, table): counts for name, table, counts in content["queries"]}
-        made._writes = dict(content["writes"])
-        made._waits = dict(content["waits"])
-        made._lengths = LatencyHistogram.decode(content["lengths"])
-        return made
-
-
-_COUNTED = ("_results", "_clients", "_tables", "_queries", "_writes", "_waits", "_lengths")
+def is_hopeless(failed: Attempt) -> bool:
+    """Whether the same request gets the same answer again."""
+    return failed.status >= 400 and not is_retryable(failed) and failed.status not in _MAY_CHANGE
 
 
 def _zeros(part: type[RecordPart], *without: str) -> Counts:

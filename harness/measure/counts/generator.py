@@ -8,7 +8,7 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.findings import rounded
 from harness.measure.record.measured import GeneratorPart
-from harness.model.machine import Machine
+from harness.model.process import Machine
 
 BUSY_PERCENT = 90.0
 """A worker uses one core; above this share it cannot send every operation on time."""
@@ -31,6 +31,22 @@ class CpuSample:
     machine_percent: float
     lag_s: float
     cpu_s: float = 0.0
+
+
+class SampledGenerator(GeneratorPart):
+    """A generator with what was sampled of it in each UTC second of the whole run.
+
+    Attributes:
+        offered: Entities that the load asked for; empty in a closed loop.
+        cpu_by_second: CPU of the busiest worker.
+        machine_by_second: CPU of the busiest machine.
+        others_by_second: The part of a machine's CPU that other processes used.
+    """
+
+    offered: dict[int, float]
+    cpu_by_second: dict[int, float]
+    machine_by_second: dict[int, float]
+    others_by_second: dict[int, float]
 
 
 class GeneratorLog:
@@ -67,7 +83,7 @@ class GeneratorLog:
     def latest(self) -> dict[str, CpuSample]:
         return {worker: samples[-1] for worker, samples in self._samples.items()}
 
-    def view(self, start: int, end: int) -> GeneratorPart:
+    def view(self, start: int, end: int) -> SampledGenerator:
         """The generator over the UTC seconds from ``start`` to before ``end``."""
         windows = [
             inside
@@ -77,7 +93,7 @@ class GeneratorLog:
         every = [sample for window in windows for sample in window]
         means = sorted((_mean([s.cpu_percent for s in window]) for window in windows), reverse=True)
         busy = [_mean([float(s.cpu_percent >= BUSY_PERCENT) for s in w]) for w in windows]
-        return GeneratorPart(
+        return SampledGenerator(
             cpu_percent_max=max((sample.cpu_percent for sample in every), default=0.0),
             cpu_percent_mean=means[0] if means else 0.0,
             cpu_percents=tuple(means),

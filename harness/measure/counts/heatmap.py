@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.measure.counts.tally import add_counts
 from harness.measure.counts.time_course import Columns
-from harness.measure.record.over_time import HeatPart, KeyRangePart
-from harness.model.operation import WHOLE_TABLE, over_partitions
+from harness.measure.record.measured import HeatPart, KeyRangePart
+from harness.model.operation import WHOLE_TABLE
+from harness.model.partition import Partition
 
 MOST_RANGES = 64
 _MOST_BANDS = 256
@@ -269,7 +270,7 @@ class HeatMap:
                     self._widen()
         ordered = []
         for band in (band.moved(self._columns.at) for band in news):
-            if not over_partitions(band.first):
+            if not Partition.named(band.first).whole_table:
                 ordered.append(band)
             elif (known := self._tables.get(band.first)) is None:
                 self._tables[band.first] = band
@@ -328,7 +329,7 @@ def _banded(weights: Mapping[str, int]) -> tuple[dict[str, Band], list[Band]]:
     for key in sorted(weights):
         weight = weights[key]
         band = bands[-1] if bands else None
-        apart = key.endswith(WHOLE_TABLE) and over_partitions(key)
+        apart = key.endswith(WHOLE_TABLE) and Partition.named(key).whole_table
         if band is None or apart or alone or band.weight + weight > limit:
             band = Band(key, key, key)
             bands.append(band)

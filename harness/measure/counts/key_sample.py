@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import zlib
-from typing import Any, Self
+from typing import Any
 
-from harness.model.entity import characters
-from harness.model.key_shapes import (
-    FEWEST_CREATED,
-    are_dates,
-    are_guids,
-    growth_of,
-    needs_escaping,
-    unpadded,
-)
+from harness.measure.counts.tally import PairCounts, add_counts
+from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
 
 SIZE = 256
 """Keys in a sample; up to twice as many between two cuts."""
+_MOST_ROWS = 64
 _ALL = 2**32
 _SPREAD = 2_654_435_761
 _Row = tuple[int, float, str, str]
@@ -29,19 +24,17 @@ def rank_of(key: str) -> int:
     return zlib.crc32(key.encode("utf-8", "surrogatepass"))
 
 
+@dataclasses.dataclass(slots=True)
 class KeySample:
     """PartitionKeys, each once, and written rows: of both those with the lowest ranks.
 
     Which of them are kept depends on nothing but the whole set, not on order or on merges.
     """
 
-    __slots__ = ("_limit", "_row_limit", "_rows", "ranks")
-
-    def __init__(self) -> None:
-        self.ranks: dict[str, int] = {}
-        self._limit = _ALL
-        self._rows: list[_Row] = []
-        self._row_limit = _ALL
+    ranks: dict[str, int] = dataclasses.field(default_factory=dict)
+    _limit: int = _ALL
+    _rows: list[_Row] = dataclasses.field(default_factory=list)
+    _row_limit: int = _ALL
 
     def add(self, partition_key: str) -> int:
         """Add a key that is not in `ranks`, and return its rank."""
@@ -69,21 +62,12 @@ class KeySample:
     def shapes(self) -> dict[str, Any]:
         """The fields of a `TableBehaviourPart` about keys."""
         self._cut()
-        keys = sorted(self.ranks)
-        rows = [row for *_, row in self._rows]
-        every = [*keys, *rows]
         in_time = sorted((time_s, key) for _, time_s, key, _ in self._rows)
         created = [key for _, key in in_time]
         return {
             "partitions": self.partitions,
             "growth": growth_of(created) if len(created) >= FEWEST_CREATED else None,
-            "dates": are_dates(keys),
-            "guids": are_guids(keys),
-            "row_guids": are_guids(rows),
-            "unpadded": unpadded(keys) is not None,
-            "longest_key": max(map(characters, every), default=0),
-            "escaped": _share(every, needs_escaping),
-            "foreign": _share(every, lambda key: not key.isascii()),
+            **shapes_of(sorted(self.ranks), [row for *_, row in self._rows]),
         }
 
     @property
@@ -109,20 +93,32 @@ class KeySample:
             self._rows = heapq.nsmallest(SIZE, self._rows)
             self._row_limit = self._rows[-1][0]
 
-    def encode(self) -> list[Any]:
-        """For the wire."""
+
+@dataclasses.dataclass(slots=True)
+class BusiestRows:
+    """How often the busiest rows were used: lower bounds, in bounded memory (Misra and Gries).
+
+    A bound is low by 1 in `_MOST_ROWS` of all uses at most, in whatever order counts are merged.
+    """
+
+    _counts: PairCounts[int] = dataclasses.field(default_factory=dict)
+
+    def add(self, row: tuple[str, str]) -> None:
+        """Count a use of the row with this PartitionKey and RowKey."""
+        self._counts[row] = self._counts.get(row, 0) + 1
         self._cut()
-        return [list(self.ranks), [list(row) for row in self._rows]]
 
-    @classmethod
-    def decode(cls, content: list[Any]) -> Self:
-        keys, rows = content
-        made = cls()
-        made.ranks = {key: rank_of(key) for key in keys}
-        made._rows = [tuple(row) for row in rows]
-        made._cut()
-        return made
+    def merge(self, other: BusiestRows) -> None:
+        add_counts(self._counts, other._counts)
+        self._cut()
 
+    @property
+    def most(self) -> int:
+        """Uses of the busiest row."""
+        return max(self._counts.values(), default=0)
 
-def _share(keys: list[str], is_so: Any) -> float:
-    return sum(map(is_so, keys)) / len(keys) if keys else 0.0
+    def _cut(self) -> None:
+        if len(self._counts) >= 2 * _MOST_ROWS:
+            kept = heapq.nlargest(_MOST_ROWS, self._counts.items(), key=lambda item: item[1])
+            less = kept[-1][1]
+            self._counts = {row: count - less for row, count in kept if count > less}

@@ -28,6 +28,12 @@ BUCKETS_S = (
 """Upper bounds, in seconds, of the buckets that metrics export."""
 
 
+class CountedLatency(LatencyPart):
+    """``buckets`` has the latencies at or below each bound of `BUCKETS_S`."""
+
+    buckets: tuple[int, ...]
+
+
 class LatencyHistogram:
     """Latencies from 1 us to 120 s, longer ones as 120 s, with so many significant digits."""
 
@@ -97,7 +103,7 @@ class LatencyHistogram:
         made._histogram.add(_without_cycle(HdrHistogram.decode(content)))
         return made
 
-    def view(self) -> LatencyPart | None:
+    def view(self) -> CountedLatency | None:
         """Percentiles and buckets; None without latencies."""
         count = self.count
         if count == 0:
@@ -113,7 +119,7 @@ class LatencyHistogram:
             value = histogram.get_value_from_index(bisect.bisect_left(cumulated, rank))
             return float(histogram.get_highest_equivalent_value(value)) / 1e3
 
-        return LatencyPart(
+        return CountedLatency(
             count=count,
             mean=self.total_us / count / 1e3,
             p50=at(50),
@@ -145,11 +151,12 @@ def _bucket_places(bits: int) -> tuple[int, ...]:
     return tuple(_place(int(bound * 1e6), bits) for bound in BUCKETS_S)
 
 
-_Histogram = Annotated[
+WireHistogram = Annotated[
     LatencyHistogram,
     PlainValidator(LatencyHistogram.decode),
     PlainSerializer(LatencyHistogram.encode),
 ]
+"""A histogram that can be a part of a message."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -157,8 +164,8 @@ class Latencies:
     """Service and response latencies of one group. A histogram is made at its first latency."""
 
     digits: int
-    service: _Histogram | None = None
-    response: _Histogram | None = None
+    service: WireHistogram | None = None
+    response: WireHistogram | None = None
 
     def record(self, service_s: Sequence[float], response_s: Sequence[float]) -> None:
         """Count latencies of operations; in a closed loop there are no response latencies."""
@@ -183,7 +190,7 @@ class Latencies:
             self._own(name).merge(histogram)
 
     def views(self) -> dict[str, Any]:
-        """Both views, each a `LatencyPart` or None, under their names in a record."""
+        """Both views, each a `CountedLatency` or None, under their names in a record."""
         views = {name: histogram.view() for name, histogram in self.items()}
         return {"service_ms": views.get("service"), "response_ms": views.get("response")}
 

@@ -15,16 +15,22 @@ from typing import Any
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.counts.per_second import PerSecond
 from harness.measure.counts.snapshot import NO_CHARGES, Snapshot, partition_part, snapshot_of
-from harness.measure.counts.tally import KIND_DIGITS, Counts, PartitionTally, Tally
-from harness.measure.counts.time_course import LatencyCourse
+from harness.measure.counts.tally import (
+    ANSWERED,
+    KIND_DIGITS,
+    LONG_S,
+    WAITED,
+    Counts,
+    PartitionTally,
+    Tally,
+)
+from harness.measure.counts.time_course import SLOTS, LatencyCourse, PerSecond, Slots
 from harness.measure.record.measured import EstimatePart
-from harness.model.accounts import account_of
-from harness.model.operation import FOLDED, Operation, table_and_key
+from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import Attempt, Result
+from harness.model.partition import EXACT_PARTITIONS, Partition, account_of
 
-PARTITION_CAP = 200
 ERROR_CAP = 1000
 """Failed attempts that are kept with all that the service's support asks for."""
 _LONGEST_NOTE_S = 10
@@ -66,7 +72,7 @@ class Ledger:
     """
 
     def __init__(
-        self, source: str = "local", cap: int = PARTITION_CAP, accounts: Sequence[str] = ()
+        self, source: str = "local", cap: int = EXACT_PARTITIONS, accounts: Sequence[str] = ()
     ) -> None:
         self._source = source
         self._cap = cap
@@ -92,6 +98,7 @@ class Ledger:
         self._lost: list[str] = []
         self._errors: list[dict[str, Any]] = []
         self._errors_dropped = 0
+        self._slot_s = (0.0, 0.0)
 
     def open_window(self, start_s: float, end_s: float) -> None:
         """Measure latencies of results done from ``start_s`` to before ``end_s``, UTC."""
@@ -142,6 +149,7 @@ class Ledger:
     def add_attempt(self, operation: Operation, attempt: Attempt) -> None:
         """Count an attempt after which its operation continues: it may end late, or never."""
         moment = int(attempt.sent_s + attempt.latency_s)
+        self._note_answer(attempt)
         seen = (attempt.status, attempt.error_code, attempt.scope)
         row = self._row(operation.partition, moment)
         row.attempts[seen] = row.attempts.get(seen, 0) + 1
@@ -178,6 +186,7 @@ class Ledger:
         accessed: dict[str, int] = {}
         attempts: dict[int, int] = {}
         charges: dict[tuple[str, int], int] = {}
+        slot_from, slot_until = self._slot_s
         for result in results:
             operation = result.operation
             key, entities, done_s = operation.partition, result.entities, result.done_s
@@ -206,7 +215,10 @@ class Ledger:
                 heat.add(key, second, entities)
             untold = result.attempts if not result.told else result.attempts[result.told :]
             for attempt in untold:
-                moment = int(attempt.sent_s + attempt.latency_s)
+                ended_s = attempt.sent_s + attempt.latency_s
+                if attempt.latency_s >= LONG_S or not slot_from <= ended_s < slot_until:
+                    slot_from, slot_until = self._note_answer(attempt)
+                moment = int(ended_s)
                 attempts[moment] = attempts.get(moment, 0) + 1
                 seen = (attempt.status, attempt.error_code, attempt.scope)
                 row.attempts[seen] = row.attempts.get(seen, 0) + 1
@@ -232,6 +244,25 @@ class Ledger:
         if self._accounts:
             for result in results:
                 tally.account(self._account(result.operation.partition_key)).add(result)
+
+    def _note_answer(self, attempt: Attempt) -> tuple[float, float]:
+        """Mark when an answer came, and how long it was waited for.
+
+        Returns the slot of the latest answer, in which further ones need not be marked.
+        """
+        ended_s = attempt.sent_s + attempt.latency_s
+        if attempt.status:
+            slot = int(ended_s * SLOTS)
+            self._slots(ANSWERED).mark(slot)
+            self._slot_s = (slot / SLOTS, (slot + 1) / SLOTS)
+        if attempt.latency_s >= LONG_S:
+            self._slots(WAITED).mark_between(attempt.sent_s, ended_s)
+        return self._slot_s
+
+    def _slots(self, name: str) -> Slots:
+        slots = self._tally.series[name]
+        assert isinstance(slots, Slots)
+        return slots
 
     def _account(self, partition_key: str) -> str:
         return self._accounts[account_of(partition_key, len(self._accounts))]
@@ -335,7 +366,7 @@ class Ledger:
                 estimate=EstimatePart(**self._weights.bounds(key)),
                 latencies=latencies,
                 charged=charged,
-                account=self._account(table_and_key(key)[1]) if self._accounts else "",
+                account=self._account(Partition.named(key).key) if self._accounts else "",
             )
             for key, row in self._rows.items()
         ]

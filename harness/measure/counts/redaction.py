@@ -13,9 +13,9 @@ import re
 from typing import Any
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.over_time import HeatPart
+from harness.measure.record.measured import HeatPart
 from harness.model.entity import MAX_KEY_CHARACTERS
-from harness.model.operation import over_partitions
+from harness.model.partition import Partition
 
 _HEX_DIGITS = 12
 _WORD = re.compile(r"[A-Za-z0-9\x80-\U0010ffff]+")
@@ -42,10 +42,10 @@ class Aliases:
 
     def __call__(self, key: str) -> str:
         """The alias of ``key``; the name of a table before the key stays."""
-        if over_partitions(key):
+        partition = Partition.named(key)
+        if partition.whole_table:
             return key
-        table, slash, own = key.rpartition("/")
-        return f"{table}{slash}{self.key(own)}"
+        return partition._replace(key=self.key(partition.key)).name
 
     def key(self, key: str) -> str:
         """The alias of a PartitionKey or RowKey; an empty one stays empty, as in traces."""

@@ -1,6 +1,7 @@
 """Snapshots: the content of a ledger at one moment, for terminal, metrics, pages and records.
 
-Partitions and operations have their shapes of a record, with full precision.
+The parts of a snapshot have the fields of those of a record in full precision, with no target yet,
+and counts that a record does not keep.
 """
 
 from __future__ import annotations
@@ -9,29 +10,29 @@ import dataclasses
 import types
 from collections.abc import Mapping, Sequence
 
-from harness.measure.counts.latency import Latencies
-from harness.measure.counts.per_second import PerSecond
+from harness.measure.counts.latency import CountedLatency, Latencies
 from harness.measure.counts.tally import (
     KIND_DIGITS,
     PARTITION_DIGITS,
+    WAITED,
     AccountTally,
     Counts,
     PartitionTally,
     Tally,
     add_counts,
 )
+from harness.measure.counts.time_course import PerSecond
 from harness.measure.record.measured import (
     AccountLoadPart,
     EstimatePart,
-    LatencyPart,
+    HeatPart,
+    LatencyCoursePart,
     OperationPart,
     PartitionPart,
     RatesPart,
     RequestUnitsPart,
 )
-from harness.measure.record.over_time import HeatPart, LatencyCoursePart
-from harness.model.operation import over_partitions
-from harness.model.outcome import AttemptKey, Outcome, throttled_of
+from harness.model.outcome import AttemptKey, Outcome, Scope, throttled_of
 
 NO_CHARGES: Mapping[str, PerSecond] = types.MappingProxyType({})
 
@@ -47,6 +48,10 @@ class SeriesPoint:
         retrying: Operations that were throttled and go on.
         charges: Request units, in hundredths.
         costliest: Those of the partition with the highest RU/s.
+        backing_off_us: Microseconds that operations done in this second waited before retries.
+        queued_us: Microseconds that they waited for a connection.
+        answered: The `Slots` in which an answer came.
+        waited: Those in which a request of `LONG_S` or more had no answer.
     """
 
     second: int
@@ -60,10 +65,51 @@ class SeriesPoint:
     retrying: int = 0
     charges: int = 0
     costliest: int = 0
+    backing_off_us: int = 0
+    queued_us: int = 0
+    answered: int = 0
+    waited: int = 0
 
     @property
     def throttled(self) -> int:
         return sum(self.throttled_by_status.values())
+
+
+class CountedAccount(AccountLoadPart):
+    """The counts of one of several accounts, without its host and its cost.
+
+    ``attempts`` are the answers by status, error code and scope.
+    """
+
+    attempts: dict[AttemptKey, int]
+
+    def throttled(self, scope: Scope | None = None) -> int:
+        """Throttled attempts."""
+        return throttled_of(self.attempts, scope)
+
+
+class CountedPartition(PartitionPart):
+    """The counts of one partition, or of all folded ones together.
+
+    Attributes:
+        attempts: The answers by status, error code and scope.
+        retrying: Operations that were throttled and go on, by UTC second.
+    """
+
+    attempts: dict[AttemptKey, int]
+    retrying: dict[int, int]
+
+    @property
+    def throttled(self) -> int:
+        """Throttled attempts."""
+        return throttled_of(self.attempts)
+
+
+class CountedOperation(OperationPart):
+    """The counts of the operations of one name."""
+
+    service_ms: CountedLatency | None
+    response_ms: CountedLatency | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +129,12 @@ class Snapshot:
     entities_per_s: RatesPart
     reads_per_s: float
     writes_per_s: float
-    service_ms: LatencyPart | None
-    response_ms: LatencyPart | None
-    operations: tuple[OperationPart, ...]
-    partitions: tuple[PartitionPart, ...]
-    folded: PartitionPart | None
-    accounts: tuple[AccountLoadPart, ...]
+    service_ms: CountedLatency | None
+    response_ms: CountedLatency | None
+    operations: tuple[CountedOperation, ...]
+    partitions: tuple[CountedPartition, ...]
+    folded: CountedPartition | None
+    accounts: tuple[CountedAccount, ...]
     series: tuple[SeriesPoint, ...]
     heat: HeatPart | None
     service_over_time: LatencyCoursePart | None
@@ -109,19 +155,19 @@ class Snapshot:
         return _ratio(self.throttled, self.counts.attempts)
 
     @property
-    def hottest(self) -> PartitionPart | None:
+    def hottest(self) -> CountedPartition | None:
         """The partition with the highest mean rate, without queries over several partitions."""
-        partitions = (part for part in self.partitions if not over_partitions(part.key))
+        partitions = (part for part in self.partitions if not part.partition.whole_table)
         return max(partitions, key=lambda part: part.entities_per_s.mean, default=None)
 
     @property
-    def costliest(self) -> PartitionPart | None:
+    def costliest(self) -> CountedPartition | None:
         """The partition with the highest mean RU/s, without queries over several partitions."""
-        partitions = [part for part in self.partitions if not over_partitions(part.key)]
+        partitions = [part for part in self.partitions if not part.partition.whole_table]
         return max(partitions, key=_units_per_s, default=None)
 
     @property
-    def hottest_in_its_unit(self) -> tuple[PartitionPart | None, float]:
+    def hottest_in_its_unit(self) -> tuple[CountedPartition | None, float]:
         """The partition with the highest RU/s if any are charged, else entities/s; and its rate."""
         if self.request_units is not None and (part := self.costliest) is not None:
             return part, _units_per_s(part)
@@ -136,7 +182,7 @@ class Snapshot:
         return max(each, key=lambda rates: rates.mean, default=whole)
 
     @property
-    def busiest_account(self) -> AccountLoadPart | None:
+    def busiest_account(self) -> CountedAccount | None:
         """The one of several accounts with the highest mean rate; None with a single account."""
         return max(self.accounts, key=lambda part: part.entities_per_s.mean, default=None)
 
@@ -147,7 +193,7 @@ class Snapshot:
         return self.entities_per_s if busiest is None else busiest.entities_per_s
 
 
-def _units_per_s(part: PartitionPart) -> float:
+def _units_per_s(part: CountedPartition) -> float:
     return 0.0 if part.request_units is None else part.request_units.per_s.mean
 
 
@@ -193,10 +239,10 @@ def partition_part(
     latencies: bool = True,
     charged: bool = False,
     account: str = "",
-) -> PartitionPart:
+) -> CountedPartition:
     """The row of one partition, without a target."""
     views = (row.latencies if latencies else Latencies(PARTITION_DIGITS)).views()
-    return PartitionPart(
+    return CountedPartition(
         key=key,
         account=account,
         exact=exact,
@@ -219,10 +265,10 @@ def partition_part(
 
 def account_part(
     name: str, counted: AccountTally, *, start: int, end: int, charged: bool = False
-) -> AccountLoadPart:
+) -> CountedAccount:
     """The row of one of several accounts, without its host, its target and its cost."""
     requests = sum(counted.attempts.values())
-    return AccountLoadPart(
+    return CountedAccount(
         name=name,
         entities=counted.entities,
         entities_per_s=rates_of(counted.seconds, start, end),
@@ -236,8 +282,8 @@ def account_part(
 
 def snapshot_of(
     tally: Tally,
-    partitions: Sequence[PartitionPart],
-    folded: PartitionPart | None,
+    partitions: Sequence[CountedPartition],
+    folded: CountedPartition | None,
     *,
     start: int,
     end: int,
@@ -270,7 +316,7 @@ def snapshot_of(
         else:
             writes += in_window
         operations.append(
-            OperationPart(
+            CountedOperation(
                 kind=label,
                 type=counted.kind.value,
                 entities_per_s=rates_of(counted.seconds, start, end),
@@ -323,9 +369,11 @@ def snapshot_of(
     )
 
 
-def _costliest(partitions: Sequence[PartitionPart], charges: Mapping[str, PerSecond]) -> PerSecond:
+def _costliest(
+    partitions: Sequence[CountedPartition], charges: Mapping[str, PerSecond]
+) -> PerSecond:
     """The charges of the partition with the highest RU/s, by second; empty without any."""
-    charged = [part for part in partitions if part.request_units and not over_partitions(part.key)]
+    charged = [part for part in partitions if part.request_units and not part.partition.whole_table]
     most = max(charged, key=_units_per_s, default=None)
     return PerSecond() if most is None else charges.get(most.key, PerSecond())
 
@@ -334,7 +382,9 @@ def _series(
     tally: Tally, entities: PerSecond, end: int, costliest: PerSecond
 ) -> tuple[SeriesPoint, ...]:
     """All seconds from the first count to the last one, or to the end of the window."""
-    lines = (entities, *tally.series.values(), *tally.throttled.values())
+    # A request may have waited before anything was counted.
+    series = (line for name, line in tally.series.items() if name != WAITED)
+    lines = (entities, *series, *tally.throttled.values())
     known = sorted({second for line in lines for second, _ in line.items()})
     if not known:
         return ()

@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BeforeValidator, PlainSerializer
 
 from harness.measure.counts.latency import Latencies
-from harness.measure.counts.per_second import PerSecond
+from harness.measure.counts.time_course import PerSecond, Slots
 from harness.model.operation import FOLDED, Kind, Operation
 from harness.model.outcome import (
-    SUCCESS,
     THROTTLING_STATUSES,
     Attempt,
     AttemptKey,
@@ -29,6 +28,7 @@ _TRANSACTION = Kind.TRANSACTION
 _QUERY = Kind.QUERY
 
 _K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 @dataclasses.dataclass(slots=True)
@@ -64,12 +64,12 @@ def _seconds_of(names: Iterable[_K]) -> dict[_K, PerSecond]:
     return {name: PerSecond() for name in names}
 
 
-_Attempts = Annotated[
-    dict[AttemptKey, int],
-    # Messages carry no dict whose keys are tuples.
-    BeforeValidator(lambda counts: {tuple(seen): count for seen, count in counts}),
-    PlainSerializer(lambda attempts: [*attempts.items()]),
-]
+# Messages carry no dict whose keys are tuples.
+_FROM_ITEMS = BeforeValidator(lambda items: {tuple(key): value for key, value in items})
+_TO_ITEMS = PlainSerializer(lambda counts: [*counts.items()])
+_Attempts = Annotated[dict[AttemptKey, int], _FROM_ITEMS, _TO_ITEMS]
+PairCounts = Annotated[dict[tuple[str, str], _V], _FROM_ITEMS, _TO_ITEMS]
+"""Counts by two names, which can be a part of a message."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -189,8 +189,18 @@ SERIES = (
     "dropped",
     "retrying",
     "charges",
+    "backing_off_us",
+    "queued_us",
 )
 """The counts by second, besides the entities of each name and the throttled attempts."""
+ANSWERED, WAITED = "answered", "waited"
+"""The `Slots` in which an answer came, and those in which a request of `LONG_S` had none."""
+LONG_S = 0.3
+"""A request that is answered sooner does not wait out a stall."""
+
+
+def _series() -> dict[str, PerSecond]:
+    return {**_seconds_of(SERIES), ANSWERED: Slots(), WAITED: Slots()}
 
 
 @dataclasses.dataclass(slots=True)
@@ -204,7 +214,7 @@ class Tally:
 
     counts: Counts = dataclasses.field(default_factory=Counts)
     kinds: dict[str, KindTally] = dataclasses.field(default_factory=dict)
-    series: dict[str, PerSecond] = dataclasses.field(default_factory=lambda: _seconds_of(SERIES))
+    series: dict[str, PerSecond] = dataclasses.field(default_factory=_series)
     throttled: dict[int, PerSecond] = dataclasses.field(
         default_factory=lambda: _seconds_of(THROTTLING_STATUSES)
     )
@@ -254,10 +264,16 @@ class Tally:
         kind.seconds.add(second, entities)
         series["operations"].add(second, number)
         outcomes, unsuccessful = kind.outcomes, 0
+        # Whole microseconds add up exactly, in any order.
+        backing_off_us = queued_us = 0
         for result in results:
+            if len(result.attempts) > 1:
+                backing_off_us += int(result.backing_off_s * 1e6)
+            if result.queued_s:
+                queued_us += int(result.queued_s * 1e6)
             outcome = result.outcome
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
-            if outcome is not SUCCESS and not outcome.succeeded:
+            if not outcome.succeeded:
                 unsuccessful += 1
             if result.estimated:
                 counts.entities_estimated += result.entities
@@ -265,6 +281,10 @@ class Tally:
                 kind.uncertain += 1
         if unsuccessful:
             series["unsuccessful"].add(second, unsuccessful)
+        if backing_off_us:
+            series["backing_off_us"].add(second, backing_off_us)
+        if queued_us:
+            series["queued_us"].add(second, queued_us)
         if kind.kind is _QUERY:
             kind.add_missed(results)
 

@@ -64,6 +64,7 @@ class TableBehaviourPart(RecordPart):
         upserted: Rows inserted or updated, in transactions or not.
         batches: Transactions that only insert, 10 rows or more.
         touched: Point queries, updates, upserts and deletes, and transactions with one of them.
+        hottest_row: Operations that name the busiest row, at least; 0 in earlier versions.
         growth: 1 if inserts and upserts go to ever later PartitionKeys, -1 if to ever earlier
             ones, 0 if to several places, None if there were too few.
         dates: Whether PartitionKeys begin with a date.
@@ -83,6 +84,7 @@ class TableBehaviourPart(RecordPart):
     upserted: _Count = 0
     batches: _Count = 0
     touched: _Count = 0
+    hottest_row: _Count = 0
     growth: Annotated[int, pydantic.Field(ge=-1, le=1)] | None = None
     dates: bool = False
     guids: bool = False
@@ -119,7 +121,7 @@ class WritesPart(RecordPart):
 
 
 class WaitsPart(RecordPart):
-    """The waits of retries: from an answer to the next attempt of the same operation.
+    """The waits of retries: from an answer to the next attempt of the same operation, by its id.
 
     Waits after a connection error, which can be retried at once, are not counted.
 

@@ -13,9 +13,11 @@ import pydantic
 
 from harness.measure.record.findings import RecordPart
 from harness.model.figures import counted, number, of_core
+from harness.model.services.service import CountedUnit
 
 USEFUL_SHARE = 0.8
 """Share of a core up to which a worker sends on time; from 90 % it counts as busy."""
+OTHERS = "other processes"
 _Figure = Annotated[float, pydantic.Field(ge=0)]
 _Count = Annotated[int, pydantic.Field(ge=0)]
 
@@ -45,12 +47,20 @@ class MachineLoadPart(RecordPart):
         return max(0.0, self.cpu_percent - self.workers_percent - self.harness_percent)
 
     @property
+    def mostly_used_by(self) -> str:
+        """Who used more of its CPU than all others together, or the most of it."""
+        if self.others_percent > self.workers_percent + self.harness_percent:
+            return OTHERS
+        harness = self.harness_percent > self.workers_percent
+        return "the emulator or the master" if harness else "the workers"
+
+    @property
     def described(self) -> str:
         """Who used its CPU, as a part of a sentence."""
         harness = f", emulator or master {of_core(self.harness_percent)}"
         return (
             f"workers {of_core(self.workers_percent)} of {counted(self.cores, 'core')}"
-            f"{harness if self.harness_percent else ''}, other processes "
+            f"{harness if self.harness_percent else ''}, {OTHERS} "
             f"{of_core(self.others_percent)}"
         )
 
@@ -71,12 +81,11 @@ class CapacityPart(RecordPart):
     entities_per_cpu_s: _Figure
     machines: tuple[MachineLoadPart, ...] = ()
 
-    @property
-    def described(self) -> str:
+    def described(self, unit: CountedUnit) -> str:
         """What the workers made, as a part of a sentence."""
         return (
             f"{number(self.operations_per_cpu_s)} operations ({number(self.entities_per_cpu_s)} "
-            f"entities) in a second of CPU time with session {self.session!r}"
+            f"{unit.many}) in a second of CPU time with session {self.session!r}"
         )
 
     @property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import functools
+from typing import Annotated, Any, Self, get_args
 
 import pydantic
 
-from harness.model.operation import table_and_key
+from harness.model.partition import Partition
 
 
 def rounded(value: float) -> float:
@@ -19,46 +20,81 @@ class RecordPart(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
 
-    def recorded(self, **changes: Any) -> Self:
-        """A copy as a record keeps it, with ``changes``.
+    @classmethod
+    def recorded(cls, counted: Self, **changes: Any) -> Self:
+        """``counted`` as a record keeps it, with ``changes``.
 
-        Other fractions are `rounded`, and fields that are not in the JSON have their defaults.
+        Other fractions are `rounded`. What a subclass has beside the fields of this class is left
+        out: a snapshot has more than a record.
         """
         kept: dict[str, Any] = {}
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if field.exclude:
-                kept[name] = field.get_default(call_default_factory=True)
-            elif isinstance(value, float):
-                kept[name] = rounded(value)
+        for name, kind in _part_classes(cls).items():
+            value = getattr(counted, name)
+            if isinstance(value, float):
+                value = rounded(value)
             elif isinstance(value, tuple) and value and isinstance(value[0], float):
-                kept[name] = tuple(map(rounded, value))
-            elif isinstance(value, RecordPart):
-                kept[name] = value.recorded()
-        return self.model_copy(update=kept | changes)
+                value = tuple(map(rounded, value))
+            elif kind is not None and isinstance(value, RecordPart):
+                value = kind.recorded(value)
+            kept[name] = value
+        return cls.model_construct(**kept | changes)
+
+
+@functools.cache
+def _part_classes(of: type[RecordPart]) -> dict[str, type[RecordPart] | None]:
+    """The class of each field that is a part itself or a tuple of parts, or None for others."""
+    found: dict[str, type[RecordPart] | None] = {}
+    for name, field in of.model_fields.items():
+        either = (field.annotation, *get_args(field.annotation))
+        parts = (one for one in either if isinstance(one, type) and issubclass(one, RecordPart))
+        found[name] = next(parts, None)
+    return found
+
+
+_Added = Annotated[str, pydantic.Field(exclude_if=lambda text: not text)]
+"""A text that records of earlier versions do not have."""
 
 
 class AdvicePart(RecordPart):
-    """What a section of a document advises, with the cause in the run."""
+    """What a section of a document advises, and why: a finding of `harness check --record`.
+
+    Attributes:
+        text: What to change; in records of earlier versions the reason too.
+        practice: The practice that was violated, as `harness check` names it.
+    """
 
     text: str
     document: str
     section: str
+    why: _Added = ""
+    practice: _Added = ""
 
 
 class VerdictPart(RecordPart):
     """What the run means: a `VerdictResult`, its sentence, the measurements, and advice.
 
-    ``limited_by`` is what kept the rate from being higher: partition, account, generator, endpoint,
-    load (the profile asked for no more), users (too few, or pausing), or unknown; of Cosmos DB
-    throughput (that is provisioned) and operation (single ones cost too much) too.
+    ``footnote`` restricts the figures: what answered in place of the service, lower bounds.
+    ``failures`` has those that no headline may leave out, in a sentence. Both may be empty, as in
+    records of earlier versions.
+
+    ``limited_by`` is what kept the rate from being higher: partition, account, generator, machine
+    (other processes used it up), endpoint, load (the profile asked for no more), users (too few, or
+    pausing), or unknown; of Cosmos DB throughput (that is provisioned) and operation (single ones
+    cost too much) too; of an application gateway and application.
     """
 
     result: str
     limited_by: str
     sentence: str
+    footnote: str = ""
+    failures: str = ""
     evidence: tuple[str, ...] = ()
     advice: tuple[AdvicePart, ...] = ()
+
+    @property
+    def whole(self) -> str:
+        """The sentence with its footnote."""
+        return f"{self.sentence} {self.footnote}" if self.footnote else self.sentence
 
 
 class GapPart(RecordPart):
@@ -97,6 +133,23 @@ class StallPart(RecordPart):
     keys: tuple[tuple[str, int], ...] = ()
 
 
+class SilencesPart(RecordPart):
+    """Times without any answer while requests waited for one, within the measured window.
+
+    No worker got an answer meanwhile, and a request of one of them waited all the time. Lengths are
+    lower bounds: at most 40 ms of each are missing.
+
+    Attributes:
+        total_s: The sum of all.
+        longest_at_s: Start of the longest, from the start of the load.
+    """
+
+    count: int
+    longest_s: float
+    longest_at_s: float
+    total_s: float
+
+
 class ThrottlingPart(RecordPart):
     """The course of throttling under load, in whole seconds.
 
@@ -107,6 +160,7 @@ class ThrottlingPart(RecordPart):
         gap_count: Number of gaps, throttled or not.
         gaps: The longest of them, in order of time.
         stalls: The longest stalls, in order of time; in records of earlier versions none.
+        silences: None where there was none, and in records of earlier versions.
     """
 
     first_s: int | None = None
@@ -116,6 +170,9 @@ class ThrottlingPart(RecordPart):
     gap_count: int = 0
     gaps: tuple[GapPart, ...] = ()
     stalls: tuple[StallPart, ...] = ()
+    silences: Annotated[
+        SilencesPart | None, pydantic.Field(exclude_if=lambda part: part is None)
+    ] = None
 
     @property
     def longest_gap(self) -> GapPart | None:
@@ -137,7 +194,13 @@ class StepPart(RecordPart):
 
 
 class SearchPart(RecordPart):
-    """What a search for the highest sustainable rate found; entities per second."""
+    """What a search for the highest sustainable rate found; entities per second.
+
+    Attributes:
+        rate_per_s: The achieved rate of the highest step that passed; None if no step passed.
+        at_least: True if the endpoint may sustain more, because something else was the limit.
+        confirmed: True if the rate was also held for the longer time.
+    """
 
     rate_per_s: float | None
     at_least: bool
@@ -210,8 +273,8 @@ class PredictionPart(RecordPart):
         """Number of ranges of the table with the hottest range; 0 if there is none."""
         if self.hottest_range is None:
             return 0
-        table, _ = table_and_key(self.ranges[self.hottest_range][0])
-        return sum(table_and_key(first)[0] == table for first, _ in self.ranges)
+        table, _ = Partition.named(self.ranges[self.hottest_range][0])
+        return sum(Partition.named(first).table == table for first, _ in self.ranges)
 
     def account_rate_at(self, partition_per_s: float) -> float:
         """Entities per second of the whole account when the hottest partition has this rate."""
@@ -219,14 +282,12 @@ class PredictionPart(RecordPart):
 
 
 class ConditionPart(RecordPart):
-    """A pass condition and its result. ``depends`` and ``certain`` are not in the JSON.
+    """A pass condition and its result.
 
     Attributes:
         value: What was measured, in ``unit``; None if unknown.
         passed: None if unknown.
         note: Why the value is unknown, or what it leaves out.
-        depends: False if the result is the same whoever limited the rate: a lost write is lost.
-        certain: True if it failed and a longer or faster run could not change that.
     """
 
     text: str
@@ -234,8 +295,6 @@ class ConditionPart(RecordPart):
     passed: bool | None
     note: str = ""
     unit: str = ""
-    depends: bool = pydantic.Field(default=True, exclude=True)
-    certain: bool = pydantic.Field(default=False, exclude=True)
 
 
 class MachinePart(RecordPart):

@@ -1,26 +1,169 @@
-"""What a run measured: its counts, and the figures of each account, partition and operation.
+"""What a run measured: its counts, its course, the figures of accounts, partitions and operations.
 
-A snapshot is made of the same classes, with figures in full precision.
+The parts of a snapshot (`harness.measure.counts`) are subclasses: they have full precision, more
+fields, and no target yet.
+
+In JSON a row of counts over time is one string, so that a record stays small and readable:
+``"12 0 7"``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import pydantic
 
 from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.findings import RecordPart
-from harness.model.outcome import AttemptKey, Scope, throttled_of
+from harness.model.outcome import THROTTLING_STATUSES
+from harness.model.partition import Partition
 
+_MOST_DIGITS = 18
+_Columns = Annotated[int, pydantic.Field(ge=0, le=100_000)]
+_Width = Annotated[int, pydantic.Field(ge=1)]
+_Bound = Annotated[float, pydantic.Field(ge=1e-6)]
 _LAST_INSTANT_S = dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp()
 
 _Instant = Annotated[float, pydantic.Field(ge=0, le=_LAST_INSTANT_S)]
 """UTC seconds."""
 _Target = Annotated[float, pydantic.Field(ge=1)]
 """Entities per second."""
+
+
+def _counts(row: Any) -> Any:
+    if not isinstance(row, str):
+        return row
+    counts = row.split()
+    if not all(count.isdecimal() and len(count) <= _MOST_DIGITS for count in counts):
+        raise ValueError("a row of counts cannot be read")
+    return tuple(map(int, counts))
+
+
+CountRow = Annotated[
+    tuple[Annotated[int, pydantic.Field(ge=0, lt=10**_MOST_DIGITS)], ...],
+    pydantic.BeforeValidator(_counts),
+    pydantic.PlainSerializer(lambda row: " ".join(map(str, row)), return_type=str),
+]
+"""Counts by column, the earliest first."""
+
+
+_Units = Annotated[float | None, pydantic.Field(exclude_if=lambda rate: rate is None)]
+
+
+class SeriesPart(RecordPart):
+    """Means per second over ``width_s`` seconds from ``t``, UTC.
+
+    Attributes:
+        failed: Operations that did not succeed. They include not found, conflict and precondition,
+            which `Outcome.failed` does not count.
+        throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`. In
+            JSON each is a field of its own, such as ``throttled_503``.
+        waiting: Operations that were due and not sent, on average. 0 in a closed loop.
+        retrying: Operations that were throttled and went on, on average. 0 in a watch, and in
+            records of earlier versions.
+        offered: Entities that the load asked for; None in a closed loop.
+        cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
+        machine_percent: Of the busiest machine of a worker, in percent of the cores that the worker
+            may use; None if unknown, and in records of earlier versions.
+        others_percent: Of processes that do not belong to the run, likewise.
+        request_units: Charged by Cosmos DB; None, and not in the JSON, where none were in the run.
+        costliest_request_units: Those of the partition with the highest RU/s of the window.
+    """
+
+    t: int
+    width_s: _Width
+    entities: float
+    operations: float
+    failed: float
+    attempts: float
+    throttled: float
+    throttled_by_status: dict[int, float]
+    waiting: float = 0.0
+    dropped: float = 0.0
+    retrying: float = 0.0
+    offered: float | None = None
+    cpu_percent: float | None = None
+    machine_percent: float | None = None
+    others_percent: float | None = None
+    request_units: _Units = None
+    costliest_request_units: _Units = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _gather_statuses(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or "throttled_by_status" in content:
+            return content
+        by_status = {s: content.get(f"throttled_{s}", 0.0) for s in THROTTLING_STATUSES}
+        return {**content, "throttled_by_status": by_status}
+
+    @pydantic.model_serializer(mode="wrap")
+    def _spread_statuses(self, to_dict: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = {}
+        for name, value in to_dict(self).items():
+            if name == "throttled_by_status":
+                fields.update({f"throttled_{status}": rate for status, rate in value.items()})
+            else:
+                fields[name] = value
+        return fields
+
+
+class KeyRangePart(RecordPart):
+    """One row of a heat map: the partitions from ``first`` to ``last``, in key order."""
+
+    first: str
+    last: str
+    entities: CountRow
+    throttled: CountRow
+
+
+class HeatPart(RecordPart):
+    """Key range x time: exact sums of the whole run under load.
+
+    Attributes:
+        start: UTC second at which the first column begins.
+        ranges: In key order, at most 64. Queries over several partitions come first, a row for
+            each table.
+    """
+
+    start: int
+    width_s: _Width
+    columns: _Columns
+    ranges: tuple[KeyRangePart, ...]
+
+    @pydantic.model_validator(mode="after")
+    def _hold_together(self) -> Self:
+        for row in self.ranges:
+            _require_columns((row.entities, row.throttled), self.columns)
+        return self
+
+
+class LatencyCoursePart(RecordPart):
+    """Latencies x time: the whole run under load.
+
+    Attributes:
+        start: UTC second at which the first column begins.
+        bounds_ms: Upper bound of each row, the lowest first. A row begins at the bound of the row
+            below it, the lowest one a tenth of a decade below its own bound.
+    """
+
+    start: int
+    width_s: _Width
+    columns: _Columns
+    bounds_ms: tuple[_Bound, ...]
+    rows: tuple[CountRow, ...]
+
+    @pydantic.model_validator(mode="after")
+    def _hold_together(self) -> Self:
+        if len(self.rows) != len(self.bounds_ms):
+            raise ValueError(f"{len(self.rows)} rows have {len(self.bounds_ms)} bounds")
+        _require_columns(self.rows, self.columns)
+        return self
+
+
+def _require_columns(rows: tuple[CountRow, ...], columns: int) -> None:
+    if any(len(row) != columns for row in rows):
+        raise ValueError(f"a row does not have {columns} counts")
 
 
 def share(value: float, target: float | None) -> float | None:
@@ -42,8 +185,6 @@ class RatesPart(RecordPart):
 class RequestUnitsPart(RecordPart):
     """Request units that Cosmos DB charged for attempts, throttled ones included.
 
-    In a snapshot figures have full precision, and there is no target.
-
     Attributes:
         total: Of the whole run under load.
         per_s: Over the measured window.
@@ -58,7 +199,8 @@ class RequestUnitsPart(RecordPart):
 
     def held_against(self, target: float | None) -> Self:
         """The same as a record keeps it, held against ``target``."""
-        return self.recorded(target=target, ratio=share(self.per_s.mean, target))
+        ratio = share(self.per_s.mean, target)
+        return type(self).recorded(self, target=target, ratio=ratio)
 
 
 OptionalRequestUnits = Annotated[
@@ -68,10 +210,7 @@ OptionalRequestUnits = Annotated[
 
 
 class LatencyPart(RecordPart):
-    """Milliseconds over the measured window.
-
-    ``buckets`` has the latencies at or below each bound of `BUCKETS_S`, in snapshots only.
-    """
+    """Milliseconds over the measured window."""
 
     count: int
     mean: float
@@ -79,7 +218,6 @@ class LatencyPart(RecordPart):
     p90: float
     p99: float
     max: float
-    buckets: tuple[int, ...] = pydantic.Field(default=(), exclude=True)
 
     @property
     def total_s(self) -> float:
@@ -129,12 +267,9 @@ class AccountPart(RecordPart):
 class AccountLoadPart(RecordPart):
     """One of several accounts over which the partitions were spread.
 
-    In a snapshot figures have full precision, and host, target and cost are missing.
-
     Attributes:
         name: The account, or its host where another one has the same name.
         attempts_by_status: As in a `PartitionPart`.
-        attempts: The same by status, error code and scope. Only snapshots have them.
     """
 
     name: str
@@ -148,11 +283,6 @@ class AccountLoadPart(RecordPart):
     throttled_ratio: float
     billable_transactions: int = 0
     request_units: OptionalRequestUnits = None
-    attempts: dict[AttemptKey, int] = pydantic.Field(default_factory=dict, exclude=True)
-
-    def throttled(self, scope: Scope | None = None) -> int:
-        """Throttled attempts; in a snapshot only."""
-        return throttled_of(self.attempts, scope)
 
 
 class EstimatePart(RecordPart):
@@ -165,8 +295,6 @@ class EstimatePart(RecordPart):
 class PartitionPart(RecordPart):
     """One partition, or all folded ones together.
 
-    In a snapshot figures have full precision, and there is no target.
-
     Attributes:
         account: The one of several accounts that the partition belongs to.
         exact: True if every operation of the key was counted in this row.
@@ -175,8 +303,6 @@ class PartitionPart(RecordPart):
         operations: Those that ended, in the whole run; 0 in records of earlier versions.
         entities_by_kind: By name of the operation.
         attempts_by_status: By answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``.
-        attempts: The same by status, error code and scope. Only snapshots have them.
-        retrying: Operations that were throttled and go on, by UTC second. Likewise.
     """
 
     key: str
@@ -195,13 +321,10 @@ class PartitionPart(RecordPart):
     service_ms: LatencyPart | None
     response_ms: LatencyPart | None
     request_units: OptionalRequestUnits = None
-    attempts: dict[AttemptKey, int] = pydantic.Field(default_factory=dict, exclude=True)
-    retrying: dict[int, int] = pydantic.Field(default_factory=dict, exclude=True)
 
     @property
-    def throttled(self) -> int:
-        """Throttled attempts; in a snapshot only."""
-        return throttled_of(self.attempts)
+    def partition(self) -> Partition:
+        return Partition.named(self.key)
 
     @property
     def attempts_per_operation(self) -> float | None:
@@ -214,7 +337,7 @@ class PartitionPart(RecordPart):
 
 
 class OperationPart(RecordPart):
-    """The operations of one name. In a snapshot figures have full precision.
+    """The operations of one name.
 
     Attributes:
         kind: The name.
@@ -259,11 +382,6 @@ class GeneratorPart(RecordPart):
         cpu_percents: Mean of each worker, the busiest first.
         connections_in_use: The most at once.
         capacity: What the workers made of their CPU time; None if unknown.
-        offered: Entities that the load asked for, by UTC second of the whole run; empty in a
-            closed loop. Not in the JSON.
-        cpu_by_second: CPU of the busiest worker, likewise.
-        machine_by_second: CPU of the busiest machine, likewise.
-        others_by_second: The part of a machine's CPU that other processes used, likewise.
     """
 
     cpu_percent_max: float
@@ -276,7 +394,3 @@ class GeneratorPart(RecordPart):
     connections: int | None = None
     connections_in_use: int | None = None
     capacity: CapacityPart | None = None
-    offered: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
-    cpu_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
-    machine_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)
-    others_by_second: Mapping[int, float] = pydantic.Field(default_factory=dict, exclude=True)

@@ -34,18 +34,20 @@ from harness.measure.record.measured import (
     AccountPart,
     CountsPart,
     GeneratorPart,
+    HeatPart,
+    LatencyCoursePart,
     LatencyPart,
     OperationPart,
     OptionalRequestUnits,
     PartitionPart,
+    SeriesPart,
 )
-from harness.measure.record.over_time import HeatPart, LatencyCoursePart, SeriesPart
-from harness.measure.record.replay import ReplayPart
-from harness.measure.record.watched import WatchedPart
+from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.model.errors import cut
 from harness.model.files import mistake
 from harness.model.outcome import Scope
-from harness.model.target import EndpointKind
+from harness.model.services import service_named
+from harness.model.services.service import Service
 
 SCHEMA_VERSION = 1
 
@@ -65,6 +67,7 @@ class _Load(RecordPart):
     users: _Users = 0
     max_entities_per_s: _Rate | None = None
     emulator_max_entities_per_s: _Rate | None = None
+    uncapped: Annotated[bool, Strict()] = False
     entities_per_s: _Rate | None = None
     operations_per_s: _Rate | None = None
     arrivals: Annotated[str, Strict()] = ""
@@ -81,12 +84,18 @@ class _Search(RecordPart):
     max_per_s: _Rate
 
 
+class _Replay(RecordPart):
+    trace: Annotated[str, Strict()]
+    speed: _Rate = 1.0
+
+
 class _Profile(RecordPart):
     """The settings that outputs read; the others are shown as they are."""
 
     load: _Load = _Load()
     stage: tuple[_Stage, ...] | None = None
     search: _Search | None = None
+    replay: _Replay | None = None
 
 
 def _readable(profile: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +127,7 @@ class EndpointPart(RecordPart):
     """Who answered.
 
     Attributes:
-        kind: An `EndpointKind`, or one of a later version of the harness.
+        kind: The name of a `Service`, or of one that only a later version of the harness knows.
         described: The name that every output uses.
         signed_with: Describes the credential; empty for the emulator's own key, and in records of
             earlier versions.
@@ -131,14 +140,9 @@ class EndpointPart(RecordPart):
     signed_with: str = ""
 
     @property
-    def emulated(self) -> bool:
-        """Whether an emulator answered; False for a kind that is not known."""
-        return self.kind in [kind for kind in EndpointKind if kind.emulated]
-
-    @property
-    def cosmos(self) -> bool:
-        """Whether Cosmos DB or its stand-in answered; False for a kind that is not known."""
-        return self.kind in [kind for kind in EndpointKind if kind.cosmos]
+    def service(self) -> Service:
+        """What answered; without targets if a later version of the harness knows it."""
+        return service_named(self.kind)
 
 
 class LoadingPart(RecordPart):
@@ -161,7 +165,12 @@ class EntityPart(RecordPart):
 
 
 class RunRecord(RecordPart):
-    """A whole run. In a ``redacted`` one aliases replace the PartitionKeys."""
+    """A whole run. In a ``redacted`` one aliases replace the PartitionKeys.
+
+    Attributes:
+        refused_messages: What was sent to the port of the master, by whomever, and was malformed.
+        light_ms: Mean service latency of the same operations under light load; None if unknown.
+    """
 
     schema_version: int
     harness_version: str
@@ -216,6 +225,10 @@ class RunRecord(RecordPart):
         tuple[AccountLoadPart, ...], pydantic.Field(exclude_if=lambda parts: not parts)
     ] = ()
     request_units: OptionalRequestUnits = None
+    refused_messages: Annotated[
+        int, Strict(), pydantic.Field(ge=0, exclude_if=lambda count: not count)
+    ] = 0
+    light_ms: Annotated[float | None, pydantic.Field(exclude_if=lambda mean: mean is None)] = None
 
     def billed(self, by_account: Sequence[int]) -> Self:
         """The same record with the billable transactions of the whole run, by account."""

@@ -1,40 +1,136 @@
-"""Makes the record of a run from its last snapshot."""
+"""The record of a run, of a watched application, or of recorded traffic, from its last snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness import __version__
+from harness.measure.counts.generator import SampledGenerator
 from harness.measure.counts.snapshot import SeriesPoint, Snapshot, attempts_by_status
 from harness.measure.record.findings import ConditionPart, VerdictPart, rounded
-from harness.measure.record.measured import AccountPart, GeneratorPart, share
-from harness.measure.record.over_time import SeriesPart
+from harness.measure.record.measured import (
+    AccountLoadPart,
+    AccountPart,
+    CountsPart,
+    GeneratorPart,
+    LatencyPart,
+    OperationPart,
+    PartitionPart,
+    RatesPart,
+    SeriesPart,
+    share,
+)
+from harness.measure.record.record import SCHEMA_VERSION, EntityPart, LoadingPart, RunRecord
+from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.verdict import exit_code
 from harness.model.figures import counted
-from harness.model.operation import Kind, over_partitions
+from harness.model.operation import Kind
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, throttled_of
-from harness.model.target import UNKNOWN_THROUGHPUT, Targets, Throughput
+from harness.model.services.service import Targets
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 MOST_SERIES_POINTS = 1200
 
 
-def broken_invariants(
-    snapshot: Snapshot,
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Operations that had no outcome when the load ended.
+
+    Attributes:
+        waiting: Those that were due and neither sent nor dropped.
+        in_flight: Those that were sent.
+        attempts_in_flight: The attempts of these.
+    """
+
+    waiting: int = 0
+    in_flight: int = 0
+    attempts_in_flight: int = 0
+
+
+NOTHING_UNFINISHED = Unfinished()
+
+
+def assembled(
+    evidence: Evidence,
+    verdict: VerdictPart,
+    conditions: Sequence[ConditionResult] = (),
     *,
-    waiting: int,
-    in_flight: int,
-    attempts_in_flight: int = 0,
-    defects: int = 0,
+    span_s: tuple[float, float],
+    enough: bool = True,
+    unfinished: Unfinished = NOTHING_UNFINISHED,
+    billable_transactions: int = 0,
+    hosts: Sequence[str] = (),
+    **known: Any,
+) -> RunRecord:
+    """The record of whatever was counted: a run, a watched application, recorded traffic.
+
+    Args:
+        span_s: When the load began and ended, UTC.
+        enough: Whether it was long enough to decide the conditions.
+        hosts: Those of the accounts of the snapshot.
+        known: What the evidence does not tell: all other fields of a `RunRecord` that have to be
+            there, and those that are known better, such as the size of an entity.
+    """
+    snapshot, generator = evidence.snapshot, evidence.generator
+    fields: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "harness_version": __version__,
+        "started_at": iso_instant(span_s[0]),
+        "ended_at": iso_instant(span_s[1]),
+        "users": evidence.users,
+        "complete": evidence.all_reported and not evidence.cut_short_by,
+        "invariants": (),
+        "exit_code": exit_code(
+            invariants_hold=not known.get("invariants"),
+            enough=enough,
+            verdict=verdict,
+            conditions=conditions,
+        ),
+        "entity": EntityPart(
+            stored_bytes=evidence.entity_bytes, wire_bytes=bytes_of_entity(snapshot)
+        ),
+        "loading": LoadingPart(entities=0, seconds=0.0, attempts=0),
+        "counts": CountsPart(
+            **dataclasses.asdict(snapshot.counts),
+            **dataclasses.asdict(unfinished),
+            billable_transactions=billable_transactions,
+        ),
+        "generator": GeneratorPart.recorded(
+            generator,
+            connections=evidence.connections,
+            connections_in_use=evidence.connections_in_use,
+        ),
+        "watched": evidence.watched,
+        "verdict": verdict,
+        "conditions": tuple(ConditionPart.recorded(part, value=part.value) for part in conditions),
+        "throttling": evidence.throttling,
+        "light_ms": evidence.light_latency_s and rounded(evidence.light_latency_s * 1000),
+    }
+    measured = measured_fields(
+        snapshot, generator, evidence.targets, hosts, throughput=evidence.throughput
+    )
+    return RunRecord(**fields | measured | known)
+
+
+def iso_instant(utc_s: float) -> str:
+    """An instant as records have it: ISO 8601 with milliseconds, in UTC."""
+    moment = dt.datetime.fromtimestamp(utc_s, tz=dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def broken_invariants(
+    snapshot: Snapshot, unfinished: Unfinished = NOTHING_UNFINISHED, *, defects: int = 0
 ) -> tuple[str, ...]:
     """The violations of conservation, a sentence each.
 
-    Args:
-        waiting: Operations that were due and neither sent nor dropped.
-        in_flight: Operations that were sent and have no outcome, with ``attempts_in_flight``.
-        attempts_in_flight: Their attempts.
-        defects: Operations that ended in an exception of the harness.
+    ``defects`` are operations that ended in an exception of the harness.
     """
-    counts = snapshot.counts
+    counts, waiting, in_flight = snapshot.counts, unfinished.waiting, unfinished.in_flight
+    attempts_in_flight = unfinished.attempts_in_flight
     broken = []
     if counts.due != counts.sent + waiting + counts.dropped:
         broken.append(
@@ -58,7 +154,7 @@ def broken_invariants(
 
 def measured_fields(
     snapshot: Snapshot,
-    generator: GeneratorPart,
+    generator: SampledGenerator,
     targets: Targets | None,
     hosts: Sequence[str] = (),
     throughput: Throughput = UNKNOWN_THROUGHPUT,
@@ -72,11 +168,12 @@ def measured_fields(
     account_target = None if targets is None else targets.account
     partitions = []
     for part in snapshot.partitions:
-        several = over_partitions(part.key)
+        several = part.partition.whole_table
         target = None if several else partition_target
         units = part.request_units
         partitions.append(
-            part.recorded(
+            PartitionPart.recorded(
+                part,
                 target=target,
                 ratio=share(part.entities_per_s.mean, target),
                 throttled_ratio=part.throttled_ratio,
@@ -96,11 +193,12 @@ def measured_fields(
             for scope in (Scope.PARTITION, Scope.ACCOUNT)
         },
         "throttled_ratio": snapshot.throttled_ratio,
-        "service_ms": snapshot.service_ms and snapshot.service_ms.recorded(),
-        "response_ms": snapshot.response_ms and snapshot.response_ms.recorded(),
+        "service_ms": snapshot.service_ms and LatencyPart.recorded(snapshot.service_ms),
+        "response_ms": snapshot.response_ms and LatencyPart.recorded(snapshot.response_ms),
         "account": _account_part(snapshot, account_target),
         "accounts": tuple(
-            part.recorded(
+            AccountLoadPart.recorded(
+                part,
                 host=host,
                 target=account_target,
                 ratio=share(part.entities_per_s.mean, account_target),
@@ -110,8 +208,9 @@ def measured_fields(
             for part, host in zip(snapshot.accounts, hosts, strict=True)
         ),
         "partitions": tuple(partitions),
-        "partitions_folded": folded and folded.recorded(throttled_ratio=folded.throttled_ratio),
-        "operations": tuple(part.recorded() for part in snapshot.operations),
+        "partitions_folded": folded
+        and PartitionPart.recorded(folded, throttled_ratio=folded.throttled_ratio),
+        "operations": tuple(OperationPart.recorded(part) for part in snapshot.operations),
         "request_units": whole
         and whole.held_against(provisioned and provisioned * max(1, len(snapshot.accounts))),
         "series": series_parts(snapshot.series, generator, charged=whole is not None),
@@ -121,24 +220,13 @@ def measured_fields(
     }
 
 
-def judged_fields(
-    evidence: Evidence, verdict: VerdictPart, conditions: Iterable[ConditionPart]
-) -> dict[str, Any]:
-    """The fields of a `RunRecord` that hold the verdict and the conditions."""
-    return {
-        "verdict": verdict,
-        "conditions": tuple(condition.recorded(value=condition.value) for condition in conditions),
-        "throttling": evidence.throttling,
-    }
-
-
 def _account_part(snapshot: Snapshot, of_each: float | None) -> AccountPart:
     target = None if of_each is None else of_each * max(1, len(snapshot.accounts))
     attempts = sum(
         point.attempts for point in snapshot.series if snapshot.start <= point.second < snapshot.end
     )
     return AccountPart(
-        entities_per_s=snapshot.entities_per_s.recorded(),
+        entities_per_s=RatesPart.recorded(snapshot.entities_per_s),
         reads_per_s=rounded(snapshot.reads_per_s),
         writes_per_s=rounded(snapshot.writes_per_s),
         transactions_per_s=rounded(attempts / snapshot.length_s if snapshot.length_s > 0 else 0.0),
@@ -148,7 +236,7 @@ def _account_part(snapshot: Snapshot, of_each: float | None) -> AccountPart:
 
 
 def series_parts(
-    points: Sequence[SeriesPoint], generator: GeneratorPart, *, charged: bool = False
+    points: Sequence[SeriesPoint], generator: SampledGenerator, *, charged: bool = False
 ) -> tuple[SeriesPart, ...]:
     """The time series with at most `MOST_SERIES_POINTS` points, all of the same width.
 
@@ -162,7 +250,7 @@ def series_parts(
 
 
 def _series_part(
-    points: Sequence[SeriesPoint], generator: GeneratorPart, *, charged: bool
+    points: Sequence[SeriesPoint], generator: SampledGenerator, *, charged: bool
 ) -> SeriesPart:
     def mean(name: str) -> float:
         if len(points) == 1:

@@ -11,7 +11,7 @@ from typing import Annotated
 import pydantic
 
 from harness.measure.record.findings import RecordPart
-from harness.measure.record.over_time import HeatPart
+from harness.measure.record.measured import HeatPart
 
 
 class PeakPart(RecordPart):

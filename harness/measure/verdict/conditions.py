@@ -15,7 +15,16 @@ from decimal import Decimal
 
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import ConditionPart
-from harness.measure.verdict.quantities import FORMS, NO_FACTS, PERCENTILES, Facts, Form, measured
+from harness.measure.verdict.failures import failures_of
+from harness.measure.verdict.quantities import (
+    FORMS,
+    NO_FACTS,
+    PERCENTILES,
+    Facts,
+    Form,
+    Unit,
+    measured,
+)
 from harness.measure.verdict.reachable import Extent, reachable
 from harness.model.errors import cut, echoed
 from harness.model.figures import percent
@@ -40,6 +49,18 @@ _EXAMPLES = (
 )
 
 
+class ConditionResult(ConditionPart):
+    """A pass condition and its result, with what else the exit code depends on.
+
+    Attributes:
+        depends: False if the result is the same whoever limited the rate: a lost write is lost.
+        certain: True if it failed and a longer or faster run could not change that.
+    """
+
+    depends: bool = True
+    certain: bool = False
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """One pass condition; ``name`` is the partition or operation, if the form has one."""
@@ -59,26 +80,32 @@ class Condition:
         text = re.sub(_QUOTED, lambda _: f'"{quoted}"', self.text)
         return dataclasses.replace(self, name=name, text=text)
 
-    def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionPart:
+    def evaluate(self, snapshot: Snapshot, facts: Facts = NO_FACTS) -> ConditionResult:
         """Whether the condition holds; unknown without a value.
 
         A service that throttled too much would not throttle less at a higher rate. Such a failure
-        is certain, whoever limited the rate and however few operations ended.
+        is certain, whoever limited the rate and however few operations ended. A latency that is
+        only an upper bound can show that the latency was low, not that it was high. What a failing
+        endpoint measured decides nothing else: failures dilute a ratio, and end operations early.
         """
         found = measured(self.form, self.name, snapshot, facts)
-        value = found.value
+        value, note = found.value, found.note
         passed = None if value is None else _COMPARE[self.compare](value, self.bound)
-        bounds_throttling = self.form.metric == "throttled_ratio" and self.compare in ("<", "<=")
-        return ConditionPart(
+        low = passed is self._bounds_above and self.compare != "=="
+        if value is not None and self._doubts(facts) and not low:
+            passed, note = None, facts.latency_doubt or ""
+        bounds_throttling = self.form.metric == "throttled_ratio" and self._bounds_above
+        certain, failures = bounds_throttling and passed is False, failures_of(snapshot)
+        if failures.failing and not self.form.of_failures and passed is not None and not certain:
+            passed, note = None, "; ".join(filter(None, (note, failures.share)))
+        return ConditionResult(
             text=self.text,
             value=value,
             passed=passed,
-            note=found.note,
+            note=note,
             unit=self.form.unit,
             depends=self.form.metric != "lost_writes",
-            certain=passed is False
-            and bounds_throttling
-            and snapshot.counts.attempts >= _FEWEST_ATTEMPTS,
+            certain=certain and snapshot.counts.attempts >= _FEWEST_ATTEMPTS,
         )
 
     def cannot_hold_any_more(self, snapshot: Snapshot, facts: Facts, extent: Extent) -> bool:
@@ -86,11 +113,20 @@ class Condition:
 
         `harness.measure.verdict.reachable` says for which quantities that can be certain.
         """
+        if self._doubts(facts):
+            return False
         low, high = reachable(self.form, self.name, snapshot, facts, extent)
-        best_is_least = self.compare.startswith("<")
         if self.compare == "==":
             return not low <= self.bound <= high
-        return not _COMPARE[self.compare](low if best_is_least else high, self.bound)
+        return not _COMPARE[self.compare](low if self._bounds_above else high, self.bound)
+
+    @property
+    def _bounds_above(self) -> bool:
+        return self.compare.startswith("<")
+
+    def _doubts(self, facts: Facts) -> bool:
+        """Whether the measured value is only an upper bound."""
+        return self.form.unit is Unit.LATENCY and facts.latency_doubt is not None
 
 
 def parse_condition(text: str) -> Condition:
@@ -111,6 +147,7 @@ def parse_condition(text: str) -> Condition:
         raise ValueError(
             f"{echoed(text)} compares an unknown quantity; {_known(metric, arguments)}"
         )
+    form.check("".join(name for _, name in names))
     suffixes = form.unit.suffixes
     if unit not in suffixes:
         takes = " or ".join(suffix or "no unit" for suffix in suffixes)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 from functools import cached_property
 
-from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.generator import BUSY_PERCENT, SampledGenerator
+from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
+from harness.measure.record.capacity import OTHERS
+from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.measured import AccountLoadPart, GeneratorPart, PartitionPart, RatesPart
-from harness.measure.record.watched import WatchedPart
-from harness.measure.verdict.throttling import throttling_of
+from harness.measure.record.measured import GeneratorPart, RatesPart
+from harness.measure.record.origin import WatchedPart
+from harness.measure.verdict.failures import Failures, failures_of
+from harness.measure.verdict.throttling import silences_of, throttling_of
 from harness.model.figures import agreed, counted, milliseconds, of_core, percent
-from harness.model.operation import Kind, over_partitions
-from harness.model.outcome import Outcome, Scope
-from harness.model.target import UNKNOWN_THROUGHPUT, EndpointKind, Targets, Throughput
+from harness.model.operation import Kind
+from harness.model.outcome import Scope, throttled_of
+from harness.model.services.service import CountedUnit, Service, Targets
+from harness.model.services.storage import AZURITE
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 SHORTEST_S = 5
 """A shorter measured window says nothing about a rate."""
@@ -24,6 +29,8 @@ REACHED_FROM = 0.95
 """Share of the wanted rate from which the rate counts as reached."""
 GROWN_FROM = 2.0
 """Service latency has grown from this multiple of the latency under light load."""
+NEAR_FROM = 0.5
+"""Share of its limit that a throttled partition reached if the limit was its own."""
 _BUSY_USERS = 0.8
 """Share of users that wait for an answer on average, from which users could not send more."""
 _UNSENT_FROM = 0.01
@@ -32,8 +39,21 @@ BUSY_SHARE = 0.2
 """Share of busy seconds from which the generator had no reserve."""
 _SATURATED_PERCENT = 97.0
 """Mean CPU of one core from which no measurement of a worker can be trusted."""
+DOUBTFUL_FROM = 0.1
+"""From a larger share of saturated seconds on, latencies are only upper bounds."""
 _LATE_S = 0.5
 """An operation sent this much later than its pacer allowed was delayed by the generator."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClientLimit:
+    """What on the side of the client was the limit, and why, as a part of a sentence.
+
+    ``by`` is generator, machine (other processes used it up), application or gateway.
+    """
+
+    by: str
+    why: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +71,11 @@ class Scans:
     missed: int = 0
 
 
+def best_over(length_s: int) -> str:
+    """The name of the best mean of 10 seconds in a row, or of a shorter window."""
+    return f"best {min(10, length_s) or 10} s"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The input of a verdict. Figures of several workers are sums over all of them.
@@ -64,14 +89,14 @@ class Evidence:
         scheduled: True if operations were due at times that no answer changes.
         waiting: Operations that were due at the end and neither sent nor dropped.
         light_latency_s: Mean service latency of the same operations under light load.
-        growing_keys: True if a new PartitionKey always sorts last, or always first.
         searched: True if a search changed the rate: figures cover all of its steps.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
+        enforced: The limits of the stand-in that answered, and what they refused.
     """
 
     snapshot: Snapshot
-    generator: GeneratorPart
-    kind: EndpointKind
+    generator: SampledGenerator
+    kind: Service
     targets: Targets | None
     wanted_per_s: float | None
     users: int
@@ -83,12 +108,15 @@ class Evidence:
     connections: int | None = None
     connections_in_use: int | None = None
     light_latency_s: float | None = None
-    retry: str = "exponential"
-    growing_keys: bool = False
     searched: bool = False
-    leaner_session: str | None = None
     watched: WatchedPart | None = None
     throughput: Throughput = UNKNOWN_THROUGHPUT
+    enforced: EnforcedPart | None = None
+
+    @property
+    def unit(self) -> CountedUnit:
+        """What the rates of the service count."""
+        return self.kind.unit
 
     @property
     def length_s(self) -> int:
@@ -114,9 +142,40 @@ class Evidence:
 
     @property
     def on_the_way(self) -> float:
-        """Operations that wait for their answer on average, by Little's law: rate x latency."""
+        """Operations in progress on average, by Little's law: rate x service latency."""
         service = self.snapshot.service_ms
         return 0.0 if service is None or self.length_s <= 0 else service.total_s / self.length_s
+
+    @cached_property
+    def backing_off(self) -> float:
+        """Those of them that wait on average between a failed attempt and the next one."""
+        return min(self.on_the_way, self._mean_of("backing_off_us"))
+
+    @property
+    def answering(self) -> float:
+        """Those of them that wait for an answer on average."""
+        return self.on_the_way - self.backing_off
+
+    @cached_property
+    def queued(self) -> float:
+        """Operations that wait for a connection on average, in addition to those in progress."""
+        return self._mean_of("queued_us")
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """Users by what they wait for on average; what nobody waits for is left out."""
+        waits = {
+            "for an answer": self.answering,
+            "in back-off before a retry": self.backing_off,
+            "for a connection": self.queued,
+        }
+        return {what: users for what, users in waits.items() if users or what == "for an answer"}
+
+    def _mean_of(self, microseconds: str) -> float:
+        snapshot = self.snapshot
+        inside = (p for p in snapshot.series if snapshot.start <= p.second < snapshot.end)
+        total: int = sum(getattr(point, microseconds) for point in inside)
+        return total / 1e6 / max(1, self.length_s)
 
     @property
     def unsent(self) -> int:
@@ -125,14 +184,19 @@ class Evidence:
 
     @property
     def growth(self) -> float | None:
-        """Service latency as a multiple of the latency under light load; None if unknown."""
+        """Latency as a multiple of that under light load, without back-off; None if unknown."""
         latency_s, light_s = self.latency_s, self.light_latency_s
-        return None if latency_s is None or not light_s else latency_s / light_s
+        if latency_s is None or not light_s or not self.on_the_way:
+            return None
+        return latency_s * (self.answering / self.on_the_way) / light_s
 
     @cached_property
     def throttling(self) -> ThrottlingPart:
         snapshot = self.snapshot
-        return throttling_of(snapshot.series, snapshot.partitions, end=snapshot.end or None)
+        found = throttling_of(snapshot.series, snapshot.partitions, end=snapshot.end or None)
+        # A busy generator reads answers late, all of them at once.
+        silences = None if self.latency_doubt else silences_of(snapshot)
+        return found.model_copy(update={"silences": silences})
 
     @cached_property
     def scans(self) -> Scans:
@@ -152,23 +216,46 @@ class Evidence:
         return self.scans.entities * 2 > self.snapshot.counts.entities
 
     @property
-    def most_throttled_account(self) -> AccountLoadPart | None:
+    def most_throttled_account(self) -> CountedAccount | None:
         """The one of several accounts whose own limit throttled most attempts."""
         accounts = self.snapshot.accounts
         return max(accounts, key=lambda part: part.throttled(Scope.ACCOUNT), default=None)
 
     @property
-    def most_throttled(self) -> PartitionPart | None:
+    def most_throttled(self) -> CountedPartition | None:
         return max(self.snapshot.partitions, key=lambda part: part.throttled, default=None)
 
     @property
-    def service_failures(self) -> dict[Outcome, int]:
-        """Failed operations by outcome, without throttled ones."""
-        return {
-            outcome: count
-            for outcome, count in self.snapshot.outcomes.items()
-            if outcome.failed and outcome is not Outcome.THROTTLED
-        }
+    def partition_limit(self) -> float | None:
+        """Entities/s that a partition is held to: by a stand-in, or else the published target."""
+        if self.enforced is not None and self.enforced.partition_limit is not None:
+            return self.enforced.partition_limit
+        return None if self.targets is None else self.targets.partition
+
+    @cached_property
+    def throttled_by(self) -> str:
+        """Whose limit throttled: partition, server or account; unknown where none was near.
+
+        A stand-in counts what each limit refused. A service tells refusals by the account's limit
+        only; the others are a partition's if most of them met partitions near their limit.
+        """
+        snapshot, limit = self.snapshot, self.partition_limit
+        if self.enforced is not None and (rule := self.enforced.refused_by) is not None:
+            return rule
+        if throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled:
+            return "account"
+        if limit is None:
+            return "partition"
+        near = sum(
+            part.throttled
+            for part in snapshot.partitions
+            if part.entities_per_s.best_1s >= NEAR_FROM * limit and not part.partition.whole_table
+        )
+        return "partition" if near * 2 >= throttled_of(snapshot.attempts) else "unknown"
+
+    @cached_property
+    def failures(self) -> Failures:
+        return failures_of(self.snapshot)
 
     @property
     def reached(self) -> bool:
@@ -190,7 +277,13 @@ class Evidence:
     @property
     def users_are_busy(self) -> bool:
         """Whether most users were waiting for answers, by Little's law."""
-        return self.length_s > 0 and self.on_the_way >= _BUSY_USERS * self.users
+        return self.length_s > 0 and self.answering >= _BUSY_USERS * self.users
+
+    @property
+    def users_are_held(self) -> bool:
+        """Whether most users were waiting, for whatever: an answer, a retry or a connection."""
+        waiting = self.on_the_way + self.queued
+        return self.length_s > 0 and waiting >= _BUSY_USERS * self.users
 
     @property
     def latency_grew(self) -> bool | None:
@@ -204,28 +297,22 @@ class Evidence:
         return limit is not None and in_use is not None and in_use >= limit < self.users
 
     @property
-    def generator_limit(self) -> str | None:
-        """Why the generator was the limit, as a part of a sentence; None if it was not."""
+    def client_limit(self) -> ClientLimit | None:
+        """What kept the client from sending more; None if nothing did."""
         if self.watched is not None:
-            return _application_limit(self.generator)
+            return _limit_of_application(self.generator, self.watched)
         limit = limit_of(self.generator, self.kind, held=self.reached)
         if limit is None and self.connections_used_up and not self.reached:
             all_were = f"all {self.connections:,} connections were"
             if self.connections == 1:
                 all_were = "the only connection was"
-            return f"{all_were} in use, and users waited for one"
+            return ClientLimit("generator", f"{all_were} in use, and users waited for one")
         return limit
 
     @property
-    def gateway_limit(self) -> str | None:
-        """Why the gateway of a watched application was the limit, as a part of a sentence."""
-        watched = self.watched
-        if watched is None or watched.gateway_busy_share < BUSY_SHARE:
-            return None
-        return (
-            f"the gateway used over {of_core(BUSY_PERCENT)} of a core in "
-            f"{percent(watched.gateway_busy_share)} of the seconds"
-        )
+    def latency_doubt(self) -> str | None:
+        """Why the latencies are only upper bounds; see `latency_doubt`."""
+        return latency_doubt(self.generator, self.watched)
 
     def rate(self, rates: RatesPart) -> float:
         """The rate that is compared with a target.
@@ -236,19 +323,19 @@ class Evidence:
         return rates.mean if self.watched is None else rates.best_10s
 
     @property
-    def busiest(self) -> PartitionPart | None:
+    def busiest(self) -> CountedPartition | None:
         """The partition with the highest rate; None without one."""
-        named = [part for part in self.snapshot.partitions if not over_partitions(part.key)]
+        named = [part for part in self.snapshot.partitions if not part.partition.whole_table]
         if self.watched is None:
             return self.snapshot.hottest
         return max(named, key=lambda part: part.entities_per_s.best_10s, default=None)
 
     @property
-    def costliest(self) -> PartitionPart | None:
+    def costliest(self) -> CountedPartition | None:
         """The partition with the highest RU/s; None without one."""
         if self.watched is None:
             return self.snapshot.costliest
-        charged = [part for part in self.snapshot.partitions if not over_partitions(part.key)]
+        charged = [part for part in self.snapshot.partitions if not part.partition.whole_table]
         return max(charged, key=_best_units_per_s, default=None)
 
     @property
@@ -258,16 +345,16 @@ class Evidence:
             return f"the run was cut short by {self.cut_short_by}"
         if not self.all_reported:
             return "a worker's last report is missing"
-        if self.watched is not None and not self.watched.requests:
-            return (
-                "no request reached the gateway. The application has to take its connection string "
-                "from AZURE_STORAGE_CONNECTION_STRING, or its address from AZURE_TABLES_ENDPOINT"
+        if (watched := self.watched) is not None and watched.requests == watched.others:
+            no_entity = (
+                "no request" if not watched.requests else f"no request about {self.unit.many}"
             )
+            return f"{no_entity} reached the gateway. {watched.cause}"
         if self.length_s < SHORTEST_S:
             return f"the measured window of {self.length_s} s is shorter than {SHORTEST_S} s"
         service = self.snapshot.service_ms
         operations = 0 if service is None else service.count
-        if operations < FEWEST_OPERATIONS:
+        if operations < FEWEST_OPERATIONS and not self.failures.most:
             are = agreed(operations, "is", "are")
             return (
                 f"{counted(operations, 'measured operation')} {are} fewer than {FEWEST_OPERATIONS}"
@@ -275,52 +362,74 @@ class Evidence:
         return None
 
 
-def _best_units_per_s(part: PartitionPart) -> float:
+def _best_units_per_s(part: CountedPartition) -> float:
     return 0.0 if part.request_units is None else part.request_units.per_s.best_10s
 
 
-def _application_limit(application: GeneratorPart) -> str | None:
-    """Why an application asked for no more, as a part of a sentence; None if it is unknown."""
+def _limit_of_application(application: GeneratorPart, watched: WatchedPart) -> ClientLimit | None:
+    """Why an application asked for no more; None if it is unknown.
+
+    A machine that others saturate is no limit of an application that waits most of the time.
+    """
+    if watched.gateway_busy_share >= BUSY_SHARE:
+        return ClientLimit("gateway", _busy("the gateway", watched.gateway_busy_share))
     if application.busy_share >= BUSY_SHARE:
-        return (
-            f"the busiest thread of the application used over {of_core(BUSY_PERCENT)} of a core in "
-            f"{percent(application.busy_share)} of the seconds"
-        )
-    if application.machine_busy_share >= BUSY_SHARE:
-        return (
-            "the machine, which also runs the gateway, was saturated in "
-            f"{percent(application.machine_busy_share)} of the seconds"
-        )
+        busiest = "the busiest thread of the application"
+        return ClientLimit("application", _busy(busiest, application.busy_share))
     return None
 
 
-def limit_of(generator: GeneratorPart, kind: EndpointKind, *, held: bool) -> str | None:
-    """Why this generator was the limit, as a part of a sentence; None if it was not.
+def limit_of(generator: GeneratorPart, kind: Service, *, held: bool) -> ClientLimit | None:
+    """Why this generator was the limit; None if it was not.
 
     If the wanted rate was ``held``, only a saturated worker counts.
     """
     if generator.cpu_percent_mean >= _SATURATED_PERCENT:
-        return f"a worker used {of_core(generator.cpu_percent_mean)} of a core on average"
+        used = of_core(generator.cpu_percent_mean)
+        return ClientLimit("generator", f"a worker used {used} of a core on average")
     if held:
         return None
     if generator.busy_share >= BUSY_SHARE:
-        return (
-            f"a worker used over {of_core(BUSY_PERCENT)} of a core in "
-            f"{percent(generator.busy_share)} of "
-            "the seconds"
-        )
+        return ClientLimit("generator", _busy("a worker", generator.busy_share))
     if generator.machine_busy_share >= BUSY_SHARE:
         return _full_machine(generator, kind)
     if generator.lag_s_max >= _LATE_S:
-        return f"operations were sent up to {milliseconds(generator.lag_s_max * 1000)} ms late"
+        late = milliseconds(generator.lag_s_max * 1000)
+        return ClientLimit("generator", f"operations were sent up to {late} ms late")
     return None
 
 
-def _full_machine(generator: GeneratorPart, kind: EndpointKind) -> str:
-    runs_both = ", which also runs the emulator," if kind is EndpointKind.AZURITE else ""
+def latency_doubt(generator: GeneratorPart, watched: WatchedPart | None = None) -> str | None:
+    """Why measured latencies are upper bounds, as a part of a sentence; None if they are exact.
+
+    A worker without CPU time reads an answer late, and so does the gateway of a ``watched``
+    application. What a busy machine adds is unknown, but it never takes anything away: a latency
+    that was low is low, and one that was high may be the machine's.
+    """
+    busy, who = generator.busy_share, "a worker"
+    if watched is not None:
+        # The gateway measures, whatever the threads of the application do.
+        busy, who = watched.gateway_busy_share, "the gateway"
+    if max(busy, generator.machine_busy_share) <= DOUBTFUL_FROM:
+        return None
+    if busy > generator.machine_busy_share:
+        return _busy(who, busy)
+    full = None if generator.capacity is None else generator.capacity.fullest
+    most = "" if full is None else f", mostly by {full.mostly_used_by}"
+    share = percent(generator.machine_busy_share)
+    return f"the machine was saturated in {share} of the seconds{most}"
+
+
+def _busy(who: str, share: float) -> str:
+    return f"{who} used over {of_core(BUSY_PERCENT)} of a core in {percent(share)} of the seconds"
+
+
+def _full_machine(generator: GeneratorPart, kind: Service) -> ClientLimit:
+    runs_both = ", which also runs the emulator," if kind == AZURITE else ""
     full = None if generator.capacity is None else generator.capacity.fullest
     shares = "" if full is None else f" ({full.described})"
-    return (
+    return ClientLimit(
+        "machine" if full is not None and full.mostly_used_by == OTHERS else "generator",
         f"the machine{runs_both} was saturated in {percent(generator.machine_busy_share)} of the "
-        f"seconds{shares}"
+        f"seconds{shares}",
     )

@@ -5,27 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.snapshot import CountedPartition, Snapshot
 from harness.measure.record.capacity import CapacityPart
-from harness.measure.record.findings import GapPart, StallPart, ThrottlingPart
-from harness.measure.record.measured import PartitionPart
-from harness.measure.verdict.evidence import Evidence
+from harness.measure.record.findings import GapPart, SilencesPart, StallPart, ThrottlingPart
+from harness.measure.verdict.evidence import Evidence, best_over
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (
     agreed,
     counted,
+    listed,
     milliseconds,
     number,
     of_core,
     per_operation,
     percent,
 )
-from harness.model.operation import FOLDED, over_partitions
-from harness.model.outcome import Fault, Scope, throttled_of
-from harness.model.target import EndpointKind
+from harness.model.operation import FOLDED
+from harness.model.outcome import Fault, Outcome, Scope, throttled_of
+from harness.model.services.service import CountedUnit
+from harness.model.services.storage import AZURITE, GATEWAY
 
 SHOWN_GAP_S = 2
 """A shorter gap may be a single operation that failed."""
+SUDDEN_S = 30
+"""Throttling before this second meets a table that the service had no time to balance."""
+COSTLY_FROM = 0.1
+"""Share of all entities from which an operation is named as costly."""
+_MOST_COSTLY = 2
+MANY_FROM = 0.1
+"""Share of an operation's regular answers, such as 409, from which they are named."""
+_REGULAR = {Outcome.NOT_FOUND: 404, Outcome.CONFLICT: 409, Outcome.PRECONDITION: 412}
 _MOST_SHOWN = 3
 
 
@@ -41,24 +50,42 @@ def attempts_answered(snapshot: Snapshot, status: int, *codes: str) -> int:
 # These functions return parts of sentences.
 
 
-def named(part: PartitionPart) -> str:
-    if over_partitions(part.key):
+def named(part: CountedPartition) -> str:
+    if part.partition.whole_table:
         return "queries over several partitions"
     return f"partition {part.key!r}"
 
 
+def least_words(evidence: Evidence, part: CountedPartition | None = None) -> str:
+    """What goes before a rate of a partition, or of the account, that may be a lower bound."""
+    bounds = [kind.kind for kind in evidence.snapshot.operations if kind.uncertain]
+    uncertain = bounds if part is None else set(bounds).intersection(part.entities_by_kind)
+    return "at least " if uncertain else ""
+
+
 def gap_words(gap: GapPart) -> str:
     words = f"no operation succeeded for {gap.length_s} s, from second {gap.start_s} of the load"
-    if gap.recovered_s is None:
-        return words + ", and the earlier rate was not reached again"
-    return words + f", and 90% of the earlier rate was back after {gap.recovered_s} s"
+    if gap.recovered_s is not None:
+        return words + f", and 90% of the earlier rate was back after {gap.recovered_s} s"
+    return words + (", and the earlier rate was not reached again" if gap.start_s else "")
 
 
-def stall_words(stall: StallPart, users: int) -> str:
+def stall_words(stall: StallPart, users: int, unit: CountedUnit) -> str:
     return (
-        f"the rate fell from {number(stall.before_per_s)} to {number(stall.rate_per_s)} entities/s "
-        f"for {stall.length_s} s, from second {stall.start_s} of the load, while "
+        f"the rate fell from {number(stall.before_per_s)} to {number(stall.rate_per_s)} "
+        f"{unit.rate} for {stall.length_s} s, from second {stall.start_s} of the load, while "
         f"{waited_words(stall, users)}"
+    )
+
+
+def silence_words(silences: SilencesPart) -> str:
+    """How often an endpoint did not answer, and for how long, as a part of a sentence."""
+    longest = f"{round(silences.longest_s, 1):g} s"
+    if silences.count == 1:
+        return f"the endpoint did not answer for {longest}, although requests were waiting"
+    return (
+        f"the endpoint did not answer {silences.count:,} times, for up to {longest}, although "
+        "requests were waiting"
     )
 
 
@@ -97,6 +124,40 @@ def throttling_words(throttling: ThrottlingPart) -> str:
     )
 
 
+def costly_words(evidence: Evidence) -> str:
+    """The operations that most entities were counted for; empty if none stands out."""
+    everything = evidence.snapshot.counts.entities or 1
+    parts = sorted(evidence.snapshot.operations, key=lambda part: -part.entities)
+    shown = [part for part in parts[:_MOST_COSTLY] if part.entities >= COSTLY_FROM * everything]
+    named = [f"{part.kind} ({percent(part.entities / everything)})" for part in shown]
+    return f". Most {evidence.unit.many} were counted for {listed(named)}" if named else ""
+
+
+def likely_words(evidence: Evidence) -> str:
+    """What throttles partitions far below their target, as far as the run allows for it."""
+    if evidence.kind == GATEWAY and evidence.enforced is None:
+        return "the limits that the gateway enforces are not known"
+    if evidence.kind == AZURITE:
+        return "an emulator throttles nothing, and the limits of what is in front of it are unknown"
+    causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
+    if len(evidence.snapshot.partitions) > 1:
+        causes.append("busy neighbouring key ranges on one server")
+    if evidence.throttling.first_s is not None and evidence.throttling.first_s <= SUDDEN_S:
+        causes.append("a load that rose faster than the service could balance the table")
+    if not causes:
+        return "the run shows no cause"
+    return f"{agreed(len(causes), 'a likely cause is', 'likely causes are')} {listed(causes)}"
+
+
+def waiting_words(evidence: Evidence) -> str:
+    """How many users wait on average, and for what."""
+    # An operation that began before the window counts with all its latency.
+    waits = {what: min(users, evidence.users) for what, users in evidence.waits.items()}
+    words = [f"{number(users)} {for_what}" for for_what, users in waits.items()]
+    words[0] = words[0].replace(" ", f" of {counted(evidence.users, 'user')} waited ", 1)
+    return listed(words)
+
+
 def all_wait(users: int) -> str:
     return "the only user was waiting" if users == 1 else f"all {users:,} users were waiting"
 
@@ -127,9 +188,10 @@ def _rates(evidence: Evidence) -> Iterator[str]:
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = evidence.rate(hottest.entities_per_s)
         # A gateway may throttle at a fraction of it.
-        of = "the published target" if evidence.kind is EndpointKind.GATEWAY else "its target"
+        of = "the published target" if evidence.kind == GATEWAY else "its target"
         yield (
-            f"{named(hottest)} was the busiest: {number(rate)} entities/s, "
+            f"{named(hottest)} was the busiest: {least_words(evidence, hottest)}{number(rate)} "
+            f"{evidence.unit.rate}, "
             f"{percent(rate / targets.partition)} of {of}"
         )
     if evidence.length_s > 0:
@@ -159,7 +221,7 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
     for part, rank in ((rated[0], f"busiest of {len(accounts)}"), (rated[-1], "least busy")):
         rate = evidence.rate(part.entities_per_s)
         of = "" if targets is None else f", {percent(rate / targets.account)} of its target"
-        words.append(f"account {part.name} was the {rank}: {number(rate)} entities/s{of}")
+        words.append(f"account {part.name} was the {rank}: {number(rate)} {evidence.unit.rate}{of}")
     yield "; ".join(words)
 
 
@@ -169,10 +231,11 @@ def _rate(evidence: Evidence) -> str:
         evidence.wanted_per_s,
         evidence.snapshot,
     )
-    rate = f"the mean rate was {number(achieved)} entities/s"
+    rate = f"the mean rate was {least_words(evidence)}{number(achieved)} {evidence.unit.rate}"
     if evidence.watched is not None:
-        best = number(snapshot.entities_per_s.best_10s)
-        return f"{rate}, {best} in the best 10 s: the application asked for no more"
+        best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
+        slowed = snapshot.throttled or evidence.failures.failed_attempts
+        return f"{rate}, {best}{'' if slowed else ': the application asked for no more'}"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"
     if wanted is not None:
@@ -182,13 +245,13 @@ def _rate(evidence: Evidence) -> str:
 
 
 def _queries(evidence: Evidence) -> Iterator[str]:
-    scans = evidence.scans
+    scans, unit = evidence.scans, evidence.unit
     if not scans.entities:
         return
     share = scans.entities / evidence.snapshot.counts.entities
     sentence = (
-        f"queries scanned {counted(scans.entities, 'entity', 'entities')}, {percent(share)} of "
-        f"all counted entities, and returned {scans.returned:,}"
+        f"queries scanned {unit.counted(scans.entities)}, {percent(share)} of "
+        f"all counted {unit.many}, and returned {scans.returned:,}"
     )
     if scans.uncertain:
         queries = counted(scans.queries, "query", "queries")
@@ -197,14 +260,15 @@ def _queries(evidence: Evidence) -> Iterator[str]:
     if scans.wanted:
         yield (
             f"queries by key bounds missed {scans.missed:,} of "
-            f"{counted(scans.wanted, 'entity', 'entities')} that they asked for "
+            f"{unit.counted(scans.wanted)} that they asked for "
             f"({percent(scans.missed / scans.wanted)})"
         )
-    over = [part for part in evidence.snapshot.partitions if over_partitions(part.key)]
+    over = [part for part in evidence.snapshot.partitions if part.partition.whole_table]
     if rate := sum(part.entities_per_s.mean for part in over):
         yield (
-            f"queries over several partitions scanned {number(rate)} entities/s, which count for "
-            "the account; the share of each partition is unknown"
+            f"queries over several partitions scanned {least_words(evidence, over[0])}"
+            f"{number(rate)} {unit.rate}, which count for the account; the share of each "
+            "partition is unknown"
         )
 
 
@@ -212,7 +276,7 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
     snapshot, throttling = evidence.snapshot, evidence.throttling
     attempts = counted(snapshot.counts.attempts, "attempt")
     if not snapshot.throttled:
-        yield f"none of {attempts} was throttled"
+        yield f"none of {attempts} was throttled" if snapshot.attempts else "nothing was sent"
     else:
         yield (
             f"{snapshot.throttled:,} of {attempts} {agreed(snapshot.throttled, 'was', 'were')} "
@@ -241,7 +305,13 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
         yield f"there were {throttling.gap_count:,} such interruptions"
     waits = [stall for stall in throttling.stalls if stall.waited]
     for stall in waits[:_MOST_SHOWN]:
-        yield stall_words(stall, evidence.users)
+        yield stall_words(stall, evidence.users, evidence.unit)
+    if (silences := throttling.silences) is not None:
+        share = percent(silences.total_s / evidence.length_s)
+        yield (
+            f"{silence_words(silences)}: {share} of the time, the longest from second "
+            f"{silences.longest_at_s:.0f} of the load"
+        )
 
 
 def _timed_out(evidence: Evidence) -> Iterator[str]:
@@ -260,21 +330,31 @@ def _timed_out(evidence: Evidence) -> Iterator[str]:
 
 def _scopes(evidence: Evidence) -> str:
     """Throttled attempts by scope, which Cosmos DB does not tell."""
-    if evidence.kind.cosmos:
+    if evidence.kind.charges:
         return ""
-    attempts = evidence.snapshot.attempts
-    return (
-        f": {throttled_of(attempts, Scope.PARTITION):,} by a partition's limit, "
-        f"{throttled_of(attempts, Scope.ACCOUNT):,} by the account's"
-    )
+    attempts, enforced = evidence.snapshot.attempts, evidence.enforced
+    if enforced is not None and enforced.refused_words:
+        return f": the gateway refused {enforced.refused_words}"
+    return f": {throttled_of(attempts, Scope.ACCOUNT):,} of them by the account's limit"
 
 
 def _failed(evidence: Evidence) -> Iterator[str]:
-    if failed := evidence.service_failures:
-        most_first = sorted(failed.items(), key=lambda item: -item[1])
-        listed = ", ".join(f"{count:,} {outcome}" for outcome, count in most_first)
-        total = counted(sum(evidence.snapshot.outcomes.values()), "operation")
-        yield f"{sum(failed.values()):,} of {total} failed: {listed}"
+    """Failed attempts and operations, and regular answers that are many."""
+    failures, snapshot = evidence.failures, evidence.snapshot
+    if failures.by_kind or failures.by_outcome:
+        yield failures.described
+    if failed := snapshot.outcomes.get(Outcome.THROTTLED):
+        total = counted(failures.operations, "operation")
+        yield f"{failed:,} of {total} failed for good because they were throttled every time"
+    for part in snapshot.operations:
+        for outcome, status in _REGULAR.items():
+            share = part.outcomes.get(outcome, 0) / max(1, part.count)
+            if share >= MANY_FROM:
+                yield (
+                    f"{percent(share)} of {part.kind} ({counted(part.count, 'operation')}) ended "
+                    f"with {status} ({outcome.replace('_', ' ')}), which is no failure and changes "
+                    "nothing"
+                )
 
 
 def _latencies(evidence: Evidence) -> Iterator[str]:
@@ -286,17 +366,19 @@ def _latencies(evidence: Evidence) -> Iterator[str]:
     if response is not None:
         words += f"; response latency {_ms(response.p99)} at p99"
     yield words
+    if evidence.latency_doubt is not None:
+        yield f"latencies are only upper bounds: {evidence.latency_doubt}"
     if evidence.light_latency_s is not None and evidence.growth is not None:
         yield (
-            f"its mean of {_ms(latency_s * 1000)} was {number(evidence.growth)} times the "
-            f"{_ms(evidence.light_latency_s * 1000)} under light load"
+            f"its mean{' without back-off' if evidence.backing_off else ''} was "
+            f"{number(evidence.growth)} times the {_ms(evidence.light_latency_s * 1000)} under "
+            "light load"
         )
     rate = service.count / evidence.length_s
-    waited = (
-        f"{number(evidence.on_the_way)} of {counted(evidence.users, 'user')} waited for an answer"
-    )
-    if evidence.watched is not None:
-        waited = f"{number(evidence.on_the_way)} operations were in progress"
+    in_progress = f"{number(evidence.on_the_way)} operations were in progress"
+    waited = in_progress if evidence.watched is not None else waiting_words(evidence)
+    if evidence.watched is None and len(evidence.waits) > 1:
+        waited += f"; {in_progress}"
     yield (
         f"on average {waited}: {number(rate)} operations/s x {_ms(latency_s * 1000)} (Little's law)"
     )
@@ -365,12 +447,12 @@ def _generator(evidence: Evidence) -> Iterator[str]:
         f"in {percent(generator.machine_busy_share)} of the seconds"
     )
     if generator.capacity is not None:
-        yield from _capacity(generator.capacity)
+        yield from _capacity(generator.capacity, evidence.unit)
     yield f"operations were sent at most {_ms(generator.lag_s_max * 1000)} late"
 
 
-def _capacity(capacity: CapacityPart) -> Iterator[str]:
-    yield f"the workers made {capacity.described}"
+def _capacity(capacity: CapacityPart, unit: CountedUnit) -> Iterator[str]:
+    yield f"the workers made {capacity.described(unit)}"
     for machine in capacity.machines[:_MOST_SHOWN]:
         yield f"CPU of {machine.name}: {machine.described}"
     if len(capacity.machines) > _MOST_SHOWN:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import TypeVar
 
-from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.measured import LatencyPart, OperationPart, PartitionPart, RatesPart
-from harness.model.outcome import Outcome, Scope, throttled_of
+from harness.measure.counts.latency import CountedLatency
+from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
+from harness.measure.record.measured import RatesPart
+from harness.measure.verdict.failures import failures_of
+from harness.model.errors import echoed
+from harness.model.outcome import Fault, Outcome, Scope, throttled_of
 
 PERCENTILES = (50, 90, 99)
 _MOST_NAMED = 5
@@ -55,10 +59,12 @@ class Facts:
     Attributes:
         lost_writes: Acknowledged writes that the audit did not find; None without an audit.
         held_ratio: Achieved rate over wanted rate; None without a wanted rate.
+        latency_doubt: Why latencies are only upper bounds; None if they are exact.
     """
 
     lost_writes: int | None = None
     held_ratio: float | None = None
+    latency_doubt: str | None = None
 
 
 NO_FACTS = Facts()
@@ -74,7 +80,11 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """One way to write a quantity: ``metric(of, by="...")``; ``by`` is ``partition`` or ``op``."""
+    """One way to write a quantity: ``metric(of, by="...")``.
+
+    ``by`` is ``partition``, ``op``, or ``kind``: of failed attempts the name of their answer in
+    records, or its status alone; of failed operations their `Outcome`.
+    """
 
     metric: str
     of: str = ""
@@ -83,6 +93,24 @@ class Form:
     @property
     def unit(self) -> Unit:
         return _UNITS[self.metric]
+
+    @property
+    def of_failures(self) -> bool:
+        """Whether failures are what it counts, so that they leave it certain."""
+        return self.metric in _OF_FAILURES
+
+    def check(self, name: str) -> None:
+        """Raise a `ValueError` for the name of a kind that cannot occur."""
+        if self.by != "kind":
+            return
+        known: Sequence[str] = [one for one in Outcome if one.failed and one is not Outcome.DEFECT]
+        if self.metric == "failed_attempts_ratio":
+            if re.fullmatch(r"[1-5][0-9]{2}( [A-Za-z]+)?", name):
+                return
+            known = ["500 InternalError", "500", *Fault]
+        if name not in known:
+            listed = ", ".join(f"'{one}'" for one in known)
+            raise ValueError(f"{echoed(name)} is not a kind of {self.metric}: kinds are {listed}")
 
     def written(self, name: str = "...") -> str:
         arguments = ", ".join(filter(None, (self.of, f'{self.by}="{name}"' if self.by else "")))
@@ -97,11 +125,13 @@ _UNITS = {
     **{f"p{percentile}": Unit.LATENCY for percentile in PERCENTILES},
     "held_rate": Unit.SHARE,
     "failed_ratio": Unit.SHARE,
+    "failed_attempts_ratio": Unit.SHARE,
     "ambiguous_ratio": Unit.SHARE,
     "dropped_ratio": Unit.SHARE,
     "lost_writes": Unit.COUNT,
 }
 
+_OF_FAILURES = ("failed_ratio", "failed_attempts_ratio", "ambiguous_ratio", "lost_writes")
 _CHARGED = (Unit.REQUEST_UNITS, Unit.REQUEST_UNITS_RATE)
 
 FORMS = (
@@ -127,6 +157,9 @@ FORMS = (
     ),
     Form("held_rate"),
     Form("failed_ratio"),
+    Form("failed_ratio", by="kind"),
+    Form("failed_attempts_ratio"),
+    Form("failed_attempts_ratio", by="kind"),
     Form("ambiguous_ratio"),
     Form("dropped_ratio"),
     Form("lost_writes"),
@@ -136,7 +169,7 @@ FORMS = (
 
 def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measured:
     """The value of a quantity in a run; ``name`` is its partition or operation, if it has one."""
-    whole_run = _of_the_whole_run(form, snapshot, facts)
+    whole_run = _of_the_whole_run(form, name, snapshot, facts)
     if whole_run is not None:
         return whole_run
     if (form.metric, form.of) == ("entities_per_s", "account"):
@@ -150,7 +183,7 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
     if form.unit in _CHARGED and not charged:
         return Measured(None, "no answer named its charge in request units; only Cosmos DB does")
     note = ""
-    if isinstance(holder, PartitionPart) and not holder.exact:
+    if isinstance(holder, CountedPartition) and not holder.exact:
         note = (
             f"partition {holder.key!r} was not counted separately for the whole run: a part is "
             "missing"
@@ -160,12 +193,12 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
     if form.metric == "ru_per_s" and holder.request_units is not None:
         return _rate(holder.request_units.per_s, snapshot, note)
     if form.metric == "ru":
-        assert isinstance(holder, OperationPart)
+        assert isinstance(holder, CountedOperation)
         return Measured(holder.request_units_each, "" if holder.count else "none ended")
-    if isinstance(holder, PartitionPart) and form.metric == "throttled_ratio":
+    if isinstance(holder, CountedPartition) and form.metric == "throttled_ratio":
         share = _share(holder.throttled, sum(holder.attempts.values()), "attempts")
         return dataclasses.replace(share, note=share.note or note)
-    latency: LatencyPart | None = getattr(holder, f"{form.of}_ms")
+    latency: CountedLatency | None = getattr(holder, f"{form.of}_ms")
     if latency is not None:
         return Measured(float(getattr(latency, form.metric)), note)
     if form.of == "response" and holder.service_ms is not None:
@@ -173,7 +206,7 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
     return Measured(None, "no operation ended in the measured window")
 
 
-def _of_the_whole_run(form: Form, snapshot: Snapshot, facts: Facts) -> Measured | None:
+def _of_the_whole_run(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measured | None:
     """The value of a quantity that is measured for the whole run only; None for others."""
     operations = sum(snapshot.outcomes.values())
     match form.metric:
@@ -181,7 +214,10 @@ def _of_the_whole_run(form: Form, snapshot: Snapshot, facts: Facts) -> Measured 
             throttled = throttled_of(snapshot.attempts, Scope(form.of) if form.of else None)
             return _share(throttled, snapshot.counts.attempts, "attempts")
         case "failed_ratio":
-            return _share(failed_operations(snapshot), operations, "operations")
+            return _share(failed_operations(snapshot, name), operations, "operations")
+        case "failed_attempts_ratio":
+            failed = failed_attempts(snapshot, name)
+            return _share(failed, snapshot.counts.attempts, "attempts")
         case "ambiguous_ratio":
             return _share(ambiguous_operations(snapshot), operations, "operations")
         case "dropped_ratio":
@@ -205,8 +241,19 @@ def near_first(name: str, known: Sequence[str]) -> str:
     return ", ".join(map(repr, named)) + (f" and {rest:,} more" if rest else "")
 
 
-def failed_operations(snapshot: Snapshot) -> int:
-    return sum(count for outcome, count in snapshot.outcomes.items() if outcome.failed)
+def failed_operations(snapshot: Snapshot, kind: str = "") -> int:
+    """Operations that failed, throttled ones too; with ``kind``, those of one outcome."""
+    return sum(
+        count
+        for outcome, count in snapshot.outcomes.items()
+        if outcome.failed and kind in ("", outcome)
+    )
+
+
+def failed_attempts(snapshot: Snapshot, kind: str = "") -> int:
+    """Attempts that failed, without throttled ones; with ``kind``, those answered so."""
+    by_kind = failures_of(snapshot).by_kind
+    return sum(count for name, count in by_kind.items() if kind in ("", name, name[:3]))
 
 
 def ambiguous_operations(snapshot: Snapshot) -> int:
@@ -226,7 +273,7 @@ def _rate(rates: RatesPart, snapshot: Snapshot, note: str) -> Measured:
 
 def _holder(
     form: Form, name: str, snapshot: Snapshot
-) -> Snapshot | PartitionPart | OperationPart | str:
+) -> Snapshot | CountedPartition | CountedOperation | str:
     """The part of a snapshot that has the quantity, or the reason why there is none."""
     if form.by == "partition":
         parts = {part.key: part for part in snapshot.partitions}

@@ -11,14 +11,15 @@ from __future__ import annotations
 import dataclasses
 from math import inf, nextafter
 
-from harness.measure.counts.latency import BUCKETS_S
-from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.measured import LatencyPart, OperationPart, RatesPart
+from harness.measure.counts.latency import BUCKETS_S, CountedLatency
+from harness.measure.counts.snapshot import CountedOperation, Snapshot
+from harness.measure.record.measured import RatesPart
 from harness.measure.verdict.quantities import (
     PERCENTILES,
     Facts,
     Form,
     ambiguous_operations,
+    failed_attempts,
     failed_operations,
 )
 from harness.model.outcome import Scope, throttled_of
@@ -54,9 +55,12 @@ def reachable(
     if form.metric == "dropped_ratio":
         counts = snapshot.counts
         return _share(counts.dropped, counts.sent, extent.operations)
+    if form.metric == "failed_attempts_ratio":
+        failed = failed_attempts(snapshot, name)
+        return _share(failed, snapshot.counts.attempts - failed, extent.attempts)
     if form.metric in ("failed_ratio", "ambiguous_ratio"):
         ambiguous = form.metric == "ambiguous_ratio"
-        failed = ambiguous_operations(snapshot) if ambiguous else failed_operations(snapshot)
+        failed = ambiguous_operations(snapshot) if ambiguous else failed_operations(snapshot, name)
         done = sum(snapshot.outcomes.values())
         return _share(failed, done - failed, extent.operations)
     if form.by == "partition":
@@ -64,7 +68,7 @@ def reachable(
     if form.metric == "throttled_ratio":
         throttled = throttled_of(snapshot.attempts, Scope(form.of) if form.of else None)
         return _share(throttled, snapshot.counts.attempts - throttled, extent.attempts)
-    holder: Snapshot | OperationPart | None = snapshot
+    holder: Snapshot | CountedOperation | None = snapshot
     if form.by:
         holder = next((part for part in snapshot.operations if part.kind == name), None)
     if holder is None or form.of == "partition":
@@ -106,7 +110,7 @@ def _rate(
 
 
 def _percentile(
-    percentile: int, view: LatencyPart | None, snapshot: Snapshot, extent: Extent
+    percentile: int, view: CountedLatency | None, snapshot: Snapshot, extent: Extent
 ) -> tuple[float, float]:
     """A percentile in ms: it stays above a bound that too many latencies exceeded already."""
     if view is None or extent.operations is None:

@@ -10,11 +10,10 @@ import dataclasses
 import enum
 from collections.abc import Iterator
 
-from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.measured import OperationPart, PartitionPart, RatesPart
+from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
+from harness.measure.record.measured import RatesPart
 from harness.measure.verdict.evidence import Evidence
 from harness.model.figures import counted, number, percent, request_units
-from harness.model.operation import over_partitions
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
@@ -85,13 +84,13 @@ class Throttled:
     keys: int
     throttled_keys: int
     spared_keys: int
-    most: PartitionPart | None
+    most: CountedPartition | None
     most_share: float
     used_per_s: float | None
     provisioned_per_s: float | None
     next_share: float = 0.0
     folded: bool | None = None
-    costly: OperationPart | None = None
+    costly: CountedOperation | None = None
     throughput: Throughput = UNKNOWN_THROUGHPUT
 
     @property
@@ -245,7 +244,7 @@ class Throttled:
 def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
     """Which keys Cosmos DB throttled, and how much was used meanwhile; None if it did not."""
     snapshot = evidence.snapshot
-    parts = [part for part in snapshot.partitions if not over_partitions(part.key)]
+    parts = [part for part in snapshot.partitions if not part.partition.whole_table]
     ratio = snapshot.throttled_ratio
     spared = [part.key for part in parts if _spared(part, ratio * _attempts(part))]
     most, after = (*sorted(parts, key=_refused, reverse=True)[:2], None, None)[:2]
@@ -271,7 +270,7 @@ def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
     )
 
 
-def _costly(evidence: Evidence) -> OperationPart | None:
+def _costly(evidence: Evidence) -> CountedOperation | None:
     for part, share in by_cost(evidence.snapshot)[:1]:
         each = part.request_units_each or 0.0
         if share >= _COSTLY_FROM and each >= evidence.throughput.partition_ru_per_s:
@@ -279,19 +278,19 @@ def _costly(evidence: Evidence) -> OperationPart | None:
     return None
 
 
-def _spared(part: PartitionPart, expected: float) -> bool:
+def _spared(part: CountedPartition, expected: float) -> bool:
     return expected >= _EXPECTED and _refused(part) <= _HARDLY * expected
 
 
-def _attempts(part: PartitionPart) -> int:
+def _attempts(part: CountedPartition) -> int:
     return sum(part.attempts.values())
 
 
-def _refused(part: PartitionPart) -> int:
+def _refused(part: CountedPartition) -> int:
     return sum(count for (status, _, _), count in part.attempts.items() if status == REFUSED)
 
 
-def _rate(part: PartitionPart) -> float:
+def _rate(part: CountedPartition) -> float:
     return 0.0 if part.request_units is None else part.request_units.per_s.mean
 
 
@@ -374,7 +373,7 @@ def share_words(throughput: Throughput) -> str:
     return f"{at_most}{words}, an even share of {number(provisioned)} over {at_least}{partitions}"
 
 
-def by_cost(snapshot: Snapshot) -> list[tuple[OperationPart, float]]:
+def by_cost(snapshot: Snapshot) -> list[tuple[CountedOperation, float]]:
     """The operations and their shares of all request units, the largest first."""
     whole = snapshot.request_units
     if whole is None or not whole.total:

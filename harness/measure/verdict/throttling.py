@@ -2,7 +2,8 @@
 
 A partition that is moved to another server is offline for seconds (partitioning strategy, "Load
 balancing"). Such an outage of the only partition is a gap, in which nothing succeeds. With several
-partitions it is a stall: all users end up waiting for the one partition.
+partitions it is a stall: all users end up waiting for the one partition. An endpoint that stops for
+a part of a second is silent: no answer comes, refusals included, although requests wait for one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,17 @@ import collections
 import heapq
 from collections.abc import Sequence
 
-from harness.measure.counts.snapshot import SeriesPoint
-from harness.measure.record.findings import GapPart, StallPart, ThrottlingPart, rounded
-from harness.measure.record.measured import PartitionPart
+from harness.measure.counts.latency import BUCKETS_S, CountedLatency
+from harness.measure.counts.snapshot import CountedPartition, SeriesPoint, Snapshot
+from harness.measure.counts.tally import LONG_S
+from harness.measure.counts.time_course import SLOTS
+from harness.measure.record.findings import (
+    GapPart,
+    SilencesPart,
+    StallPart,
+    ThrottlingPart,
+    rounded,
+)
 
 RECOVERED_FROM = 0.9
 """Share of the rate before a gap from which the rate counts as recovered."""
@@ -24,11 +33,17 @@ SHORTEST_STALL_S = 2
 MOST_KEYS = 3
 _BEFORE_S = 5
 """The rate before a gap or a stall is the mean of up to this many seconds."""
+_USUAL_TIMES = 10
+"""A silence is longer than this multiple of the mean time between two answers."""
+_QUICK_TIMES = 3
+_QUICK_FROM = 0.05
+"""In a silence of an endpoint that is not just slow, this share of the operations takes less than a
+third of its length."""
 
 
 def throttling_of(
     points: Sequence[SeriesPoint],
-    partitions: Sequence[PartitionPart] = (),
+    partitions: Sequence[CountedPartition] = (),
     *,
     end: int | None = None,
 ) -> ThrottlingPart:
@@ -88,7 +103,7 @@ def _runs(held: Sequence[bool], *, ends: Sequence[bool]) -> list[tuple[int, int,
 
 
 def _stalls(
-    points: Sequence[SeriesPoint], partitions: Sequence[PartitionPart]
+    points: Sequence[SeriesPoint], partitions: Sequence[CountedPartition]
 ) -> tuple[StallPart, ...]:
     found: list[StallPart] = []
     normal: collections.deque[int] = collections.deque(maxlen=_BEFORE_S)
@@ -119,7 +134,7 @@ def _stall(
     first: int,
     end: int,
     before: float,
-    partitions: Sequence[PartitionPart],
+    partitions: Sequence[CountedPartition],
 ) -> StallPart:
     worst = max(points[first:end], key=lambda point: point.retrying)
     waited = [
@@ -144,3 +159,42 @@ def _recovered_s(points: Sequence[SeriesPoint], first: int, length: int) -> int 
         if points[place].entities >= RECOVERED_FROM * rate:
             return place - first
     return None
+
+
+def silences_of(snapshot: Snapshot) -> SilencesPart | None:
+    """The times in the measured window in which requests waited and no answer came; None if none.
+
+    An answer is one of any worker; see `harness.measure.counts.tally.ANSWERED`.
+    """
+    inside = [point for point in snapshot.series if snapshot.start <= point.second < snapshot.end]
+    answers = sum(point.attempts for point in inside)
+    if not answers or snapshot.service_ms is None:
+        return None
+    shortest_s = max(LONG_S, _USUAL_TIMES * len(inside) / answers)
+    found: list[tuple[float, int]] = []
+    length = 0
+    # One more second ends the last silence.
+    for second, silent in [*((p.second, p.waited & ~p.answered) for p in inside), (0, 0)]:
+        for place in range(SLOTS if silent or length else 0):
+            if silent >> place & 1:
+                length += 1
+                at_s = second + (place + 1 - length) / SLOTS - snapshot.series[0].second
+                continue
+            if length >= shortest_s * SLOTS and _quick(snapshot.service_ms, length / SLOTS):
+                found.append((at_s, length))
+            length = 0
+    if not found:
+        return None
+    longest_at_s, longest = max(found, key=lambda silence: silence[1])
+    return SilencesPart(
+        count=len(found),
+        longest_s=rounded(longest / SLOTS),
+        longest_at_s=rounded(longest_at_s),
+        total_s=rounded(sum(slots for _, slots in found) / SLOTS),
+    )
+
+
+def _quick(service: CountedLatency, silence_s: float) -> bool:
+    """Whether operations are usually so much quicker that a silence is none of their latency."""
+    quick = sum(bound <= silence_s / _QUICK_TIMES for bound in BUCKETS_S)
+    return bool(quick) and service.buckets[quick - 1] >= _QUICK_FROM * service.count

@@ -1,42 +1,34 @@
-"""The verdict of a run: one sentence with figures, the side that limited the rate, and advice."""
+"""The verdict of a run: one sentence with figures, and the side that limited the rate."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from harness.measure.record.findings import AdvicePart, ConditionPart, SearchPart, VerdictPart
-from harness.measure.verdict.advice import (
-    on_account,
-    on_cosmos_keys,
-    on_endpoint,
-    on_gateway,
-    on_keys,
-    on_missed,
-    on_throttling,
-    on_throughput,
-    on_users,
-)
-from harness.measure.verdict.evidence import Evidence
+from harness.measure.record.findings import SearchPart, VerdictPart
+from harness.measure.verdict.conditions import ConditionResult
+from harness.measure.verdict.evidence import Evidence, best_over
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
+    costly_words,
     gap_words,
+    least_words,
+    likely_words,
     named,
     sentences,
     throttled_words,
     throttling_words,
+    waiting_words,
 )
 from harness.measure.verdict.request_units import ThrottlingCause, throttled_of_cosmos, usage_of
-from harness.measure.verdict.sizing import on_generator
 from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.model.outcome import Scope, throttled_of
-from harness.model.target import TARGET_ENTITY_BYTES, EndpointKind
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.target import TARGET_ENTITY_BYTES
 
 THROTTLED_FROM = 0.001
 """Share of throttled attempts from which a run counts as throttled."""
-FAILING_FROM = 0.01
-"""Share of failed operations, without throttled ones, from which no other verdict is possible."""
 
 
 class VerdictResult(enum.StrEnum):
@@ -45,12 +37,15 @@ class VerdictResult(enum.StrEnum):
     WITHIN_TARGET = "within_target"
     OVER_TARGET = "over_target"
     THROTTLED = "throttled"
+    FAILING = "failing"
     CLIENT_LIMITED = "client_limited"
     ENDPOINT_LIMITED = "endpoint_limited"
     NO_TARGET = "no_target"
     INCONCLUSIVE = "inconclusive"
 
 
+DOUBTFUL = (VerdictResult.CLIENT_LIMITED, VerdictResult.INCONCLUSIVE)
+"""What leaves open whether a condition holds that depends on the rate."""
 _SEARCH_LIMITS = {
     "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),
     "users": (VerdictResult.CLIENT_LIMITED, "users"),
@@ -79,11 +74,17 @@ def indicative(entity_bytes: int) -> bool:
 def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
     """The verdict on a run; if it was a search, its result decides."""
     verdict = _finding(evidence) if search is None else _searched(search, evidence)
-    advice = (*verdict.advice, *on_missed(evidence))
+    failures = evidence.failures
+    sentence, failed = verdict.sentence, f"{failures.brief}." if failures.said else ""
+    if failed and failures.described not in sentence:
+        sentence = f"{sentence} {failures.described[:1].upper()}{failures.described[1:]}."
+    if failed and verdict.result == VerdictResult.FAILING:
+        failed = f"{failures.cause}: {failed}"
     told = {
-        "sentence": evidence.kind.worded(verdict.sentence),
-        "evidence": tuple(map(evidence.kind.worded, sentences(evidence))),
-        "advice": advice,
+        "sentence": sentence,
+        "footnote": _footnote(evidence, verdict),
+        "failures": failed,
+        "evidence": sentences(evidence),
     }
     return verdict.model_copy(update=told)
 
@@ -92,40 +93,40 @@ def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
     # Steps above the limit are throttled or slow on purpose, so that the run as a whole says
     # nothing.
     snapshot, targets = evidence.snapshot, evidence.targets
-    advice: Iterable[AdvicePart] = ()
     if search.limited_by == "throttled":
-        attempts = snapshot.attempts
-        account = throttled_of(attempts, Scope.ACCOUNT) > throttled_of(attempts, Scope.PARTITION)
-        result, limited_by = VerdictResult.THROTTLED, "account" if account else "partition"
-        advice = on_throttling(evidence, by_account=account)
+        result, limited_by = VerdictResult.THROTTLED, evidence.throttled_by
     elif search.limited_by == "maximum":
         result, limited_by = VerdictResult.WITHIN_TARGET, "load"
         over = targets is not None and (search.rate_per_s or 0.0) > targets.partition
         if over and len(snapshot.partitions) == 1:
-            result, advice = VerdictResult.OVER_TARGET, on_keys(evidence)
+            result = VerdictResult.OVER_TARGET
+        if evidence.failures.failing:
+            result = VerdictResult.FAILING
     else:
         result, limited_by = _SEARCH_LIMITS[search.limited_by]
-        if limited_by == "generator":
-            advice = on_generator(evidence)
-        elif limited_by == "endpoint":
-            advice = on_endpoint(evidence)
-    return _verdict(result, limited_by, search.sentence, advice)
+    return _verdict(result, limited_by, search.sentence)
 
 
 def _finding(evidence: Evidence) -> VerdictPart:
     """The verdict without its evidence: the first one that applies, the most certain ones first."""
+    throttled = evidence.snapshot.throttled_ratio >= THROTTLED_FROM
     if (lack := evidence.shortcoming) is not None:
-        return _verdict(VerdictResult.INCONCLUSIVE, "unknown", f"Inconclusive: {lack}.")
-    if evidence.snapshot.throttled_ratio >= THROTTLED_FROM:
+        also = f"; {throttled_words(evidence.snapshot)}" if throttled else ""
+        return _verdict(VerdictResult.INCONCLUSIVE, "unknown", f"Inconclusive: {lack}{also}.")
+    if _fails_most(evidence, throttled=throttled):
+        return _failing(evidence)
+    if throttled:
         return _throttled(evidence)
-    if (broken := _failing(evidence)) is not None:
-        return _verdict(VerdictResult.INCONCLUSIVE, "unknown", broken)
     if evidence.watched is not None:
         return _finding_of_application(evidence)
-    if (why := evidence.generator_limit) is not None:
-        return _client_limited(evidence, "generator", why)
     busy, grown = evidence.users_are_busy, evidence.latency_grew
+    # A busy machine keeps nobody in back-off.
+    backing_off = evidence.missed and evidence.backing_off * 2 > evidence.users
+    if not backing_off and (limit := evidence.client_limit) is not None:
+        return _client_limited(evidence, limit.by, limit.why)
     if evidence.missed:
+        if backing_off or (not busy and evidence.users_are_held):
+            return _client_limited(evidence, "users", f"on average {waiting_words(evidence)}")
         if not busy:
             return _missed_by_idle_users(evidence)
         if evidence.scheduled and grown is False:
@@ -142,91 +143,121 @@ def _finding(evidence: Evidence) -> VerdictPart:
     return against
 
 
+def _fails_most(evidence: Evidence, *, throttled: bool) -> bool:
+    """Whether failures are the finding, and neither throttling nor a generator without time."""
+    failures = evidence.failures
+    if not failures.failing or failures.decisive:
+        return failures.failing
+    if throttled:
+        return failures.failed_attempts > evidence.snapshot.throttled
+    # A generator without time does not see an answer in time.
+    return not failures.only_time_outs or evidence.client_limit is None
+
+
 def _finding_of_application(evidence: Evidence) -> VerdictPart:
     """The verdict on a watched application, whose highest possible rate is unknown."""
     against = _against_targets(evidence, "load")
     if against.result == VerdictResult.OVER_TARGET:
         return against
-    limit, limited_by = evidence.gateway_limit, "gateway"
-    if limit is None:
-        limit, limited_by = evidence.generator_limit, "application"
+    limit = evidence.client_limit
     if limit is None:
         return against
     return _verdict(
         VerdictResult.CLIENT_LIMITED,
-        limited_by,
-        f"Client-limited: {limit}. {number(evidence.rate(evidence.snapshot.entities_per_s))} "
-        "entities/s in the best 10 s is not the limit of the endpoint.",
-        on_gateway(evidence) if limited_by == "gateway" else (),
+        limit.by,
+        f"Client-limited: {limit.why}. {number(evidence.rate(evidence.snapshot.entities_per_s))} "
+        f"{evidence.unit.rate} in the {best_over(evidence.length_s)} is not the limit of the "
+        "endpoint.",
     )
 
 
-def _verdict(
-    result: VerdictResult, limited_by: str, sentence: str, advice: Iterable[AdvicePart] = ()
-) -> VerdictPart:
-    return VerdictPart(
-        result=result, limited_by=limited_by, sentence=sentence, advice=tuple(dict.fromkeys(advice))
-    )
+def _verdict(result: VerdictResult, limited_by: str, sentence: str) -> VerdictPart:
+    return VerdictPart(result=result, limited_by=limited_by, sentence=sentence)
 
 
-def _failing(evidence: Evidence) -> str | None:
-    """The sentence of a run with too many failures for any other verdict, or None."""
-    operations = sum(evidence.snapshot.outcomes.values())
-    failed = evidence.service_failures
-    total = sum(failed.values())
-    if not total or total < FAILING_FROM * operations:
-        return None
-    most = max(failed, key=lambda outcome: failed[outcome])
-    return (
-        f"Inconclusive: {total:,} of {counted(operations, 'operation')} failed "
-        f"({percent(total / operations)}), most of them with {most}; see errors.jsonl. "
-        "The rates and latencies of this run say nothing about the capacity of the endpoint."
+def _failing(evidence: Evidence) -> VerdictPart:
+    """The verdict on a run in which too much failed for one about targets."""
+    failures, snapshot = evidence.failures, evidence.snapshot
+    throttled = f", and {throttled_words(snapshot)}" if snapshot.throttled else ""
+    rates = ""
+    if failures.decisive:
+        rates = " The rates and latencies of this run say nothing about its capacity."
+    return _verdict(
+        VerdictResult.FAILING,
+        "unknown",
+        f"Failing: {failures.described}{throttled}; see errors.jsonl. {failures.cause}.{rates}",
     )
 
 
 def _throttled(evidence: Evidence) -> VerdictPart:
     snapshot, throttling = evidence.snapshot, evidence.throttling
-    by_account = throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled
-    most = evidence.most_throttled
-    where, account = "most of them for the account", evidence.most_throttled_account
-    cosmos = throttled_of_cosmos(evidence) if evidence.kind.cosmos else None
-    if not by_account and most is not None:
-        of = f" of account {most.account}" if most.account else ""
-        rate = f"{number(most.entities_per_s.mean)} entities/s"
-        if most.request_units is not None:
-            rate = f"{number(most.request_units.per_s.mean)} RU/s"
-        part = "all" if most.throttled == snapshot.throttled else "most"
-        where = f"{part} of them for {named(most)}{of} ({rate})"
-        if most.throttled * 2 < snapshot.throttled:
-            share = percent(most.throttled / snapshot.throttled)
-            where = f"{share} of them for {named(most)}{of} ({rate}), the most of any partition"
-    elif account is not None:
-        rate = f"{number(account.entities_per_s.mean)} entities/s"
-        where = f"most of them for account {account.name} ({rate})"
+    cosmos = throttled_of_cosmos(evidence) if evidence.kind.charges else None
+    by = evidence.throttled_by if cosmos is None else _COSMOS_LIMITS[cosmos.cause]
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
     answer = "" if cosmos is None else f". {cosmos.described}"
-    limited_by = "account" if by_account else "partition"
+    if cosmos is None and by in ("server", "unknown"):
+        answer = costly_words(evidence)
+        if by == "unknown":
+            answer = f". No limit is known to be the cause; {likely_words(evidence)}{answer}"
     return _verdict(
         VerdictResult.THROTTLED,
-        limited_by if cosmos is None else _COSMOS_LIMITS[cosmos.cause],
+        by,
         f"Throttled: {snapshot.throttled:,} of {counted(snapshot.counts.attempts, 'attempt')} "
         f"({percent(snapshot.throttled_ratio)}) {agreed(snapshot.throttled, 'was', 'were')} "
-        f"throttled, {where}{course}"
-        f"{answer}{origin_words(evidence.kind)}.",
-        on_throttling(evidence, by_account=by_account),
+        f"throttled, {_where(evidence, by).lstrip()}{course}{answer}.",
     )
 
 
+def _where(evidence: Evidence, by: str) -> str:
+    """Where most attempts were throttled."""
+    snapshot, most = evidence.snapshot, evidence.most_throttled
+    account, enforced, unit = evidence.most_throttled_account, evidence.enforced, evidence.unit
+    if by == "server" and enforced is not None:
+        part = _part(enforced.refusals["server"], sum(enforced.refusals.values()))
+        return (
+            f"{part} by the limit of a server: {number(enforced.server_per_s)} {unit.rate} for all "
+            "key ranges on it"
+        )
+    if by == "account" or most is None:
+        count = throttled_of(snapshot.attempts, Scope.ACCOUNT)
+        where, rate = "the account", ""
+        if account is not None:
+            count, where = account.throttled(Scope.ACCOUNT), f"account {account.name}"
+            rate = f" ({number(account.entities_per_s.mean)} {unit.rate})"
+        return f"{_part(count, snapshot.throttled)} for {where}{rate}"
+    of = f" of account {most.account}" if most.account else ""
+    rate, limit = (
+        f"{number(most.entities_per_s.mean)} {unit.rate}",
+        evidence.partition_limit,
+    )
+    if most.request_units is not None:
+        rate = f"{number(most.request_units.per_s.mean)} RU/s"
+    elif by == "unknown" and limit is not None and not most.partition.whole_table:
+        share = percent(most.entities_per_s.mean / limit)
+        rate += f", {share} of its {'target' if enforced is None else 'limit'} of {number(limit)}"
+    least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
+    return f"{_part(most.throttled, snapshot.throttled)} for {named(most)}{of} ({rate}){least}"
+
+
+def _part(count: int, throttled: int) -> str:
+    if throttled == 1:
+        return ""
+    share = "most" if count * 2 >= throttled else percent(count / throttled)
+    return f"{'all' if count >= throttled else share} of them"
+
+
 def _client_limited(evidence: Evidence, limited_by: str, why: str) -> VerdictPart:
+    whose = "of so many users" if limited_by == "users" else "of the generator"
+    if limited_by == "machine":
+        whose = "of what other processes left to the generator"
     return _verdict(
         VerdictResult.CLIENT_LIMITED,
         limited_by,
-        f"Client-limited: {why}. {number(evidence.achieved_per_s)} entities/s is the limit of the "
-        "generator, not of the endpoint.",
-        on_users(evidence) if limited_by == "users" else on_generator(evidence),
+        f"Client-limited: {why}. {number(evidence.achieved_per_s)} {evidence.unit.rate} is the "
+        f"limit {whose}, not of the endpoint.",
     )
 
 
@@ -244,10 +275,9 @@ def _endpoint_limited(evidence: Evidence) -> VerdictPart:
     return _verdict(
         VerdictResult.ENDPOINT_LIMITED,
         "endpoint",
-        f"Endpoint-limited: {number(evidence.achieved_per_s)}{of} entities/s were served. Nothing "
-        "was throttled and the generator was not busy, but "
+        f"Endpoint-limited: {number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
+        f"served; {throttled_words(evidence.snapshot)} and the generator was not busy, but "
         f"{all_wait(evidence.users)} for answers{latency}. {why}",
-        on_users(evidence) if evidence.latency_grew is False else on_endpoint(evidence),
     )
 
 
@@ -273,44 +303,40 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         if snapshot.request_units is not None:
             return _against_throughput(evidence, limited_by)
         everything = evidence.rate(snapshot.entities_per_s)
-        if evidence.kind is EndpointKind.AZURITE_BLOBS:
+        if evidence.kind == AZURITE_BLOBS:
             return _verdict(
                 VerdictResult.NO_TARGET,
                 limited_by,
                 "No target: the documents name none for blobs. The run made "
-                f"{number(everything)} entities/s; "
-                f"{throttled_words(snapshot)}{origin_words(evidence.kind)}.",
+                f"{number(everything)} {evidence.unit.rate}; {throttled_words(snapshot)}.",
             )
         why = ", which counts request units, and no answer named its charge"
         return _verdict(
             VerdictResult.INCONCLUSIVE,
             limited_by,
-            f"No entities/s target applies to {evidence.kind.described}"
-            f"{why if evidence.kind.cosmos else ''}; the endpoint served "
-            f"{number(everything)} entities/s without throttling.",
+            f"No {evidence.unit.rate} target applies to {evidence.kind.described}"
+            f"{why if evidence.kind.charges else ''}; the endpoint served "
+            f"{number(everything)} {evidence.unit.rate}; {throttled_words(snapshot)}.",
         )
     hottest = evidence.busiest
     partition = 0.0 if hottest is None else evidence.rate(hottest.entities_per_s)
     name = "no partition" if hottest is None else named(hottest)
+    least = "" if hottest is None else least_words(evidence, hottest)
     which = "the account"
     if busiest is not None:
         which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
     figures = (
-        f"{name} served {number(partition)} entities/s "
+        f"{name} served {least}{number(partition)} {evidence.unit.rate} "
         f"({percent(partition / targets.partition)} of the target of {number(targets.partition)}), "
-        f"{which} {number(account)} ({percent(account / targets.account)} of "
-        f"{number(targets.account)}); {throttled_words(snapshot)}"
+        f"{which} {least_words(evidence)}{number(account)} "
+        f"({percent(account / targets.account)} of {number(targets.account)}); "
+        f"{throttled_words(snapshot)}"
     )
-    advice: list[AdvicePart] = []
-    if partition > targets.partition:
-        advice += on_keys(evidence)
-    if account > targets.account:
-        advice += on_account(evidence)
     result, lead, danger = VerdictResult.WITHIN_TARGET, "Within target", ""
-    if advice:
+    if partition > targets.partition or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"
         danger = f", but {_danger(evidence, partition > targets.partition)}"
-    return _verdict(result, limited_by, f"{lead}: {figures}{danger}{_notes(evidence)}.", advice)
+    return _verdict(result, limited_by, f"{lead}: {_when(evidence)}{figures}{danger}.")
 
 
 def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
@@ -318,16 +344,17 @@ def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
     most = evidence.costliest
     usage = usage_of(evidence, "no partition" if most is None else named(most))
     over = usage.partition_over or usage.account_over
-    advice = on_throughput(evidence) if over and not usage.partition_over else ()
     return _verdict(
         VerdictResult.OVER_TARGET if over else VerdictResult.WITHIN_TARGET,
         limited_by,
-        f"{'Over' if over else 'Within'} target: {usage.described}; "
+        f"{'Over' if over else 'Within'} target: {_when(evidence)}{usage.described}; "
         f"{throttled_words(evidence.snapshot)}"
-        f"{', but requests might be throttled in production' if over else ''}"
-        f"{', each in its best 10 s' if evidence.watched else ''}{origin_words(evidence.kind)}.",
-        on_cosmos_keys(evidence, most) if usage.partition_over else advice,
+        f"{', but requests might be throttled in production' if over else ''}.",
     )
+
+
+def _when(evidence: Evidence) -> str:
+    return "" if evidence.watched is None else f"in the {best_over(evidence.length_s)} of each, "
 
 
 def _danger(evidence: Evidence, partition: bool) -> str:
@@ -337,31 +364,25 @@ def _danger(evidence: Evidence, partition: bool) -> str:
     where = "the server might run too hot" if partition else f"{named_account} might throttle"
     cause = ""
     if evidence.queries_are_most:
-        cause = "; queries may scan too many entities"
+        cause = f"; queries may scan too many {evidence.unit.many}"
     elif partition:
         cause = "; the partition keys may be too coarse"
     return f"{where} in production{cause}"
 
 
-def _notes(evidence: Evidence) -> str:
-    notes = "" if evidence.watched is None else ", each in its best 10 s"
-    counts = evidence.snapshot.counts
-    if counts.entities_estimated:
+def _footnote(evidence: Evidence, verdict: VerdictPart) -> str:
+    """What restricts the figures of any verdict: what answered, bounds, other sizes."""
+    counts, notes = evidence.snapshot.counts, [evidence.kind.origin]
+    if counts.entities_estimated and evidence.targets is not None:
         share = percent(counts.entities_estimated / counts.entities)
-        notes += f" (at least: {share} of the entities are a lower bound of what queries scanned)"
-    if indicative(evidence.entity_bytes):
+        notes.append(f"{share} of the {evidence.unit.many} are estimated (minimum).")
+    if indicative(evidence.entity_bytes) and evidence.targets is not None:
         size = f"{evidence.entity_bytes:,} B"
-        notes += f" (indicative: targets hold for 1 KiB entities, these have {size})"
-    return notes + origin_words(evidence.kind)
-
-
-def origin_words(kind: EndpointKind) -> str:
-    """What answered if it was not the service, behind the figures of a verdict."""
-    if kind in (EndpointKind.AZURITE, EndpointKind.AZURITE_BLOBS):
-        return " (this was the Azurite emulator, not Azure)"
-    if kind is EndpointKind.COSMOS_EMULATOR:
-        return " (this was a stand-in for Cosmos DB, not Azure)"
-    return f" (this was {kind.described})" if kind.emulated else ""
+        notes.append(f"Indicative: targets hold for 1 KiB entities, these have {size}.")
+    doubt = evidence.latency_doubt
+    if doubt is not None and verdict.result != VerdictResult.CLIENT_LIMITED:
+        notes.append(f"Latencies are only upper bounds: {doubt}.")
+    return " ".join(filter(None, notes))
 
 
 def exit_code(
@@ -369,7 +390,7 @@ def exit_code(
     invariants_hold: bool,
     enough: bool,
     verdict: VerdictPart,
-    conditions: Sequence[ConditionPart],
+    conditions: Sequence[ConditionResult],
 ) -> int:
     """The exit code of a run: the first of 4, 3, 1 and 0 that applies.
 
@@ -381,7 +402,6 @@ def exit_code(
         return 1
     if not enough or any(condition.passed is None for condition in conditions):
         return 3
-    doubtful = verdict.result in (VerdictResult.CLIENT_LIMITED, VerdictResult.INCONCLUSIVE)
-    if doubtful and any(condition.depends for condition in conditions):
+    if verdict.result in DOUBTFUL and any(condition.depends for condition in conditions):
         return 3
     return 1 if any(condition.passed is False for condition in conditions) else 0

@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import http.server
-import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,21 +16,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from harness.measure.counts.latency import BUCKETS_S
-from harness.metrics.exposition import Exposed, RunState
-from harness.metrics.families import partition_label
+from harness.metrics.exposition import Exposed, RunState, partition_label
 from harness.metrics.server import push, start_server
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Outcome, Result
-from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from tests.support.metrics_page import (
-    BUSY,
-    CHARGED,
-    OK,
-    REFUSED,
-    RESET,
+    SOME,
     START,
     Series,
     exposed,
@@ -42,15 +31,6 @@ from tests.support.metrics_page import (
     result,
     scrape,
     series,
-    value,
-)
-
-SOME = exposed(
-    result("p0"),
-    result("p0", attempts=(BUSY, BUSY, OK), service_s=0.5),
-    result("p0", kind=Kind.TRANSACTION, entities=100, service_s=0.03, due_s=START - 1.0),
-    result("p1", attempts=(BUSY,), outcome=Outcome.THROTTLED, entities=0),
-    result("p1", kind=Kind.INSERT, attempts=(RESET,), outcome=Outcome.CONNECTION, entities=0),
 )
 
 
@@ -62,152 +42,10 @@ def page() -> Iterator[Series]:
     server.close()
 
 
-def test_entities_by_partition_and_operation(page: Series) -> None:
-    """Entities are counted by partition and operation; a failed write counts none."""
-    assert labelled(page, "aztables_entities_total") == {
-        ("upsert_merge", "p0", "run1"): 2,
-        ("transaction", "p0", "run1"): 100,
-        ("upsert_merge", "p1", "run1"): 0,
-        ("insert", "p1", "run1"): 0,
-    }
-
-
-def test_every_attempt_is_counted_with_its_status(page: Series) -> None:
-    """Retries hide nothing: every 503 and every lost connection is an attempt of its own."""
-    name = "aztables_attempts_total"
-    busy = {"status": "503", "error_code": "ServerBusy", "scope": "partition"}
-    assert value(page, name, run="run1", partition="p0", **busy) == 2
-    assert value(page, name, run="run1", partition="p1", **busy) == 1
-    lost = {"status": "0", "error_code": "connection_reset", "scope": ""}
-    assert value(page, name, run="run1", partition="p1", **lost) == 1
-    assert sum(labelled(page, name).values()) == 7
-    operations = {("p0", "run1"): 3, ("p1", "run1"): 2}
-    assert labelled(page, "aztables_partition_operations_total") == operations
-
-
-def scan(partition: str | None = None, **rest: Any) -> Result:
-    """A result of a query of one partition, or of the whole table."""
-    key = WHOLE_TABLE if partition is None else partition
-    operation = Operation(kind=Kind.QUERY, partition_key=key, name=rest.pop("name", ""))
-    return dataclasses.replace(result(key, **rest), operation=operation)
-
-
-def test_queries_show_what_they_walked_beside_what_they_brought() -> None:
-    """Returned and scanned are apart, of queries alone, and what is estimated is marked."""
-    found = series(
-        rendered(
-            lambda: exposed(
-                scan(entities=5000, returned=50),
-                scan(entities=5000, returned=0),
-                scan(entities=10, returned=10, estimated=True),
-                scan("p0", entities=100, returned=100),
-                scan("p0", entities=7, returned=7, name="by_bib", estimated=True),
-                result("p0", kind=Kind.POINT_QUERY),
-                result("p0", kind=Kind.TRANSACTION, entities=100),
-            )
-        )
-    )
-    assert labelled(found, "aztables_entities_returned_total") == {
-        ("full_table_scan", "run1"): 60,
-        ("partition_scan", "run1"): 100,
-        ("by_bib", "run1"): 7,
-    }
-    assert labelled(found, "aztables_entities_scanned_total") == {
-        ("false", "full_table_scan", "run1"): 10_000,
-        ("true", "full_table_scan", "run1"): 10,
-        ("false", "partition_scan", "run1"): 100,
-        ("true", "partition_scan", "run1"): 0,
-        ("false", "by_bib", "run1"): 0,
-        ("true", "by_bib", "run1"): 7,
-    }
-    assert labelled(found, "aztables_entities_total") == {
-        ("full_table_scan", "(table)", "run1"): 10_010,
-        ("partition_scan", "p0", "run1"): 100,
-        ("by_bib", "p0", "run1"): 7,
-        ("point_query", "p0", "run1"): 1,
-        ("transaction", "p0", "run1"): 100,
-    }
-
-
-def test_without_queries_nothing_is_scanned(page: Series) -> None:
-    """Writes and point queries have no such series."""
-    assert labelled(page, "aztables_entities_returned_total") == {}
-    assert labelled(page, "aztables_entities_scanned_total") == {}
-
-
-def test_partitions_of_several_tables_are_apart() -> None:
-    """A partition of a further table stands behind the table's ending, reserved names too."""
-    keys = ["p", "", "(table)", "(empty)", "(other)", WHOLE_TABLE]
-    named = [(table, key) for table in ("", "T") for key in keys]
-    results = [
-        result(key, table=table, entities=number)
-        for number, (table, key) in enumerate(named, start=1)
-    ]
-    found = labelled(series(rendered(lambda: exposed(*results))), "aztables_entities_total")
-    assert {partition: count for (_, partition, _), count in found.items()} == {
-        "p": 1,
-        "(empty)": 2,
-        "/(table)": 3,
-        "/(empty)": 4,
-        "/(other)": 5,
-        "(table)": 6,
-        "T/p": 7,
-        "T/(empty)": 8,
-        "T//(table)": 9,
-        "T//(empty)": 10,
-        "T//(other)": 11,
-        "T/(table)": 12,
-    }
-
-
-def test_operations_by_outcome(page: Series) -> None:
-    """An operation that succeeded on its third attempt is one success."""
-    assert labelled(page, "aztables_operations_total") == {
-        ("upsert_merge", "success", "run1"): 2,
-        ("upsert_merge", "throttled", "run1"): 1,
-        ("transaction", "success", "run1"): 1,
-        ("insert", "connection", "run1"): 1,
-    }
-
-
-def test_histogram_has_service_and_response_apart(page: Series) -> None:
-    """Buckets are cumulative and end in the count; response exists only where something was due."""
-    name = "aztables_operation_duration_seconds"
-    upsert = {"run": "run1", "op": "upsert_merge", "latency": "service"}
-    counts = [value(page, f"{name}_bucket", le=str(bound), **upsert) for bound in BUCKETS_S]
-    assert counts == [2.0 if 0.005 <= bound < 0.5 else 3.0 * (bound >= 0.5) for bound in BUCKETS_S]
-    assert value(page, f"{name}_bucket", le="+Inf", **upsert) == 3
-    assert value(page, f"{name}_count", **upsert) == 3
-    assert value(page, f"{name}_sum", **upsert) == pytest.approx(0.51, abs=1e-5)
-    response = {"run": "run1", "op": "transaction", "latency": "response"}
-    assert value(page, f"{name}_sum", **response) == pytest.approx(1.03, abs=1e-5)
-    assert (f"{name}_count", frozenset({**upsert, "latency": "response"}.items())) not in page
-
-
-def test_targets_info_users_workers_and_cpu(page: Series) -> None:
-    """The rest of the page says what is stressed, by whom, and what it is held against."""
-    assert labelled(page, "aztables_target_entities_per_second") == {
-        ("run1", "partition"): 2000,
-        ("run1", "account"): 20000,
-    }
-    assert value(page, "aztables_users", run="run1") == 20
-    assert value(page, "aztables_workers", run="run1") == 2
-    cpu = labelled(page, "aztables_generator_cpu_percent")
-    assert cpu == {("run1", "w1"): 41.5, ("run1", "w2"): 12.0}
-    info = {"profile": "single-partition", "endpoint": "azurite", "host": "127.0.0.1:10002"}
-    assert value(page, "aztables_run_info", run="run1", **info) == 1
-
-
 def test_every_series_carries_the_run(page: Series) -> None:
     """No series is without the label that tells runs apart."""
     assert page
     assert all(("run", "run1") in labels for _, labels in page)
-
-
-def test_no_targets_no_target_series() -> None:
-    """For Cosmos DB there is no target in entities a second, so none is shown."""
-    found = series(rendered(lambda: exposed(result("p0"), targets=None)))
-    assert labelled(found, "aztables_target_entities_per_second") == {}
 
 
 def test_only_the_current_run_is_shown() -> None:
@@ -230,16 +68,6 @@ def test_folded_partitions_are_one_series() -> None:
     entities = labelled(found, "aztables_entities_total")
     assert len(entities) == 6
     assert entities["upsert_merge", "(other)", "run1"] == 995
-
-
-def test_reserved_names_stay_apart() -> None:
-    """A real key that is spelled like the folded rest or the whole table is neither of them."""
-    keys = ["(other)", "(table)", "(empty)", "", WHOLE_TABLE, "folded"]
-    found = series(rendered(lambda: exposed(*map(result, keys), cap=5)))
-    assert set(labelled(found, "aztables_entities_total")) == {
-        ("upsert_merge", shown, "run1")
-        for shown in ("/(other)", "/(table)", "/(empty)", "(empty)", "(table)", "(other)")
-    }
 
 
 AWKWARD = [
@@ -390,18 +218,6 @@ def test_closing_frees_the_port() -> None:
     second.close()
 
 
-def test_promtool_finds_nothing() -> None:
-    """Prometheus' own linter has nothing to say about the page."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed: `make test-deps` installs it")
-    page = rendered(lambda: SOME) + "\n"
-    done = subprocess.run(
-        [promtool, "check", "metrics"], input=page, capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 class Gateway:
     """A Pushgateway's side of the wire: keeps what is put, answers with one status."""
 
@@ -482,37 +298,3 @@ def test_silent_gateway_does_not_hold_up_the_end() -> None:
         port = silent.getsockname()[1]
         sentence = push(f"http://127.0.0.1:{port}", "run1", lambda: SOME, bound_s=0.2)
     assert sentence == f"the metrics were not pushed to 127.0.0.1:{port}: no answer within 0.2 s"
-
-
-def test_request_units_are_counted_by_partition_and_operation() -> None:
-    """What Cosmos DB charged, in request units, with what one partition can have."""
-    shown = dataclasses.replace(
-        exposed(
-            result("p0", attempts=(REFUSED, CHARGED)),
-            result("p1", kind=Kind.INSERT, attempts=(CHARGED,)),
-            targets=None,
-        ),
-        throughput=Throughput(ru_per_s=18_000, physical_partitions=3),
-    )
-    page = series(rendered(lambda: shown))
-    assert labelled(page, "aztables_request_units_total") == {
-        ("p0", "run1"): 11.05,
-        ("p1", "run1"): 10.67,
-    }
-    assert labelled(page, "aztables_operation_request_units_total") == {
-        ("upsert_merge", "run1"): 11.05,
-        ("insert", "run1"): 10.67,
-    }
-    assert labelled(page, "aztables_target_request_units_per_second") == {
-        ("run1", "partition"): 6000.0,
-        ("run1", "account"): 18_000.0,
-    }
-    alone = series(rendered(lambda: dataclasses.replace(shown, throughput=UNKNOWN_THROUGHPUT)))
-    assert labelled(alone, "aztables_target_request_units_per_second") == {
-        ("run1", "partition"): 10_000.0
-    }
-
-
-def test_a_service_without_request_units_has_no_family_of_them(page: Series) -> None:
-    """A run against Storage shows nothing of Cosmos DB."""
-    assert not any("request_units" in name for name, _ in page)

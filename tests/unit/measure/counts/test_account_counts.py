@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
-from harness.model.accounts import account_of
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Result, Scope
+from harness.model.partition import account_of
 from tests.support.results import done
 
 START = 1_700_000_000

@@ -11,8 +11,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.counts.latency import BUCKETS_S, Latencies, LatencyHistogram
-from harness.measure.record.measured import LatencyPart
+from harness.measure.counts.latency import BUCKETS_S, CountedLatency, Latencies, LatencyHistogram
 from tests.support.wire import over_the_wire
 
 latencies = st.lists(st.floats(1e-6, 120.0), min_size=1, max_size=80)
@@ -25,7 +24,7 @@ def histogram(values: list[float], digits: int = 3) -> LatencyHistogram:
     return made
 
 
-def view(values: list[float], digits: int = 3) -> LatencyPart:
+def view(values: list[float], digits: int = 3) -> CountedLatency:
     seen = histogram(values, digits).view()
     assert seen is not None
     return seen

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import ERROR_CAP, Ledger
-from harness.measure.counts.snapshot import Snapshot, attempts_by_status
+from harness.measure.counts.snapshot import CountedPartition, Snapshot, attempts_by_status
 from harness.measure.counts.tally import PartitionTally
-from harness.measure.record.measured import PartitionPart
-from harness.measure.record.record_builder import broken_invariants
+from harness.measure.record.record_builder import Unfinished, broken_invariants
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
-from tests.support.evidence import evidence
+from tests.support.evidence import evidence, recorded
 from tests.support.results import add_all, done
 from tests.support.wire import over_the_wire
 
@@ -55,7 +54,7 @@ def seen(ledger: Ledger) -> Snapshot:
     return ledger.snapshot(start=START, end=END)
 
 
-def partition(snapshot: Snapshot, key: str) -> PartitionPart:
+def partition(snapshot: Snapshot, key: str) -> CountedPartition:
     return next(view for view in snapshot.partitions if view.key == key)
 
 
@@ -124,7 +123,7 @@ def test_what_queries_missed_is_counted_where_they_succeeded() -> None:
     verdict = judge(given)
     missed = "Queries by key bounds missed 650 of 2,000 entities that they asked for (32%)."
     assert missed in verdict.evidence
-    assert [part.section for part in verdict.advice][-1:] == ["Table primary key"]
+    assert [part.practice for part in recorded(given).verdict.advice] == ["zero-padding"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -152,7 +151,7 @@ def test_sums_agree_with_each_other(results: list[Result]) -> None:
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled
     assert throttled == sum(point.throttled for point in snapshot.series)
-    assert broken_invariants(snapshot, waiting=0, in_flight=0) == ()
+    assert broken_invariants(snapshot) == ()
 
 
 @pytest.mark.parametrize("cap", [1, 5, 40])
@@ -184,7 +183,7 @@ def test_above_the_cap_sums_stay_exact(
         assert all(view.exact for view in snapshot.partitions)
 
 
-def assert_bounds_hold(view: PartitionPart, truth: int) -> None:
+def assert_bounds_hold(view: CountedPartition, truth: int) -> None:
     """An exact row is exact; another one says bounds, and the truth lies within."""
     if view.exact:
         assert view.entities == truth
@@ -395,7 +394,7 @@ def test_conservation(
         ledger.note_dropped(START + 1.0)
     for _ in range(done):
         ledger.add(result())
-    sentences = broken_invariants(seen(ledger), waiting=waiting, in_flight=in_flight)
+    sentences = broken_invariants(seen(ledger), Unfinished(waiting, in_flight))
     assert len(sentences) == broken
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.counts.per_second import PerSecond
+from harness.measure.counts.time_course import PerSecond
 from tests.support.wire import over_the_wire
 
 START = 1_700_000_000

@@ -14,9 +14,9 @@ from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.measured import RequestUnitsPart
 from harness.measure.record.record_builder import measured_fields
-from harness.model.accounts import account_of
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Result
+from harness.model.partition import account_of
 from harness.model.target import Throughput
 from tests.support.results import done
 from tests.support.wire import over_the_wire

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.conditions import parse_condition
-from harness.measure.verdict.quantities import FORMS, Facts, Unit, near_first
+from harness.measure.verdict.quantities import FORMS, Facts, Form, Unit, near_first
+from harness.measure.verdict.reachable import Extent
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
 from tests.support.results import done
@@ -26,6 +27,13 @@ BUSY = Attempt(
     request_charge=38,
 )
 OK = Attempt(status=204, sent_s=START, latency_s=0.1, request_charge=1000)
+
+
+def a_name(form: Form) -> str:
+    """A name that its quantity can have."""
+    if form.by == "kind":
+        return "500" if form.metric == "failed_attempts_ratio" else "timeout"
+    return "a"
 
 
 def measured() -> Snapshot:
@@ -120,6 +128,36 @@ def test_conditions_compare_what_they_say(
     assert result.value == (None if value is None else pytest.approx(value, rel=2e-3))
 
 
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("p99(service) < 51ms", True),
+        ("p99(service) <= 50.5ms", True),
+        ("p99(service) < 49ms", None),
+        ("p50(service, op='delete') <= 40ms", None),
+        ("p99(service) > 49ms", None),
+        ("p99(service) > 51ms", False),
+        ("p99(service) == 49ms", None),
+        ("p90(response) < 100ms", None),
+        ("throttled_ratio < 0.1%", False),
+        ("entities_per_s(account) > 49.9", True),
+    ],
+)
+def test_what_a_busy_machine_measured_decides_nothing_about_latency(
+    text: str, passed: bool | None
+) -> None:
+    """A latency is at most what was measured; other quantities are decided as always."""
+    doubt = "the machine was saturated in 79% of the seconds"
+    condition = parse_condition(text)
+    result = condition.evaluate(MEASURED, Facts(latency_doubt=doubt))
+    assert result.passed is passed
+    if passed is None and result.value is not None:
+        assert (result.note, result.certain) == (doubt, False)
+    extent = Extent(window_s=10, operations=99)
+    failed = condition.cannot_hold_any_more(MEASURED, Facts(latency_doubt=doubt), extent)
+    assert not failed or condition.form.unit is not Unit.LATENCY
+
+
 @pytest.mark.parametrize("quantity", ["ru_per_s", "ru_per_s(partition)", "ru(op='upsert_merge')"])
 def test_a_service_without_request_units_is_unknown(quantity: str) -> None:
     """Storage charges none: the condition is neither passed nor failed, and says why."""
@@ -132,7 +170,7 @@ def test_a_service_without_request_units_is_unknown(quantity: str) -> None:
     assert "only Cosmos DB" in result.note
 
 
-@pytest.mark.parametrize("quantity", [form.written("a") for form in FORMS])
+@pytest.mark.parametrize("quantity", [form.written(a_name(form)) for form in FORMS])
 def test_nothing_measured_is_unknown(quantity: str) -> None:
     """A run that sent nothing satisfies no condition, breaks none, and says why."""
     result = parse_condition(f"{quantity} < 1").evaluate(NOTHING)
@@ -293,6 +331,8 @@ def test_too_much_throttling_is_certain(text: str, attempts: int, certain: bool)
         ("throttled_ratio < 100ms", "has unit 'ms'; throttled_ratio takes no unit or %"),
         ("entities_per_s(account) > 5%", "has unit '%'; entities_per_s takes no unit"),
         ("p99(service) < 5%", "has unit '%'; p99 takes no unit or ms or s"),
+        ("failed_ratio(kind='500') < 1%", "'500' is not a kind of failed_ratio: kinds are "),
+        ("failed_attempts_ratio(kind='reset') < 1%", "kinds are '500 InternalError', '500', "),
     ],
 )
 def test_what_is_no_condition_is_refused(text: str, message: str) -> None:
@@ -306,3 +346,51 @@ def test_any_text_is_a_condition_or_a_sentence(text: str) -> None:
     """No text leads to anything but a condition or a ValueError."""
     with contextlib.suppress(ValueError):
         assert parse_condition(text).text == text.strip()
+
+
+def failing(failed: int, throttled: int = 0) -> Snapshot:
+    """1,000 operations, so many of which ended with 500 InternalError at once, or after a 503."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    error = Attempt(status=500, sent_s=START, latency_s=0.1, error_code="InternalError")
+    for number in range(1000):
+        operation = Operation(kind=Kind.UPSERT_MERGE, partition_key="a")
+        attempts: tuple[Attempt, ...] = (OK,)
+        outcome = Outcome.SUCCESS
+        if number < failed:
+            attempts, outcome = (error,), Outcome.SERVER_ERROR
+        elif number < failed + throttled:
+            attempts = (BUSY, OK)
+        ledger.add(done(operation, START, 0.1, attempts=attempts, outcome=outcome, entities=1))
+    return ledger.snapshot(start=START, end=START + 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "snapshot", "passed"),
+    [
+        # Failures dilute the ratio, and make latencies those of failures.
+        ("throttled_ratio < 1%", failing(500, 5), None),
+        ("p99(service) < 1s", failing(500), None),
+        ("entities_per_s(account) > 10", failing(500), None),
+        # What is throttled in spite of them is certain.
+        ("throttled_ratio < 1%", failing(500, 50), False),
+        # Failures are what these count.
+        ("failed_ratio < 60%", failing(500), True),
+        ("failed_ratio < 40%", failing(500), False),
+        ("failed_ratio(kind='server_error') < 40%", failing(500), False),
+        ("failed_ratio(kind='timeout') < 40%", failing(500), True),
+        ("failed_attempts_ratio < 40%", failing(500), False),
+        ("failed_attempts_ratio(kind='500 InternalError') < 40%", failing(500), False),
+        ("failed_attempts_ratio(kind='500') < 40%", failing(500), False),
+        ("failed_attempts_ratio(kind='502') == 0", failing(500), True),
+        # Too few failures to matter.
+        ("throttled_ratio < 1%", failing(0, 5), True),
+    ],
+)
+def test_a_failing_endpoint_decides_conditions_on_failures_alone(
+    text: str, snapshot: Snapshot, passed: bool | None
+) -> None:
+    """Nothing else that it measured is what a sound endpoint would have done."""
+    result = parse_condition(text).evaluate(snapshot)
+    assert result.passed is passed
+    assert (result.note.endswith("of the attempts failed")) == (passed is None)

@@ -250,7 +250,8 @@ def test_a_run_that_passes_in_the_end_is_never_stopped(
     slack: int,
 ) -> None:
     """Whatever a run has done so far: it is only stopped if its end would not have passed."""
-    name = {"partition": "a", "op": "delete"}.get(form.by, "")
+    kind = "500" if form.metric == "failed_attempts_ratio" else "server_error"
+    name = {"partition": "a", "op": "delete", "kind": kind}.get(form.by, "")
     end = snapshot_of(events, WINDOW_S)
     facts = Facts(lost_writes=len(events), held_ratio=0.5)
     value = parse_condition(f"{form.written(name)} > 0").evaluate(end, facts).value or 0.0

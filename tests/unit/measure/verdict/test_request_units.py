@@ -10,7 +10,7 @@ import pytest
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.findings import VerdictPart
+from harness.measure.record.findings import AdvicePart, VerdictPart
 from harness.measure.verdict.request_units import (
     Concentration,
     ThrottlingCause,
@@ -19,8 +19,9 @@ from harness.measure.verdict.request_units import (
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Scope
-from harness.model.target import EndpointKind, Throughput
-from tests.support.evidence import START, evidence
+from harness.model.services.cosmos import COSMOS
+from harness.model.target import Throughput
+from tests.support.evidence import START, evidence, recorded
 from tests.support.results import done
 
 SECONDS = 10
@@ -53,9 +54,23 @@ def charged(rates: Mapping[str, tuple[int, float]], cap: int = 200) -> Snapshot:
 
 
 def judged(snapshot: Snapshot, throughput: Throughput, **changes: Any) -> VerdictPart:
-    return judge(evidence(snapshot, kind=EndpointKind.COSMOS, throughput=throughput, **changes))
+    return judge(evidence(snapshot, kind=COSMOS, throughput=throughput, **changes))
 
 
+def advised(snapshot: Snapshot, throughput: Throughput) -> tuple[AdvicePart, ...]:
+    known = [
+        f"endpoint.{name}={value}"
+        for name, value in (
+            ("provisioned_ru_per_s", throughput.ru_per_s),
+            ("physical_partitions", throughput.physical_partitions),
+        )
+        if value is not None
+    ]
+    given = evidence(snapshot, kind=COSMOS, throughput=throughput)
+    return recorded(given, *known).verdict.advice
+
+
+SPREADING, UNITS, COSTS = "hot-partition-key", "request-units", "costly-operations"
 SPREAD = {f"p{number:02d}": (600, 0) for number in range(20)}
 ALL_REFUSED = dict.fromkeys(SPREAD, (880, 5))
 
@@ -211,31 +226,28 @@ def test_the_verdict_in_request_units(
 
 
 @pytest.mark.parametrize(
-    ("rates", "throughput", "sections"),
+    ("rates", "throughput", "practices"),
     [
-        ({"hot": (6000, 10)}, THREE, ["Physical", "precalculated", "Concatenate"]),
-        ({**SPREAD, "hot": (2900, 10)}, THREE, ["Physical", "precalculated"]),
-        (ALL_REFUSED, THREE, ["Physical", "considerations"]),
-        (ALL_REFUSED, UNKNOWN, ["Physical", "precalculated", "Request rate", "considerations"]),
+        ({"hot": (6000, 10)}, THREE, [SPREADING]),
+        ({**SPREAD, "hot": (2900, 10)}, THREE, [SPREADING]),
+        (ALL_REFUSED, THREE, [UNITS, COSTS]),
+        (ALL_REFUSED, UNKNOWN, [SPREADING, UNITS, COSTS]),
         (SPREAD, THREE, []),
-        ({"hot": (7000, 0)}, THREE, ["Physical", "precalculated", "Concatenate"]),
-        (dict.fromkeys(SPREAD, (1000, 0)), THREE, ["Physical", "considerations"]),
+        ({"hot": (7000, 0)}, THREE, [SPREADING]),
+        (dict.fromkeys(SPREAD, (1000, 0)), THREE, [UNITS, COSTS]),
     ],
 )
 def test_advice_follows_the_cause(
-    rates: Mapping[str, tuple[int, float]], throughput: Throughput, sections: list[str]
+    rates: Mapping[str, tuple[int, float]], throughput: Throughput, practices: list[str]
 ) -> None:
     """A hot partition needs another key, a used-up throughput more of it or cheaper operations."""
-    advice = judged(charged(rates), throughput).advice
-    assert len(advice) == len(sections)
-    for part, section in zip(advice, sections, strict=True):
-        assert section in part.section
+    assert [part.practice for part in advised(charged(rates), throughput)] == practices
 
 
 def test_the_advice_is_about_a_throttled_key() -> None:
-    """A key that used more, in a physical partition with time to spare, needs no suffix."""
+    """A key that used more, in a physical partition with time to spare, is not the one."""
     rates = {"a": (2900, 6), "b": (2800, 5), "c": (3100, 0), "d": (3000, 0)}
-    assert "append to 'a'" in judged(charged(rates), THREE).advice[1].text
+    assert "the attempts on 'a' were throttled" in advised(charged(rates), THREE)[0].why
 
 
 def test_operations_that_cost_more_than_a_second_has_are_a_cause_of_their_own() -> None:
@@ -262,7 +274,7 @@ def test_operations_that_cost_more_than_a_second_has_are_a_cause_of_their_own() 
     assert (verdict.result, verdict.limited_by) == ("throttled", "operation")
     words = "one full_table_scan takes 2,010 RU, and a partition has 600 in a second"
     assert words in verdict.sentence
-    assert [part.section for part in verdict.advice] == ["Request unit considerations"]
+    assert [part.practice for part in advised(snapshot, small)] == [COSTS]
     # Where a second has more than one of them takes, they explain nothing.
     assert judged(snapshot, THREE).limited_by == "unknown"
 
@@ -285,13 +297,13 @@ def test_the_figures_are_evidence() -> None:
         "upsert_merge 40.48 RU each, 99% of all; full_table_scan 5.00 RU each, 0.58% of all" in told
     )
     assert "in the seconds with 429, 17,100 of the provisioned 30,000 RU/s were used" in told
-    assert "by a partition's limit" not in told
+    assert "by the account's limit" not in told
 
 
 def test_folded_keys_are_one_of_many() -> None:
     """Above the cap the folded keys count together, and are no single hot key."""
     found = throttled_of_cosmos(
-        evidence(charged(ALL_REFUSED, cap=5), kind=EndpointKind.COSMOS, throughput=THREE)
+        evidence(charged(ALL_REFUSED, cap=5), kind=COSMOS, throughput=THREE)
     )
     assert found is not None
     assert (found.keys, found.throttled_keys) == (6, 6)
@@ -315,7 +327,7 @@ def test_a_key_that_was_hardly_used_was_not_spared() -> None:
         (few, 0, Concentration.ALL_KEYS),
     ):
         seen = dataclasses.replace(snapshot, partitions=partitions)
-        found = throttled_of_cosmos(evidence(seen, kind=EndpointKind.COSMOS, throughput=THREE))
+        found = throttled_of_cosmos(evidence(seen, kind=COSMOS, throughput=THREE))
         assert found is not None
         assert (found.keys, found.throttled_keys, found.spared_keys) == (40, 20, spared)
         assert found.concentration is concentration
@@ -334,7 +346,7 @@ def test_without_charges_the_keys_are_a_hint() -> None:
         verdict = judged(charged(rates), THREE)
         assert (verdict.result, verdict.limited_by) == ("throttled", "unknown")
         assert words in verdict.sentence
-        assert not any("0 RU/s" in part.text for part in verdict.advice)
+        assert not any(" 0 RU/s" in part.why for part in advised(charged(rates), THREE))
     within = judged(charged({"p": (0, 0)}), THREE)
     assert (within.result, within.limited_by) == ("inconclusive", "unknown")
     assert "no answer named its charge" in within.sentence

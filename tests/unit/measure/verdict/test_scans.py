@@ -9,15 +9,11 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Scope
-from tests.support.evidence import START, evidence, snapshot_of
+from tests.support.evidence import START, evidence, recorded, snapshot_of
 from tests.support.results import done
 
-DENSITY = "Query density"
-SCOPE = "Query scope"
-FINER = "Table partition stress testing"
-ACCOUNTS = "Capacity and transaction targets"
-BATCH = "Batching"
-HASH = "Partitioning Azure Table storage"
+DENSITY, SCOPE, FINER, HASH = "query-density", "partition-queries", "hot-partition", "append-only"
+ACCOUNTS, BATCH = "account-target", "transactions"
 
 
 def walked(
@@ -55,42 +51,41 @@ MANY = tuple(f"p{number:02d}" for number in range(11))
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "changes", "sections"),
+    ("snapshot", "profile", "practices"),
     [
         # A partition that throttles for its scans: walk less; nothing about writes.
-        (walked(throttled=True), {}, [DENSITY, FINER]),
-        (walked(throttled=True, writes_per_s=20), {}, [DENSITY, FINER]),
+        (walked(throttled=True), "", [DENSITY, FINER]),
+        (walked(throttled=True, writes_per_s=20), "", [DENSITY, FINER]),
         # What returns all it walks cannot be made denser.
-        (walked(throttled=True, returned=100), {}, [SCOPE, FINER]),
+        (walked(throttled=True, returned=100), "", [SCOPE, FINER]),
         # Half of it is no low density; less is.
-        (walked(entities=150, returned=75), {}, [SCOPE, FINER]),
-        (walked(entities=150, returned=74), {}, [DENSITY, FINER]),
+        (walked(entities=150, returned=75), "", [SCOPE, FINER]),
+        (walked(entities=150, returned=74), "", [DENSITY, FINER]),
         # Growing keys send new entities to one end, and queries to where they look.
-        (walked(throttled=True), {"growing_keys": True}, [DENSITY, FINER]),
+        (walked(throttled=True), "compare-append-only", [DENSITY, FINER]),
         # The account alone is over its target.
-        (walked(MANY, queries_per_s=15), {}, [DENSITY, ACCOUNTS]),
+        (walked(MANY, queries_per_s=15), "", [DENSITY, ACCOUNTS]),
         # Both are over: what helps both is said once.
-        (walked(MANY, queries_per_s=17), {}, [DENSITY, FINER, ACCOUNTS]),
-        # Writes are the load where they count for half of it.
-        (walked(entities=1, writes_per_s=20, throttled=True), {}, [FINER, BATCH]),
+        (walked(MANY, queries_per_s=17), "", [DENSITY, FINER, ACCOUNTS]),
+        # Writes are the load where they count for half of it. No partition is near its target.
+        (walked(entities=1, writes_per_s=20, throttled=True), "", [BATCH]),
         (
-            walked(entities=1, writes_per_s=20, throttled=True),
-            {"growing_keys": True},
+            walked(("p0", "p1"), entities=1, writes_per_s=20, throttled=True),
+            "compare-append-only",
             [HASH, BATCH],
         ),
         # A quarter of the operations is about the least that is worth a word.
-        (walked(entities=0, queries_per_s=30, writes_per_s=10, throttled=True), {}, [FINER, BATCH]),
-        (walked(entities=0, queries_per_s=31, writes_per_s=10, throttled=True), {}, [FINER]),
+        (walked(entities=0, queries_per_s=30, writes_per_s=10, throttled=True), "", [BATCH]),
+        (walked(entities=0, queries_per_s=31, writes_per_s=10, throttled=True), "", []),
     ],
 )
 def test_advice_on_queries_has_a_cause(
-    snapshot: Snapshot, changes: dict[str, object], sections: list[str]
+    snapshot: Snapshot, profile: str, practices: list[str]
 ) -> None:
     """Where most of the load is what queries walk, advice is about queries, else it is not."""
-    advice = judge(evidence(snapshot, retry="exponential", **changes)).advice
-    assert [part.section for part in advice if part.section != "Targets for data operations"] == (
-        sections
-    )
+    record = recorded(evidence(snapshot), name=profile or "single-partition")
+    advised = [part.practice for part in record.verdict.advice]
+    assert [name for name in advised if name != "ramp"] == practices
 
 
 @pytest.mark.parametrize(
@@ -113,16 +108,30 @@ def test_advice_on_queries_has_a_cause(
             snapshot_of({f"p{number:02d}": 1900 for number in range(11)}),
             "but the account might throttle in production.",
         ),
-        # What is counted may be too little.
-        (
-            walked(entities=50, estimated=True),
-            "nothing was throttled (at least: 100% of the entities are a lower bound",
-        ),
     ],
 )
 def test_the_sentence_names_what_made_the_rate(snapshot: Snapshot, says: str) -> None:
     """Coarse keys are no cause where queries walk too much, or where the account is the limit."""
     assert says in judge(evidence(snapshot)).sentence
+
+
+def test_estimated_counts_are_in_the_footnote() -> None:
+    """What is counted may be too little."""
+    verdict = judge(evidence(walked(entities=50, estimated=True)))
+    assert verdict.footnote == "100% of the entities are estimated (minimum)."
+
+
+def test_a_lower_bound_is_said_wherever_it_stands() -> None:
+    """A rate with estimated entities is called so, and no other."""
+    given = evidence(walked((WHOLE_TABLE,), entities=50, writes_per_s=300, estimated=True))
+    verdict = judge(given)
+    assert "the account at least 1," in verdict.sentence
+    assert "no partition served 0 entities/s" in verdict.sentence
+    said = " ".join(verdict.evidence)
+    assert "The mean rate was at least 1," in said
+    assert "over several partitions scanned at least 1,300 entities/s" in said
+    alone = judge(evidence(walked(entities=50, estimated=True))).sentence
+    assert "served at least 1,000 entities/s" in alone
 
 
 def test_exact_counts_are_no_least() -> None:

@@ -6,17 +6,16 @@ import pytest
 
 from harness.measure.record.findings import SearchPart
 from harness.measure.verdict.verdict import judge
-from tests.support.evidence import evidence, snapshot_of
+from tests.support.evidence import evidence, recorded, snapshot_of
 
-FINER = "Table partition stress testing"
-BATCH = "Batching"
+FINER, BATCH = "hot-partition", "transactions"
 
 
 @pytest.mark.parametrize(
-    ("limited_by", "result", "sections"),
+    ("limited_by", "result", "practices"),
     [
         ("throttled", "throttled", [FINER, BATCH]),
-        ("client-limited", "client_limited", ["Unbounded parallelism"]),
+        ("client-limited", "client_limited", ["generator-size"]),
         ("users", "client_limited", []),
         ("latency", "endpoint_limited", [BATCH]),
         ("maximum", "within_target", []),
@@ -24,11 +23,11 @@ BATCH = "Batching"
     ],
 )
 def test_a_search_is_advised_on_its_limit(
-    limited_by: str, result: str, sections: list[str]
+    limited_by: str, result: str, practices: list[str]
 ) -> None:
     """Steps go beyond the limit at once and on purpose: that is no cause for advice."""
     snapshot = snapshot_of({"p0": 1000}, throttled_per_s=1)
-    given = evidence(snapshot, searched=True, scheduled=True, retry="none")
+    given = evidence(snapshot, searched=True, scheduled=True)
     part = SearchPart(
         rate_per_s=900.0,
         at_least=False,
@@ -39,7 +38,8 @@ def test_a_search_is_advised_on_its_limit(
     )
     verdict = judge(given, part)
     assert (verdict.result, verdict.sentence) == (result, "Found.")
-    assert [advice.section for advice in verdict.advice] == sections
+    record = recorded(given, "retry.strategy=none", search=part)
+    assert [advice.practice for advice in record.verdict.advice] == practices
     assert verdict.evidence[0] == (
         "The mean rate was 1,000 entities/s over the whole search, failed steps included."
     )

@@ -10,10 +10,10 @@ from harness.measure.verdict.conditions import parse_condition
 from harness.measure.verdict.quantities import NO_FACTS
 from harness.measure.verdict.reachable import Extent
 from harness.measure.verdict.verdict import judge
-from harness.model.accounts import account_of
 from harness.model.outcome import Scope
-from harness.model.target import PUBLISHED
-from tests.support.evidence import QUIET, evidence, snapshot_of
+from harness.model.partition import account_of
+from harness.model.services.service import PUBLISHED
+from tests.support.evidence import QUIET, evidence, recorded, snapshot_of
 
 ACCOUNTS = ("east", "west")
 KEYS = [f"p{number:02d}" for number in range(40)]
@@ -34,13 +34,13 @@ def test_a_load_over_one_target_is_within_the_targets_of_two() -> None:
 def test_one_account_over_its_target_is_named() -> None:
     """The sum would be within the targets of both: the spread is uneven, and the advice says so."""
     rates = dict.fromkeys(EAST[:11], 1900) | {WEST[0]: 1100}
-    verdict = judge(evidence(snapshot_of(rates, accounts=ACCOUNTS)))
+    verdict = recorded(evidence(snapshot_of(rates, accounts=ACCOUNTS))).verdict
     assert verdict.result == "over_target"
     assert "account east, the busiest of 2, 20,900 (104% of 20,000)" in verdict.sentence
     assert "account east might throttle in production" in verdict.sentence
-    texts = [part.text for part in verdict.advice]
-    assert any("spread the data over more than 2 storage accounts" in text for text in texts)
-    assert any("account east took 95% of the load of 2" in text for text in texts)
+    texts = [f"{part.text} {part.why}" for part in verdict.advice]
+    assert any("spread the data over several accounts" in text for text in texts)
+    assert any("Account east took 95% of the load of 2" in text for text in texts)
 
 
 def test_the_account_that_throttled_is_named() -> None:
@@ -55,7 +55,7 @@ def test_the_account_that_throttled_is_named() -> None:
     )
     verdict = judge(evidence(snapshot))
     assert (verdict.result, verdict.limited_by) == ("throttled", "account")
-    assert "most of them for account west (1,000 entities/s)" in verdict.sentence
+    assert "all of them for account west (1,000 entities/s)" in verdict.sentence
     assert "Account west throttled 20 of 220 attempts by its own limit." in verdict.evidence
     assert not any(line.startswith("Account east throttled") for line in verdict.evidence)
 

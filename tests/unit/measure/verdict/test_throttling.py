@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.counts.snapshot import SeriesPoint, partition_part
+from harness.measure.counts.snapshot import CountedPartition, SeriesPoint, partition_part
 from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.findings import GapPart, ThrottlingPart
-from harness.measure.record.measured import PartitionPart
 from harness.measure.verdict.observations import stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
+from harness.model.services.service import ENTITIES
 
 START = 1_700_000_000
 
@@ -132,7 +132,7 @@ def waiting(seconds: str, users: str) -> list[SeriesPoint]:
     ]
 
 
-def partition(key: str, retrying: dict[int, int]) -> PartitionPart:
+def partition(key: str, retrying: dict[int, int]) -> CountedPartition:
     return partition_part(key, PartitionTally(), start=0, end=0, exact=True).model_copy(
         update={"retrying": {START + place: count for place, count in retrying.items()}}
     )
@@ -147,7 +147,7 @@ def test_a_stall_names_the_partitions_that_users_waited_for() -> None:
     assert (stall.start_s, stall.length_s) == (4, 3)
     assert (stall.waited, stall.keys) == (9, (("hot", 8), ("other", 1)))
     assert stall.before_per_s == (3 * 100 + 95) / 4
-    assert stall_words(stall, 10).endswith(
+    assert stall_words(stall, 10, ENTITIES).endswith(
         "from second 4 of the load, while 9 of 10 users waited for throttled partitions, "
         "8 of them for partition 'hot'"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -10,28 +11,29 @@ import pytest
 from harness.measure.counts.generator import CpuSample, GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.findings import ConditionPart, VerdictPart
-from harness.measure.record.measured import CountsPart
+from harness.measure.record.enforced import EnforcedPart
+from harness.measure.record.findings import VerdictPart
 from harness.measure.record.record import (
-    SCHEMA_VERSION,
     EndpointPart,
-    EntityPart,
-    LoadingPart,
     RunRecord,
 )
 from harness.measure.record.record_builder import (
     MOST_SERIES_POINTS,
+    assembled,
     broken_invariants,
-    judged_fields,
-    measured_fields,
 )
-from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.conditions import ConditionResult, parse_condition
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import VerdictResult, exit_code, indicative, judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
-from harness.model.target import EndpointKind
-from tests.support.evidence import QUIET, START, evidence, generator, snapshot_of
+from harness.model.services import SERVICES
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.cosmos import COSMOS
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
+from harness.report.headline import headline
+from tests.support.evidence import START, evidence, generator, recorded, snapshot_of
 from tests.support.results import done
 
 SLOW = snapshot_of({"p0": 1000})
@@ -61,9 +63,9 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
             evidence(
                 dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 150, Outcome.TIMEOUT: 50})
             ),
-            "inconclusive",
+            "failing",
             "unknown",
-            "50 of 200 operations failed (25%), most of them with timeout",
+            "Failing: 50 of 200 operations failed for good (25%): timeout; see",
         ),
         # One partition above 2,000 without throttling: over target.
         (evidence(HOT), "over_target", "unknown", "Over target: partition 'p0' served 2,500"),
@@ -86,7 +88,7 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
             evidence(snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)),
             "throttled",
             "account",
-            "most of them for the account",
+            "all of them for the account",
         ),
         # Fewer refusals than one in a thousand do not make a run throttled.
         (
@@ -213,18 +215,15 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
             "all 10 connections were in use",
         ),
         # Cosmos DB has no target in entities a second.
-        (evidence(HOT, kind=EndpointKind.COSMOS), "inconclusive", "unknown", "request units"),
+        (evidence(HOT, kind=COSMOS), "inconclusive", "unknown", "request units"),
         # The documents name no target for blobs, which is no failure.
         (
-            evidence(HOT, kind=EndpointKind.AZURITE_BLOBS),
+            evidence(HOT, kind=AZURITE_BLOBS),
             "no_target",
             "unknown",
-            "The run made 2,500 lines/s; nothing was throttled (this",
+            "The run made 2,500 lines/s; nothing was throttled.",
         ),
         # The emulator is named as such.
-        (evidence(SLOW, kind=EndpointKind.AZURITE), "within_target", "unknown", "not Azure"),
-        # Entities of another size make the comparison indicative.
-        (evidence(SLOW, entity_bytes=4096), "within_target", "unknown", "these have 4,096 B"),
         # Too short, too few, incomplete: inconclusive, and says why.
         (
             evidence(snapshot_of({"p0": 1000}, seconds=4)),
@@ -237,6 +236,12 @@ BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
             "inconclusive",
             "unknown",
             "90 measured operations are fewer than 100",
+        ),
+        (
+            evidence(snapshot_of({"p0": 9}, operations_per_s=9, throttled_per_s=1)),
+            "inconclusive",
+            "unknown",
+            "fewer than 100; 10 attempts were throttled (10%)",
         ),
         (evidence(SLOW, all_reported=False), "inconclusive", "unknown", "last report is missing"),
         (
@@ -258,12 +263,14 @@ def test_verdict(given: Evidence, result: str, limited_by: str, says: str) -> No
 
 def refused(throttled: int, attempts: int) -> Snapshot:
     """1,000 entities/s with so many throttled attempts."""
+    answers = {
+        (503, "ServerBusy", Scope.PARTITION): throttled,
+        (204, "", Scope.NONE): attempts - throttled,
+    }
     return dataclasses.replace(
         SLOW,
-        attempts={
-            (503, "ServerBusy", Scope.PARTITION): throttled,
-            (204, "", Scope.NONE): attempts - throttled,
-        },
+        attempts=answers,
+        partitions=(SLOW.partitions[0].model_copy(update={"attempts": answers}),),
         counts=dataclasses.replace(SLOW.counts, attempts=attempts),
     )
 
@@ -285,19 +292,19 @@ FULL = {"wanted_per_s": 2000.0, "users": 20}
         # Throttled from one attempt in a thousand on.
         (evidence(refused(9, 10_000)), "within_target", "unknown"),
         (evidence(refused(10, 10_000)), "throttled", "partition"),
-        # Nothing can be said from one failed operation in a hundred on.
+        # The endpoint fails from one failed operation in a thousand on.
         (
             evidence(
-                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 991, Outcome.TIMEOUT: 9})
+                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 9991, Outcome.TIMEOUT: 9})
             ),
             "within_target",
             "unknown",
         ),
         (
             evidence(
-                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 990, Outcome.TIMEOUT: 10})
+                dataclasses.replace(SLOW, outcomes={Outcome.SUCCESS: 9990, Outcome.TIMEOUT: 10})
             ),
-            "inconclusive",
+            "failing",
             "unknown",
         ),
         # A rate is held from 95 % on.
@@ -396,12 +403,12 @@ def test_sizes_near_1_kib_are_held_against_the_targets(size: int, expected: bool
     assert indicative(size) is expected
 
 
-PASSED = ConditionPart(text="a", value=1.0, passed=True)
-FAILED = ConditionPart(text="b", value=1.0, passed=False)
-KEPT = ConditionPart(text="d", value=0.0, passed=True, depends=False)
-LOST = ConditionPart(text="d", value=1.0, passed=False, depends=False)
-CERTAIN = ConditionPart(text="e", value=1.0, passed=False, certain=True)
-UNKNOWN = ConditionPart(text="c", value=None, passed=None)
+PASSED = ConditionResult(text="a", value=1.0, passed=True)
+FAILED = ConditionResult(text="b", value=1.0, passed=False)
+KEPT = ConditionResult(text="d", value=0.0, passed=True, depends=False)
+LOST = ConditionResult(text="d", value=1.0, passed=False, depends=False)
+CERTAIN = ConditionResult(text="e", value=1.0, passed=False, certain=True)
+UNKNOWN = ConditionResult(text="c", value=None, passed=None)
 
 
 @pytest.mark.parametrize(
@@ -447,7 +454,7 @@ def test_exit_code(
     holds: bool,
     enough: bool,
     result: str,
-    conditions: tuple[ConditionPart, ...],
+    conditions: tuple[ConditionResult, ...],
     expected: int,
 ) -> None:
     """The first that matches: 4 broken laws, 3 cannot be told, 1 a condition failed, 0."""
@@ -488,36 +495,26 @@ def test_no_samples_no_load() -> None:
 
 
 FACTS: dict[str, Any] = {
-    "schema_version": SCHEMA_VERSION,
-    "harness_version": "0.0",
     "run_id": "run1",
     "profile": {"name": "single-partition"},
     "endpoint": EndpointPart(kind="storage", described="Azure", host="h", table="t"),
     "session": "sdk",
-    "started_at": "2025-01-01T00:00:00Z",
-    "ended_at": "2025-01-01T00:01:00Z",
+    "span_s": (START, START + 60),
     "ended_by": "run time",
     "workers": 1,
-    "users": 20,
-    "complete": True,
-    "exit_code": 0,
-    "entity": EntityPart(stored_bytes=1024, wire_bytes=700),
-    "loading": LoadingPart(entities=0, seconds=0.0, attempts=0),
 }
 
 
-def record_of(snapshot: Snapshot, kind: EndpointKind = EndpointKind.STORAGE) -> RunRecord:
+def record_of(snapshot: Snapshot, kind: Service = STORAGE) -> RunRecord:
     given = evidence(snapshot, kind=kind)
     condition = parse_condition("throttled_ratio < 1%").evaluate(snapshot)
-    return RunRecord(
+    return assembled(
+        given,
+        judge(given),
+        [condition],
+        billable_transactions=7,
+        invariants=broken_invariants(snapshot),
         **FACTS,
-        counts=CountsPart(
-            **dataclasses.asdict(snapshot.counts), waiting=0, in_flight=0, billable_transactions=7
-        ),
-        generator=QUIET.recorded(),
-        invariants=broken_invariants(snapshot, waiting=0, in_flight=0),
-        **measured_fields(snapshot, QUIET, given.targets),
-        **judged_fields(given, judge(given), [condition]),
     )
 
 
@@ -543,7 +540,7 @@ def test_a_record_holds_rates_beside_their_targets() -> None:
 
 def test_a_record_of_cosmos_has_no_targets() -> None:
     """Neither 2,000 nor 20,000 is in the record of a run against Cosmos DB."""
-    record = record_of(SLOW, EndpointKind.COSMOS)
+    record = record_of(SLOW, COSMOS)
     assert (record.account.target, record.account.ratio) == (None, None)
     assert {(part.target, part.ratio) for part in record.partitions} == {(None, None)}
 
@@ -581,8 +578,196 @@ def test_failures_leave_nothing_else_to_say() -> None:
         SLOW, outcomes={Outcome.SUCCESS: 900, Outcome.CONNECTION: 90, Outcome.TIMEOUT: 10}
     )
     verdict = judge(evidence(failing, wanted_per_s=1000.0))
-    assert verdict.result == "inconclusive"
-    assert "100 of 1,000 operations failed (10%), most of them with connection" in verdict.sentence
+    assert verdict.result == "failing"
+    assert "100 of 1,000 operations failed for good (10%): connection, timeout" in verdict.sentence
+    assert verdict.advice == ()
+
+
+@pytest.mark.parametrize(("failed", "result"), [(9, "inconclusive"), (10, "failing")])
+def test_an_endpoint_that_answers_hardly_anything_fails(failed: int, result: str) -> None:
+    """What never answers leaves few operations to measure, and that is no lack of evidence."""
+    snapshot = snapshot_of({"p0": 2}, operations_per_s=2)
+    snapshot = dataclasses.replace(
+        snapshot,
+        attempts={(0, "read_timeout", Scope.NONE): 2 * failed},
+        outcomes={Outcome.SUCCESS: 1, Outcome.TIMEOUT: failed},
+    )
+    assert judge(evidence(snapshot)).result == result
+
+
+def answered(answer: tuple[int, str], count: int, attempts: int, *, throttled: int = 0) -> Evidence:
+    """So many of the attempts of a run had this answer, and others were throttled."""
+    status, code = answer
+    found = {
+        (204, "", Scope.NONE): attempts - count - throttled,
+        (status, code, Scope.NONE): count,
+        (503, "ServerBusy", Scope.PARTITION): throttled,
+    }
+    counts = dataclasses.replace(SLOW.counts, attempts=attempts)
+    return evidence(dataclasses.replace(SLOW, attempts=found, counts=counts))
+
+
+@pytest.mark.parametrize(
+    ("given", "result", "says"),
+    [
+        # Named from one attempt in a thousand on, although the run is within its target.
+        (answered((500, "InternalError"), 9, 10_000), "within_target", ""),
+        (
+            answered((500, "InternalError"), 10, 10_000),
+            "within_target",
+            "0.10% of the attempts failed (500 InternalError).",
+        ),
+        # No run is within its target from one in a hundred on.
+        (
+            answered((0, "connection_reset"), 100, 10_000),
+            "failing",
+            "The endpoint, or the way to it, fails: 1.0% of the attempts failed "
+            "(connection_reset).",
+        ),
+        # An endpoint that refuses what it is asked works.
+        (
+            answered((403, "AuthorizationFailure"), 500, 1000),
+            "failing",
+            "The endpoint refuses requests: 50% of the attempts failed (403 AuthorizationFailure).",
+        ),
+        # Of throttling and failures the more frequent ones lead.
+        (
+            answered((500, "InternalError"), 200, 10_000, throttled=300),
+            "throttled",
+            "2.0% of the attempts failed (500 InternalError).",
+        ),
+        (
+            answered((500, "InternalError"), 300, 10_000, throttled=200),
+            "failing",
+            "The endpoint, or the way to it, fails: 3.0% of the attempts failed "
+            "(500 InternalError).",
+        ),
+        # Regular answers and throttled ones are no failures.
+        (answered((409, "EntityAlreadyExists"), 4000, 10_000), "within_target", ""),
+        (answered((500, "OperationTimedOut"), 4000, 10_000), "throttled", ""),
+    ],
+)
+def test_failed_attempts_are_said_although_retries_hid_them(
+    given: Evidence, result: str, says: str
+) -> None:
+    """Kind and share stand in the verdict, and decide it where they are many."""
+    verdict = judge(given)
+    assert (verdict.result, verdict.failures) == (result, says)
+    assert ("retries hid all of these failures" in verdict.sentence) == bool(says)
+
+
+@pytest.mark.parametrize(("failed", "result"), [(19, "inconclusive"), (20, "failing")])
+def test_few_operations_hide_no_endpoint_that_fails(failed: int, result: str) -> None:
+    """Operations that time out are few, and their failures certain all the same."""
+    few = snapshot_of({"p0": 8}, operations_per_s=8, seconds=6)
+    given = dataclasses.replace(
+        few,
+        attempts={(0, "read_timeout", Scope.NONE): failed},
+        outcomes={Outcome.TIMEOUT: failed},
+        counts=dataclasses.replace(few.counts, attempts=failed),
+    )
+    record = recorded(evidence(given))
+    assert record.verdict.result == result
+    assert (
+        headline(record).count("of the attempts failed")
+        + headline(record).count("attempts failed (100%)")
+        == 1
+    )
+
+
+LOW = snapshot_of({"p0": 50, "p1": 40}, throttled_per_s=1)
+
+
+def enforced(**refusals: int) -> EnforcedPart:
+    """A stand-in with the published limits, and what each of them refused."""
+    return EnforcedPart(
+        partition_per_s=2000, account_per_s=20_000, server_per_s=4000, refusals=refusals
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "limited_by", "says"),
+    [
+        # Half of its target is near it, less is not.
+        (evidence(snapshot_of({"p0": 1000}, throttled_per_s=1)), "partition", "partition 'p0'"),
+        (
+            evidence(snapshot_of({"p0": 999}, throttled_per_s=1)),
+            "unknown",
+            "partition 'p0' (999 entities/s, 50% of its target of 2,000)",
+        ),
+        (
+            evidence(LOW),
+            "unknown",
+            "likely causes are busy neighbouring key ranges on one server and a load that rose "
+            "faster than the service could balance the table. Most entities were counted for "
+            "upsert_merge (100%)",
+        ),
+        # A gateway elsewhere may have any limits.
+        (
+            evidence(LOW, kind=GATEWAY),
+            "unknown",
+            "the limits that the gateway enforces are not known",
+        ),
+        # Nor does Azurite throttle: something in front of it does.
+        (
+            evidence(LOW, kind=AZURITE),
+            "unknown",
+            "No limit is known to be the cause; an emulator throttles nothing, and the limits of "
+            "what is in front of it are unknown",
+        ),
+        # A stand-in counts what its limits refused, whatever the rates are.
+        (
+            evidence(LOW, enforced=enforced(server=30, partition=2, moving=50)),
+            "server",
+            "37% of them by the limit of a server: 4,000 entities/s for all key ranges on it",
+        ),
+        (
+            evidence(LOW, enforced=enforced(server=2)),
+            "server",
+            "all of them by the limit of a server: 4,000 entities/s for all key ranges on it",
+        ),
+        (evidence(LOW, enforced=enforced(partition=2, moving=50)), "partition", "partition 'p0'"),
+        (evidence(LOW, enforced=enforced(account=2)), "account", "for the account"),
+        # Of its faults nobody knows.
+        (evidence(LOW, enforced=enforced()), "unknown", "of its limit of 2,000"),
+    ],
+)
+def test_a_limit_is_named_only_where_it_was_near(
+    given: Evidence, limited_by: str, says: str
+) -> None:
+    """Throttling of a partition far below its target is not called that partition's limit."""
+    verdict = judge(given)
+    assert (verdict.result, verdict.limited_by) == ("throttled", limited_by)
+    assert says in verdict.sentence
+    advice = recorded(given).verdict.advice
+    finer = any("finer PartitionKey" in part.text for part in advice)
+    assert finer == (limited_by == "partition")
+
+
+def test_time_outs_of_a_busy_generator_are_its_own() -> None:
+    """A generator without time does not see an answer in time."""
+    given = dataclasses.replace(answered((0, "read_timeout"), 200, 10_000), generator=BUSY)
+    assert judge(given).result == "client_limited"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (evidence(SLOW), ""),
+        (evidence(SLOW, kind=AZURITE), "Emulator."),
+        (
+            evidence(SLOW, kind=GATEWAY),
+            "Azurite behind a model of the published limits.",
+        ),
+        (
+            evidence(SLOW, entity_bytes=4096),
+            "Indicative: targets hold for 1 KiB entities, these have 4,096 B.",
+        ),
+    ],
+)
+def test_what_restricts_the_figures_is_a_footnote(given: Evidence, says: str) -> None:
+    """The sentence is about the run; what answered and for which sizes targets hold is below it."""
+    assert judge(given).footnote == says
 
 
 def test_what_an_application_expects_is_no_failure() -> None:
@@ -596,5 +781,16 @@ def test_what_an_application_expects_is_no_failure() -> None:
 def test_a_defect_breaks_an_invariant() -> None:
     """An operation that ended in an exception of the harness makes the run invalid."""
     defective = dataclasses.replace(SLOW, outcomes={Outcome.DEFECT: 2})
-    broken = broken_invariants(defective, waiting=0, in_flight=0)
+    broken = broken_invariants(defective)
     assert "2 operations ended in a defect" in broken[-1]
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=str)
+@pytest.mark.parametrize("snapshot", [LOW, HOT, SLOW], ids=["low", "hot", "slow"])
+def test_a_verdict_counts_in_the_unit_of_its_service(service: Service, snapshot: Snapshot) -> None:
+    """A sentence that counts lines never says entities, and one about entities never lines."""
+    found = judge(evidence(snapshot, kind=service, entity_bytes=5000))
+    said = " ".join((found.sentence, found.footnote, *found.evidence)).lower()
+    assert service.unit.rate in said
+    for other in {one.unit for one in SERVICES} - {service.unit}:
+        assert re.search(rf"\b({other.one}|{other.many})\b", said) is None

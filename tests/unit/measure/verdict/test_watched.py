@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record.watched import ClientPart, WatchedPart
+from harness.measure.record.origin import ClientPart, WatchedPart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from tests.support.evidence import IDLE, evidence, generator, snapshot_of
@@ -37,10 +37,11 @@ def watched(
             "the busiest thread of the application used over 90% of a core in 50% of the seconds",
         ),
         (
-            watched(generator=generator(machine_busy_share=0.5)),
-            "client_limited",
-            "application",
-            "the machine, which also runs the gateway, was saturated",
+            # Neighbours used the machine up, and the application waited most of the time.
+            watched(generator=generator(machine_busy_share=0.5, cpu_percents=(12.0,))),
+            "within_target",
+            "load",
+            "Latencies are only upper bounds: the machine was saturated in 50% of the seconds.",
         ),
         # The gateway in front of the endpoint.
         (
@@ -65,10 +66,16 @@ def watched(
         ),
         # Nothing was measured, and the sentence says what to do.
         (
-            watched(part={"requests": 0}),
+            watched(part={"requests": 0, "cause": "Use --tls"}),
             "inconclusive",
             "unknown",
-            "no request reached the gateway. The application has to take its connection string",
+            "no request reached the gateway. Use --tls.",
+        ),
+        (
+            watched(part={"requests": 2, "others": 2, "cause": "Use --tls"}),
+            "inconclusive",
+            "unknown",
+            "no request about entities reached the gateway. Use --tls.",
         ),
     ],
 )
@@ -78,7 +85,20 @@ def test_a_verdict_on_an_application(
     """Each situation of an application has its verdict, and its sentence says why."""
     verdict = judge(given)
     assert (verdict.result, verdict.limited_by) == (result, limited_by)
-    assert says in verdict.sentence
+    assert says in f"{verdict.sentence} {verdict.footnote}"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "says"),
+    [
+        (CALM, "1,000 in the best 10 s: the application asked for no more."),
+        # Its SDK would have asked earlier.
+        (snapshot_of({"shop/p0": 1000}, throttled_per_s=1), "1,000 in the best 10 s."),
+    ],
+)
+def test_an_application_in_back_off_would_have_asked_for_more(snapshot: Any, says: str) -> None:
+    """That it asked for no more is said only where nothing held it back."""
+    assert judge(watched(snapshot)).evidence[0] == f"The mean rate was 1,000 entities/s, {says}"
 
 
 def test_the_best_ten_seconds_count() -> None:

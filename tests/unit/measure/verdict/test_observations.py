@@ -1,4 +1,4 @@
-"""What stands beside a verdict: what was seen, and what the documents advise given cause."""
+"""What stands beside a verdict: what was seen, a sentence with figures each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import dataclasses
 
 import pytest
 
-from harness.measure.counts.latency import LatencyHistogram
+from harness.measure.counts.latency import CountedLatency, LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.measured import LatencyPart
+from harness.measure.record.findings import GapPart
 from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.observations import gap_words
 from harness.measure.verdict.verdict import judge
-from harness.model.operation import Kind
 from harness.model.outcome import THROTTLING_STATUSES, Fault, Outcome, Scope
-from harness.model.target import EndpointKind
+from harness.model.services.storage import GATEWAY
 from tests.support.evidence import START, evidence, generator, snapshot_of
 
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
@@ -21,37 +21,6 @@ HOT = snapshot_of({"p0": 2500}, throttled_per_s=1)
 BY_ACCOUNT = snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)
 SLOW = snapshot_of({"p0": 1000})
 BUSY = generator(cpu_percents=(99.0,), cpu_percent_mean=99.0)
-
-FINER = "Table partition stress testing"
-UNEVEN = "High-traffic data"
-HASH = "Partitioning Azure Table storage"
-ACCOUNTS = "Capacity and transaction targets"
-BATCH = "Batching"
-BACK_OFF = "Retry strategy"
-RAMP = "Targets for data operations"
-OUTLAST = "Load balancing"
-PROCESSES = "Unbounded parallelism"
-SESSION = "Sessions"
-CONNECTIONS = "Increase default connection limit"
-USERS = "Load models"
-NEAR = "Location"
-REAL = "Against your own account"
-COSMOS = "Physical partitions"
-
-
-def in_transactions(snapshot: Snapshot, share: float) -> Snapshot:
-    """The same writes, so many of them in transactions."""
-    [part] = snapshot.operations
-    gathered = round(part.count * share)
-    return dataclasses.replace(
-        snapshot,
-        operations=(
-            part.model_copy(update={"count": part.count - gathered}),
-            part.model_copy(
-                update={"kind": "transaction", "type": Kind.TRANSACTION.value, "count": gathered}
-            ),
-        ),
-    )
 
 
 def late(snapshot: Snapshot, by_s: int) -> Snapshot:
@@ -79,7 +48,7 @@ def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
     return dataclasses.replace(snapshot, series=tuple(points))
 
 
-def answered_after(seconds: float) -> LatencyPart:
+def answered_after(seconds: float) -> CountedLatency:
     histogram = LatencyHistogram(3)
     for _ in range(1000):
         histogram.record([seconds])
@@ -88,107 +57,18 @@ def answered_after(seconds: float) -> LatencyPart:
     return view
 
 
-def slow_answers(seconds: float) -> Evidence:
+def slow_answers(seconds: float) -> Snapshot:
     """20 users wait for all the time and miss the rate."""
     service = answered_after(seconds)
-    snapshot = dataclasses.replace(
+    return dataclasses.replace(
         SLOW, service_ms=service.model_copy(update={"mean": 200_000 / service.count})
     )
-    return evidence(in_transactions(snapshot, 0.6), wanted_per_s=2000.0)
 
 
-GATHERED = in_transactions(HOT, 0.6)
 LATE = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, "OperationTimedOut"))
 """A partition whose server does not answer in time, as while it is moved."""
 UNNAMED = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, ""))
 UNANSWERED = snapshot_of({"p0": 1000}, throttled_per_s=1, answer=(0, Fault.READ_TIMEOUT))
-
-
-@pytest.mark.parametrize(
-    ("given", "sections"),
-    [
-        # Nothing is advised where nothing is wrong, or nothing is known.
-        (evidence(SLOW), []),
-        (evidence(SLOW, all_reported=False), []),
-        (evidence(SLOW, wanted_per_s=2000.0), []),
-        # A partition above its target throttles: finer keys; single writes can be gathered.
-        (evidence(HOT), [FINER, BATCH]),
-        # Half of the writes in transactions is about the least; more are enough.
-        (evidence(in_transactions(HOT, 0.5)), [FINER, BATCH]),
-        (evidence(in_transactions(HOT, 0.51)), [FINER]),
-        # Below its target, and soon: the load rose too fast; later on it did not.
-        (evidence(in_transactions(THROTTLED, 0.6)), [FINER, RAMP]),
-        (evidence(late(in_transactions(THROTTLED, 0.6), 30)), [FINER, RAMP]),
-        (evidence(late(in_transactions(THROTTLED, 0.6), 31)), [FINER]),
-        # No back-off, or the same for everybody: exponential back-off.
-        (evidence(GATHERED, retry="none"), [FINER, BACK_OFF]),
-        (evidence(GATHERED, retry="fixed"), [FINER, BACK_OFF]),
-        (evidence(GATHERED, retry="schedule"), [FINER]),
-        # 504 needs back-off as 503 does; a time-out of the client has no known cause.
-        (evidence(in_transactions(LATE, 0.6)), [FINER, BACK_OFF]),
-        (evidence(UNANSWERED), []),
-        # Nothing succeeds for seconds: retries have to outlast it.
-        (evidence(torn(GATHERED, 2)), [FINER, OUTLAST]),
-        (evidence(torn(GATHERED, 1)), [FINER]),
-        # Keys that grow: a hash before them, for finer ones would grow as well.
-        (evidence(GATHERED, growing_keys=True), [HASH]),
-        # One of several partitions has far more than its share, or not.
-        (
-            evidence(in_transactions(snapshot_of({"a": 2400, "b": 800}, throttled_per_s=1), 1.0)),
-            [FINER],
-        ),
-        (
-            evidence(
-                in_transactions(snapshot_of({"a": 2400, "b": 20, "c": 20}, throttled_per_s=1), 1.0)
-            ),
-            [FINER, UNEVEN],
-        ),
-        # The account throttles: another account, fewer requests.
-        (evidence(BY_ACCOUNT), [ACCOUNTS, BATCH, RAMP]),
-        # Cosmos DB is advised by its own document, and has no such partitions to move.
-        (evidence(torn(HOT, 3), kind=EndpointKind.COSMOS, retry="none"), [COSMOS, BACK_OFF]),
-        # Over target without throttling.
-        (evidence(snapshot_of({"p0": 2500})), [FINER]),
-        (evidence(snapshot_of({f"p{n:02d}": 1900 for n in range(11)})), [ACCOUNTS]),
-        # The generator: more processes, and a leaner session where there is one.
-        (evidence(SLOW, generator=BUSY), [PROCESSES]),
-        (evidence(SLOW, generator=BUSY, leaner_session="sdk"), [PROCESSES, SESSION]),
-        (
-            evidence(SLOW, wanted_per_s=2000.0, connections=10, connections_in_use=10),
-            [CONNECTIONS],
-        ),
-        # Too few users for answers that take as long as ever.
-        (dataclasses.replace(slow_answers(0.2), light_latency_s=0.2), [USERS]),
-        (
-            dataclasses.replace(slow_answers(0.2), light_latency_s=0.2, scheduled=True),
-            [USERS],
-        ),
-        # An endpoint that is far away, one that is slow, and an emulator.
-        (slow_answers(0.026), [NEAR]),
-        (slow_answers(0.024), []),
-        (dataclasses.replace(slow_answers(0.026), kind=EndpointKind.AZURITE), [REAL]),
-        (dataclasses.replace(slow_answers(0.024), snapshot=SLOW, users=0), [BATCH]),
-    ],
-)
-def test_advice_has_a_cause(given: Evidence, sections: list[str]) -> None:
-    """Each situation is answered with what fits it, and with nothing else."""
-    advice = judge(given).advice
-    assert [part.section for part in advice] == sections
-    assert all(part.text and part.document for part in advice)
-
-
-def test_folded_partitions_have_nothing_to_gather() -> None:
-    """Where keys are too many to be told apart, writes are not advised to be gathered."""
-    many = dataclasses.replace(HOT, folded=HOT.partitions[0])
-    assert [part.section for part in judge(evidence(many)).advice] == [FINER]
-
-
-def test_users_are_counted_by_littles_law() -> None:
-    """At half of the wanted rate, twice as many users as wait now would wait."""
-    [advice] = judge(
-        dataclasses.replace(slow_answers(0.2), light_latency_s=0.2, scheduled=True)
-    ).advice
-    assert "from 20 to more than 40:" in advice.text
 
 
 ACCOUNTED = dataclasses.replace(
@@ -218,24 +98,21 @@ TWO = generator(
         ),
         (evidence(SLOW), "Partition 'p0' was the busiest: 1,000 entities/s, 50% of its target."),
         (
-            evidence(SLOW, kind=EndpointKind.GATEWAY),
+            evidence(SLOW, kind=GATEWAY),
             "Partition 'p0' was the busiest: 1,000 entities/s, 50% of the published target.",
         ),
         (evidence(SLOW), "None of 200 attempts was throttled."),
         (
             evidence(THROTTLED),
-            "10 of 210 attempts were throttled (4.8%): 10 by a partition's limit, 0 by the "
-            "account's.",
+            "10 of 210 attempts were throttled (4.8%): 0 of them by the account's limit.",
         ),
         (
             evidence(BY_ACCOUNT),
-            "10 of 210 attempts were throttled (4.8%): 0 by a partition's limit, 10 by the "
-            "account's.",
+            "10 of 210 attempts were throttled (4.8%): 10 of them by the account's limit.",
         ),
         (
             evidence(LATE),
-            "10 of 210 attempts were throttled (4.8%): 10 by a partition's limit, 0 by the "
-            "account's.",
+            "10 of 210 attempts were throttled (4.8%): 0 of them by the account's limit.",
         ),
         (
             evidence(UNNAMED),
@@ -278,7 +155,7 @@ TWO = generator(
                     },
                 )
             ),
-            "50 of 1,000 operations failed: 40 connection, 10 timeout.",
+            "50 of 1,000 operations failed for good (5.0%): connection, timeout.",
         ),
         (evidence(SLOW), "Service latency was 4.00 ms at the median, 4.00 ms at p99."),
         (
@@ -288,7 +165,7 @@ TWO = generator(
         ),
         (
             evidence(SLOW, light_latency_s=0.001),
-            "Its mean of 4.00 ms was 4.0 times the 1.00 ms under light load.",
+            "Its mean was 4.0 times the 1.00 ms under light load.",
         ),
         (
             evidence(snapshot_of({"p0": 1000}, operations_per_s=1000)),
@@ -348,6 +225,12 @@ def test_a_torn_run_says_so_in_its_verdict() -> None:
     assert given.throttling.gap_count == 1
 
 
+def test_what_never_began_is_not_said_to_be_lost() -> None:
+    """A rate that was not there before an outage cannot be reached again."""
+    assert gap_words(GapPart(start_s=0, length_s=8, recovered_s=None)).endswith(" of the load")
+    assert gap_words(GapPart(start_s=1, length_s=7, recovered_s=None)).endswith("reached again")
+
+
 def test_many_gaps_are_counted() -> None:
     """Three gaps are told in full, of more there is the count."""
     points = [
@@ -368,13 +251,8 @@ def test_a_run_without_a_window_is_described_too() -> None:
     verdict = judge(evidence(nothing, wanted_per_s=1000.0, light_latency_s=0.1))
     assert verdict.result == "inconclusive"
     assert verdict.evidence[0] == "No rate was measured because the measured window did not open."
-
-
-@pytest.mark.parametrize("kind", [EndpointKind.AZURITE, EndpointKind.GATEWAY])
-def test_an_emulator_does_not_balance(kind: EndpointKind) -> None:
-    """A slower ramp helps a service that balances, not one that stands in for it."""
-    given = evidence(snapshot_of({"p0": 1000}, throttled_per_s=1), kind=kind)
-    assert RAMP not in [part.section for part in judge(given).advice]
+    unsent = dataclasses.replace(nothing, attempts={})
+    assert "Nothing was sent." in judge(evidence(unsent)).evidence
 
 
 def refused_once() -> Snapshot:
@@ -382,7 +260,8 @@ def refused_once() -> Snapshot:
     calm = snapshot_of({"p0": 1000}, operations_per_s=200)
     attempts = {**calm.attempts, (503, "ServerBusy", Scope.PARTITION): 1}
     counts = dataclasses.replace(calm.counts, attempts=2001)
-    return dataclasses.replace(calm, attempts=attempts, counts=counts)
+    partitions = (calm.partitions[0].model_copy(update={"attempts": attempts}),)
+    return dataclasses.replace(calm, attempts=attempts, counts=counts, partitions=partitions)
 
 
 def test_one_is_said_in_the_singular() -> None:
@@ -400,10 +279,11 @@ def test_one_is_said_in_the_singular() -> None:
     assert "At most 1 of 1 connection was in use." in said
     lone = evidence(refused_once(), users=1)
     assert "1 attempt was throttled (0.05%)" in judge(lone).sentence
-    assert "1 of 2,001 attempts was throttled (0.05%): 1 by a partition" in " ".join(
-        judge(lone).evidence
-    )
-    waits = evidence(slow_answers(0.2).snapshot, wanted_per_s=2000.0, users=1)
+    assert "1 of 2,001 attempts was throttled (0.05%): 0 of them" in " ".join(judge(lone).evidence)
+    slow = dataclasses.replace(refused_once(), service_ms=slow_answers(0.2).service_ms)
+    missed = evidence(slow, wanted_per_s=2000.0, users=1)
+    assert "1 attempt was throttled (0.05%) and the generator was not" in judge(missed).sentence
+    waits = evidence(slow_answers(0.2), wanted_per_s=2000.0, users=1)
     assert "the only user was waiting for answers" in judge(waits).sentence
     few = evidence(snapshot_of({"p0": 1}, operations_per_s=1, seconds=5))
     assert "5 measured operations are fewer" in judge(few).sentence

@@ -1,0 +1,158 @@
+"""Failures that are not throttling: of attempts, also where retries hid them, and of operations.
+
+Regular answers about the data (404, 409, 412) are no failures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from harness.measure.counts.snapshot import Snapshot, attempts_by_status
+from harness.model.figures import counted, listed, percent
+from harness.model.outcome import AttemptKey, Fault, Outcome, Scope, outcome_of
+
+SAID_FROM = 0.001
+"""Share of failed attempts from which every output names them."""
+FAILING_FROM = 0.01
+"""Share of failed attempts from which the endpoint, or the way to it, fails."""
+OPERATIONS_FROM = 0.001
+"""Share of failed operations from which it fails, however few attempts did."""
+UNUSABLE_FROM = 0.01
+"""Share of failed operations from which rates and latencies are those of failures too."""
+_FEWEST_FAILED = 20
+_MOST_KINDS = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """The failures of a run.
+
+    Attributes:
+        attempts: All attempts.
+        operations: All operations that ended.
+        by_kind: Failed attempts by the name of their answer, the most frequent first.
+        by_outcome: Operations that failed, without throttled ones.
+        refused: True if most failed attempts were answered that the request is not allowed, or is
+            invalid.
+    """
+
+    attempts: int
+    operations: int
+    by_kind: Mapping[str, int]
+    by_outcome: Mapping[Outcome, int]
+    refused: bool = False
+
+    @property
+    def failed_attempts(self) -> int:
+        return sum(self.by_kind.values())
+
+    @property
+    def failed_operations(self) -> int:
+        return sum(self.by_outcome.values())
+
+    @property
+    def attempt_ratio(self) -> float:
+        return self.failed_attempts / self.attempts if self.attempts else 0.0
+
+    @property
+    def operation_ratio(self) -> float:
+        return self.failed_operations / self.operations if self.operations else 0.0
+
+    @property
+    def said(self) -> bool:
+        """Whether the sentence and the first screen name the failures."""
+        return self.attempt_ratio >= SAID_FROM or self.failing
+
+    @property
+    def failing(self) -> bool:
+        """Whether so much failed that the endpoint, or the way to it, fails."""
+        return self.attempt_ratio >= FAILING_FROM or self.operation_ratio >= OPERATIONS_FROM
+
+    @property
+    def only_time_outs(self) -> bool:
+        """Whether no attempt failed but those that the client did not wait for any longer."""
+        return set(self.by_kind) <= {Fault.READ_TIMEOUT, Fault.CONNECT_TIMEOUT}
+
+    @property
+    def decisive(self) -> bool:
+        """Whether a failing run says nothing else: operations failed, not attempts alone."""
+        return self.operation_ratio >= UNUSABLE_FROM
+
+    @property
+    def most(self) -> bool:
+        """Whether most operations failed, and not by chance: nothing more need be measured."""
+        return self.operation_ratio > 0.5 and self.failed_attempts >= _FEWEST_FAILED
+
+    @property
+    def cause(self) -> str:
+        """What a failing run shows, as the beginning of a sentence."""
+        if self.refused:
+            return "The endpoint refuses requests"
+        return "The endpoint, or the way to it, fails"
+
+    @property
+    def share(self) -> str:
+        """The share of the failures, as a sentence without its full stop."""
+        if self.attempt_ratio >= SAID_FROM:
+            return f"{percent(self.attempt_ratio)} of the attempts failed"
+        return f"{percent(self.operation_ratio)} of the operations failed"
+
+    @property
+    def brief(self) -> str:
+        """Likewise, with the kinds of the failures."""
+        kinds = self._kinds if self.attempt_ratio >= SAID_FROM else self._outcomes
+        return f"{self.share} ({kinds})"
+
+    @property
+    def described(self) -> str:
+        """Failed attempts and operations with their kinds, likewise."""
+        words = (
+            f"{self.failed_attempts:,} of {counted(self.attempts, 'attempt')} failed "
+            f"({percent(self.attempt_ratio)}): {self._kinds}"
+        )
+        if not self.failed_operations:
+            return f"{words}; retries hid all of these failures"
+        operations = (
+            f"{self.failed_operations:,} of {counted(self.operations, 'operation')} failed for "
+            f"good ({percent(self.operation_ratio)}): {self._outcomes}"
+        )
+        return f"{words}; {operations}" if self.by_kind else operations
+
+    @property
+    def _kinds(self) -> str:
+        shown = list(self.by_kind.items())[:_MOST_KINDS]
+        if len(self.by_kind) == 1:
+            return shown[0][0]
+        more = len(self.by_kind) - len(shown)
+        named = [f"{kind} {percent(count / self.attempts)}" for kind, count in shown]
+        return listed([*named, *([counted(more, "other kind")] if more else [])])
+
+    @property
+    def _outcomes(self) -> str:
+        return ", ".join(
+            outcome for outcome, _ in sorted(self.by_outcome.items(), key=lambda item: -item[1])
+        )
+
+
+def failures_of(snapshot: Snapshot) -> Failures:
+    """The failures of the whole run."""
+    failed: dict[AttemptKey, int] = {}
+    refused = 0
+    for (status, code, _), count in snapshot.attempts.items():
+        outcome = outcome_of(status, code)
+        if outcome.failed and outcome is not Outcome.THROTTLED:
+            failed[status, code, Scope.NONE] = count
+            refused += 0 if outcome.maybe_applied else count
+    by_kind = attempts_by_status(failed)
+    return Failures(
+        attempts=snapshot.counts.attempts,
+        operations=sum(snapshot.outcomes.values()),
+        by_kind=dict(sorted(by_kind.items(), key=lambda item: -item[1])),
+        by_outcome={
+            outcome: count
+            for outcome, count in snapshot.outcomes.items()
+            if outcome.failed and outcome is not Outcome.THROTTLED
+        },
+        refused=refused * 2 > sum(by_kind.values()),
+    )

@@ -1,0 +1,130 @@
+"""What users wait for: an answer, the next attempt, or a connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.verdict.verdict import judge
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt
+from tests.support.evidence import evidence, generator
+from tests.support.results import done
+
+START = 1_700_000_000
+SECONDS = 10
+WRITE = Operation(kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r")
+QUERY = Operation(kind=Kind.QUERY, partition_key="p", row_key="")
+
+
+def attempt(sent_s: float, took_s: float, status: int = 204) -> Attempt:
+    return Attempt(status=status, sent_s=START + sent_s, latency_s=took_s)
+
+
+def retried(
+    backing_off_s: float = 0.0, queued_s: float = 0.0, outside_s: float = 0.0, *, code: int = 502
+) -> Snapshot:
+    """Twenty operations a second of 50 ms in two attempts, the first one answered ``code``."""
+    ledger = Ledger()
+    ledger.open_window(START, START + SECONDS)
+    for number in range(SECONDS * 20):
+        second = float(number // 20)
+        again = second + 0.02 + backing_off_s + outside_s
+        attempts = (attempt(second, 0.02, code), attempt(again, 0.03))
+        took = again + 0.03 - second
+        waits: dict[str, Any] = {"queued_s": queued_s, "outside_s": outside_s}
+        ledger.add(done(WRITE, START + second, took, attempts=attempts, **waits))
+    return ledger.snapshot(start=START, end=START + SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "answering", "backing_off", "queued"),
+    [
+        (retried(), 1.0, 0.0, 0.0),
+        (retried(backing_off_s=0.5), 1.0, 10.0, 0.0),
+        (retried(queued_s=0.2), 1.0, 0.0, 4.0),
+        # A wait for a connection between two attempts is no back-off.
+        (retried(backing_off_s=0.5, queued_s=0.2, outside_s=0.2), 1.0, 10.0, 4.0),
+    ],
+)
+def test_what_users_wait_for_is_told_apart(
+    snapshot: Snapshot, answering: float, backing_off: float, queued: float
+) -> None:
+    """By Little's law for each of the three."""
+    found = evidence(snapshot, users=20)
+    assert found.answering == pytest.approx(answering, rel=0.01)
+    assert found.backing_off == pytest.approx(backing_off, rel=0.01, abs=1e-9)
+    assert found.queued == pytest.approx(queued, rel=0.01)
+
+
+def test_further_pages_of_a_query_are_no_retries() -> None:
+    """The time until the next page leaves follows no failure."""
+    pages = (attempt(1.0, 0.1, 200), attempt(2.0, 0.1, 200))
+    assert done(QUERY, START + 1.0, 1.1, attempts=pages).backing_off_s == 0.0
+
+
+def test_the_sentence_says_what_they_wait_for() -> None:
+    """Users in back-off do not wait for an answer."""
+    found = evidence(retried(backing_off_s=0.5, queued_s=0.2, outside_s=0.2), users=20)
+    assert (
+        "On average 1.0 of 20 users waited for an answer, 10.0 in back-off before a retry and 4.0 "
+        "for a connection; 11.0 operations were in progress: 20.0 operations/s x 550 ms (Little's "
+        "law)."
+    ) in judge(found).evidence
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "result", "limited_by", "says"),
+    [
+        # All wait for answers: the endpoint is slow.
+        (
+            retried(code=409),
+            "endpoint_limited",
+            "endpoint",
+            "the only user was waiting for answers",
+        ),
+        # They wait for their next attempt: a faster endpoint would change nothing.
+        (
+            retried(backing_off_s=0.5, code=409),
+            "client_limited",
+            "users",
+            "on average 1.0 of 11 users waited for an answer and 10.0 in back-off before a retry",
+        ),
+    ],
+)
+def test_users_in_back_off_make_no_endpoint_slow(
+    snapshot: Snapshot, result: str, limited_by: str, says: str
+) -> None:
+    """A missed rate is the endpoint's where users wait for its answers, and only there."""
+    users = 1 if limited_by == "endpoint" else 11
+    # Many failures would be the verdict themselves.
+    found = evidence(snapshot, users=users, wanted_per_s=1000.0)
+    verdict = judge(found)
+    assert (verdict.result, verdict.limited_by) == (result, limited_by)
+    assert says in verdict.sentence
+
+
+def test_a_busy_machine_keeps_nobody_in_back_off() -> None:
+    """Most users wait for their next attempt, however busy the machine is."""
+    full = generator(machine_busy_share=0.9)
+    given = evidence(
+        retried(backing_off_s=0.5, code=409), users=11, wanted_per_s=1000.0, generator=full
+    )
+    verdict = judge(given)
+    assert (verdict.result, verdict.limited_by) == ("client_limited", "users")
+    assert "entities/s is the limit of so many users, not of the endpoint." in verdict.sentence
+
+
+def test_no_more_users_wait_than_there_are() -> None:
+    """An operation that began before the window counts with all its latency."""
+    said = judge(evidence(retried(backing_off_s=0.5), users=5)).evidence
+    assert any("1.0 of 5 users waited for an answer and 5.0 in back-off" in line for line in said)
+
+
+def test_latency_that_grew_by_back_off_is_no_sign_of_a_full_endpoint() -> None:
+    """Only the time of the attempts is held against the latency under light load."""
+    found = evidence(retried(backing_off_s=0.5), users=11, light_latency_s=0.05)
+    assert found.growth == pytest.approx(1.0, rel=0.01)
