@@ -85,13 +85,13 @@ def resolve(
     for override in overrides:
         _override(content, override)
     if run_time_s is not None:
-        if content.get("stage"):
+        setting = parse(content, source=path.name).load_model.run_time_setting
+        if setting is None:
             raise SetupError(
                 f"profile {path.stem} has stages, which set the run time: leave -t out, or change "
                 "for_s of the stages"
             )
-        bound = "search.most_s" if "search" in content else "load.run_time_s"
-        _override(content, f"{bound}={run_time_s}")
+        _override(content, f"{setting}={run_time_s}")
     profile = parse(content, source=path.name)
     return NamedProfile(name=path.stem, given=name, profile=profile)
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 from harness.model.operation import Kind, Operation, new_operation, transaction
-from harness.workload.entity_factory import EntityFactory
+from harness.workload.entity_factory import EntityFactory, unpacked
 from harness.workload.keys.pickers import Picker
 from harness.workload.keys.scheme import Key, KeyScheme, new_key
 from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, Task
-from harness.workload.payload import unpacked
 from harness.workload.queries import Queries, QueryShape
 from harness.workload.tasks import TaskRow, Tasks
 

@@ -9,22 +9,11 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from harness.measure.record.replay import ReplayedKind, ReplayPart
+from harness.measure.record.origin import ReplayedKind, ReplayPart
 from harness.model.operation import Kind
-from harness.model.target import EndpointKind, targets_for
-from harness.profile.build.pace import (
-    capped_rate,
-    counts_operations,
-    expected_window_s,
-    found_in_trace,
-    loading_pacer_of,
-    replay_s,
-    schedule_of,
-    settle_s,
-    starts_with_window,
-)
+from harness.model.services.service import Service
 from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
-from harness.profile.checks.observed import Sent, observe, requested_rate
+from harness.profile.checks.observed import Sent, observe
 from harness.profile.checks.prediction import SAMPLE
 from harness.profile.checks.seen import ChargesSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
@@ -98,7 +87,7 @@ class Plan:
         may_end_early: Why the run may end before its time, and what to do; or empty.
     """
 
-    endpoint: EndpointKind
+    endpoint: Service
     tables: tuple[str, ...]
     loaded_entities: int
     loading_requests: int
@@ -118,7 +107,7 @@ class Plan:
     @property
     def accounts(self) -> int | None:
         """Accounts that the wanted rate needs by the published target; None without either."""
-        targets = targets_for(self.endpoint)
+        targets = self.endpoint.targets
         if self.peak_per_s is None or targets is None:
             return None
         return max(1, math.ceil(self.peak_per_s / targets.account))
@@ -160,31 +149,32 @@ class Plan:
 
 def plan_of(
     profile: Profile,
-    endpoint: EndpointKind,
+    endpoint: Service,
     sample: int = SAMPLE,
     preparation: Preparation | None = None,
 ) -> Plan:
     """What a run of ``profile`` would do, estimated from ``sample`` operations; see `observe`."""
     seen = observe(profile, sample, endpoint, preparation)
     each = seen.entities / seen.operations
-    _, peak_per_s = requested_rate(profile, lambda: each, endpoint)
+    load = profile.load_model
+    peak_per_s = load.highest_per_s(endpoint, each)
     _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-    load, window = profile.load, expected_window_s(profile)
-    first_s = 0.0 if starts_with_window(profile) else settle_s(profile)
-    seconds = window if starts_with_window(profile) else window + load.ramp_s + first_s
-    units = _units(profile, endpoint, seconds)
-    if units is not None and not counts_operations(profile):
+    window = load.expected_window_s
+    first_s = 0.0 if load.starts_with_window else load.settle_s
+    seconds = load.before_s + window
+    units = load.due_within(seconds, endpoint)
+    if units is not None and not load.by_operation:
         units /= each
     kinds = tuple(_planned(sent, seen.operations, entity_bytes) for sent in seen.sent)
     if profile.replay is not None:
-        found = found_in_trace(profile)
+        found = profile.replay.content
         kinds = tuple(_recorded(kind, found) for kind in found.kinds)
         if units is not None:
-            whole = seconds >= replay_s(profile)
+            whole = load.trace_s is not None and seconds >= load.trace_s
             units = found.operations if whole else min(units, found.operations)
     requests = loading_transactions(profile)
     most_loading, most_load = most_transactions(profile, endpoint, requests)
-    loaded_per_s = loading_pacer_of(profile, endpoint).entities_per_s
+    loaded_per_s = load.loading_pacer(endpoint).entities_per_s
     loading_s = None if loaded_per_s is None else seen.loaded_entities / loaded_per_s
     return Plan(
         endpoint=endpoint,
@@ -196,9 +186,9 @@ def plan_of(
         phases=(
             PlannedPhase(name=f"load the {endpoint.store}s", seconds=loading_s),
             PlannedPhase(name="pause after loading", seconds=profile.loading.settle_s),
-            PlannedPhase(name="start the users", seconds=load.ramp_s),
+            PlannedPhase(name="start the users", seconds=profile.load.ramp_s),
             PlannedPhase(name="settle", seconds=first_s),
-            PlannedPhase(name="measure", seconds=window, at_most=profile.search is not None),
+            PlannedPhase(name="measure", seconds=window, at_most=load.searched),
         ),
         kinds=kinds,
         operations=units,
@@ -209,18 +199,13 @@ def plan_of(
         may_end_early="" if endpoint.emulated else may_end_early(profile),
         peak_per_s=peak_per_s,
         charges=seen.charged(None if peak_per_s is None else peak_per_s / each),
-        notes=() if profile.replay is None else tuple(found_in_trace(profile).sentences()),
+        notes=() if profile.replay is None else tuple(profile.replay.content.sentences()),
     )
 
 
 def may_end_early(profile: Profile) -> str:
     """What ends a search on an account before it has found the limit; empty for other profiles."""
-    if profile.search is None or not profile.limits.stop_on_account_throttling:
-        return ""
-    return (
-        "The search ends at the first throttling of the account, and then reports the rate it "
-        "found as a lower bound; limits.stop_on_account_throttling = false lets it go on."
-    )
+    return profile.load_model.may_end_early if profile.limits.stop_on_account_throttling else ""
 
 
 def _planned(sent: Sent, of: int, entity_bytes: int) -> PlannedKind:
@@ -256,13 +241,3 @@ def _recorded(kind: ReplayedKind, of: ReplayPart) -> PlannedKind:
         sent_bytes=kind.bytes_sent / kind.operations + heads * _REQUEST_BYTES,
         received_bytes=kind.bytes_received / kind.operations + heads * _ANSWER_BYTES,
     )
-
-
-def _units(profile: Profile, endpoint: EndpointKind, seconds: float) -> float | None:
-    """Entities or operations of the load; None if the load has no rate."""
-    if profile.search is not None:
-        return None
-    if (schedule := schedule_of(profile)) is not None:
-        return schedule.due_by(seconds)
-    cap = capped_rate(profile, endpoint)
-    return None if cap is None else cap * seconds

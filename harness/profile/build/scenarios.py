@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.model.entity import entity_problems, key_problem
 from harness.model.errors import SetupError, echoed
-from harness.model.operation import Operation, over_partitions
+from harness.model.operation import WHOLE_TABLE, Operation
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import PICKERS, Picker, Shape
@@ -127,7 +127,7 @@ def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
     """Why the service would refuse an operation; None if it would not."""
     for part in operation.parts or (operation,):
         what = f"{part.label} of {part.partition!r}, {part.row_key!r}"
-        over = over_partitions(part.partition)
+        over = part.partition_key == WHOLE_TABLE
         if part.table not in tables:
             return f"{what}: its tables are {tables}, not {part.table!r}"
         if part.properties is not None:

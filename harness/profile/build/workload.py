@@ -1,8 +1,14 @@
-"""What a profile sends: its workload, loading, sizes, retry policy and conditions."""
+"""What a profile sends: its workload, loading, sizes, retry policy, conditions; or a trace.
+
+A trace is read before the run, and compared by every worker.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from pathlib import Path
+from typing import Any
 
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.entity import (
@@ -10,14 +16,18 @@ from harness.model.entity import (
     MAX_TRANSACTION_OPERATIONS,
     stored_size,
 )
+from harness.model.errors import SetupError, cut
+from harness.model.files import read_toml_file
 from harness.model.operation import Kind
-from harness.model.target import EndpointKind
-from harness.profile.build.pace import found_in_trace, most_units
-from harness.profile.build.replay import replay_of
+from harness.model.services.service import Service
 from harness.profile.build.scenarios import picker_of, scenario_of
+from harness.profile.profile_loader import NamedProfile
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
-from harness.trace.replay.preparation import Preparation
+from harness.trace.replay.preparation import Preparation, fingerprint
+from harness.trace.replay.source import ReplaySource
+from harness.trace.sources import Tell, opened
+from harness.trace.whatif.scheme import Scheme, parse_scheme
 from harness.workload.entity_factory import wire_bytes
 from harness.workload.mix import ActionMix
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
@@ -59,7 +69,7 @@ def source_of(
 def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     """Bytes of one written entity: as stored, and about as sent; of a replay 0, and the mean."""
     if profile.replay is not None:
-        return 0, found_in_trace(profile).entity_bytes
+        return 0, profile.replay.content.entity_bytes
     scheme = profile.keys.made()
     partition_key, row_key = scheme.partition_key(0), scheme.row_key(0, 0)
     properties = profile.entity.factory(run_id).properties(partition_key, row_key, 0)
@@ -73,7 +83,7 @@ def loading_transactions(profile: Profile, source: OperationSource | None = None
     A scenario counts them by making them, once for each ``source``.
     """
     if profile.replay is not None:
-        return found_in_trace(profile).loading_requests
+        return profile.replay.content.loading_requests
     if profile.scenario is not None:
         source = source or source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
         assert isinstance(source, Scenario)
@@ -91,7 +101,7 @@ def _loading_size(profile: Profile) -> int:
 
 
 def most_transactions(
-    profile: Profile, kind: EndpointKind, requests: int | None = None
+    profile: Profile, kind: Service, requests: int | None = None
 ) -> tuple[int, float]:
     """Most billable transactions of loading, and of load and audit (may be inf), with retries.
 
@@ -99,9 +109,7 @@ def most_transactions(
     """
     requests = loading_transactions(profile) if requests is None else requests
     loading = requests * (1 + LOADING_RETRY.retries)
-    units = most_units(profile, kind)
-    if profile.replay is not None:
-        units = sum(kind.attempts for kind in found_in_trace(profile).kinds)
+    units = profile.load_model.most_requests(kind)
     if math.isinf(units):
         return loading, units
     looked_up = min(units, profile.audit.most_rows) if profile.audit.enabled else 0
@@ -135,3 +143,95 @@ def retry_of(profile: Profile) -> RetryPolicy:
 
 def conditions_of(profile: Profile) -> tuple[Condition, ...]:
     return tuple(parse_condition(text) for text in profile.conditions)
+
+
+def read_trace(
+    named: NamedProfile, tell: Tell = lambda done, total: None, *, into_one_table: bool = False
+) -> tuple[NamedProfile, Preparation | None]:
+    """The profile with what its trace holds, and the rows to load; other profiles stay as they are.
+
+    ``into_one_table`` sends all operations to a table that exists, whatever the recorded one is
+    named.
+
+    Raises:
+        SetupError: the trace cannot be read, or nothing of it can be replayed.
+    """
+    replay = named.profile.replay
+    if replay is None:
+        return named, None
+    path = Path(replay.trace)
+    _require_there(path)
+    content: dict[str, Any] = {}
+    scheme = None
+    if replay.keys is not None:
+        _, content = read_toml_file(Path(replay.keys), "key scheme")
+        scheme = _scheme(replay.keys, content)
+    with opened(path, tell) as trace:
+        preparation = Preparation(
+            trace,
+            path.name,
+            fingerprint(path),
+            entity_bytes=named.profile.entity.size_bytes,
+            scheme=scheme,
+            into_one_table=into_one_table,
+            tell=tell,
+        )
+    found = preparation.part.model_copy(
+        update={"speed": named.profile.load_model.speed, "share": replay.share, "scheme": content}
+    )
+    profile = named.profile.model_copy(
+        update={"replay": replay.model_copy(update={"found": found})}
+    )
+    return dataclasses.replace(named, profile=profile), preparation
+
+
+def replay_of(
+    profile: Profile, run_id: str, preparation: Preparation | None = None
+) -> ReplaySource:
+    """What a process of a replay sends; ``preparation`` where it also loads.
+
+    Raises:
+        SetupError: the trace cannot be read.
+    """
+    replay = profile.replay
+    assert replay is not None
+    assert replay.found is not None
+    return ReplaySource(
+        Path(replay.trace),
+        replay.found,
+        run_id,
+        # A worker has it from the master, and reads no file.
+        scheme=_scheme(replay.keys, replay.found.scheme) if replay.keys else None,
+        by_operation=profile.load_model.by_operation,
+        preparation=preparation,
+    )
+
+
+def _scheme(path: str, content: dict[str, Any]) -> Scheme:
+    return parse_scheme(Path(path).stem, content, Path(path).name)
+
+
+def require_same_trace(profile: Profile) -> None:
+    """Check that the trace of this process is the one that the master read.
+
+    Raises:
+        SetupError: it is another one, or missing.
+    """
+    replay = profile.replay
+    if replay is None or replay.found is None:
+        return
+    path = Path(replay.trace)
+    _require_there(path)
+    if fingerprint(path) != replay.found.fingerprint:
+        raise SetupError(
+            f"the trace {cut(replay.trace)} of this worker differs from the master's; give both "
+            "the same file"
+        )
+
+
+def _require_there(path: Path) -> None:
+    if not path.exists():
+        raise SetupError(
+            f"there is no trace {cut(str(path))}. Record one with `harness watch --trace FILE -- "
+            "COMMAND` or with --trace on a run, and name it with --set replay.trace=FILE"
+        )

@@ -1,1 +1,1 @@
-"""The practices that a profile is held against, by what they are about."""
+"""What the practices look at: in a profile, and in the record of a run."""

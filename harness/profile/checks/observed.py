@@ -5,36 +5,27 @@ One dry run collects, in bounded memory, what the practices, the prediction and 
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 from harness.measure.counts.behaviour import BATCH, PAGE_ENTITIES
+from harness.measure.counts.key_sample import BusiestRows
+from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
-from harness.model.entity import BLOB_READ_BYTES, characters
-from harness.model.key_shapes import (
-    FEWEST_CREATED,
-    are_dates,
-    are_guids,
-    growth_of,
-    needs_escaping,
-    unpadded,
-)
-from harness.model.operation import Kind, Operation, over_partitions, table_and_key
-from harness.model.target import EndpointKind
-from harness.profile.build.pace import (
-    at_recorded_instants,
-    capped_rate,
-    counts_operations,
-    found_in_trace,
-    staged,
-)
+from harness.model.entity import BLOB_READ_BYTES
+from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.partition import EXACT_PARTITIONS, Partition
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.service import Service
+from harness.model.services.storage import STORAGE
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
-from harness.profile.checks.charges import ChargedLoad
-from harness.profile.checks.prediction import SAMPLE, LoadShares, thinned
-from harness.profile.checks.seen import ChargesSeen, QuerySeen, Seen, TableSeen, WritesSeen
+from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, thinned
+from harness.profile.checks.seen import ChargesSeen, QuerySeen, Seen, TableSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
 from harness.trace.replay.preparation import Preparation
@@ -77,7 +68,7 @@ class TableKeys:
             self.rows[part.partition_key, part.row_key] = None
 
     def add(self, operation: Operation) -> None:
-        if over_partitions(operation.partition):
+        if operation.partition_key == WHOLE_TABLE:
             return
         for part in operation.parts or (operation,):
             if part.kind is not Kind.QUERY and len(self.rows) < _MOST_ROWS:
@@ -102,11 +93,6 @@ class TableKeys:
     def partitions(self) -> list[str]:
         """PartitionKeys that are loaded or used, in key order."""
         return sorted({*self._loaded, *self._used})
-
-    @property
-    def every(self) -> Iterator[str]:
-        """All keys: PartitionKeys, then RowKeys."""
-        return itertools.chain(self.partitions, (row for _, row in self.rows))
 
     @property
     def creates(self) -> bool:
@@ -180,11 +166,6 @@ class Sent:
         return self._body / min(self.count, _SIZED) if self.count else 0.0
 
     @property
-    def density(self) -> float | None:
-        """Share of the walked entities that pass the filter; None if unknown."""
-        return self.matching / self.walked if self.matching is not None and self.walked else None
-
-    @property
     def of_many(self) -> bool:
         """Whether these are queries that walk several entities, or an unknown number."""
         return self.kind is Kind.QUERY and self.walked != self.count
@@ -204,7 +185,7 @@ class Sent:
     @property
     def over_partitions(self) -> bool:
         """Whether a query goes over several partitions."""
-        return over_partitions(self.example.partition)
+        return self.example.partition_key == WHOLE_TABLE
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -276,14 +257,18 @@ class Observed:
         sent: Operations by name, those with the highest entity count first.
         keys: Keys by the ending of the table's name.
         tables: Endings of the table names.
+        hot_row_share: As in a `Seen`.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         charges: The request units; None where the ``kind`` of the endpoint is not Cosmos DB.
+        partitions: The busiest ones, as many as are counted exactly.
     """
 
     profile: Profile
-    kind: EndpointKind
+    kind: Service
     charges: ChargedLoad | None
     prediction: PredictionPart
+    partitions: tuple[str, ...]
+    hot_row_share: float
     sent: tuple[Sent, ...]
     keys: Mapping[str, TableKeys]
     writes: WriteOrder
@@ -315,10 +300,10 @@ class Observed:
         if self.profile.scenario is None and self.profile.replay is None:
             largest = self.profile.keys.most_rows
         each = self.entities / self.operations
-        setting, requested = requested_rate(self.profile, lambda: each, self.kind)
+        load = self.profile.load_model
+        requested = load.highest_per_s(self.kind, each)
         writes = self.writes
         return Seen(
-            recorded=False,
             profile=self.profile,
             shares=self.prediction,
             operations=self.operations,
@@ -326,14 +311,15 @@ class Observed:
             labels=frozenset(sent.label for sent in self.sent),
             tables=tuple(self._table(name, keys) for name, keys in self.keys.items()),
             queries=tuple(_query_seen(sent) for sent in self.queries),
-            writes=WritesSeen(
+            writes=WritesPart(
                 singles=writes.singles,
                 together=writes.together,
                 transactions=writes.transactions,
                 read_first=writes.read_first,
             ),
+            hot_row_share=self.hot_row_share,
             requested=requested,
-            requested_setting=setting,
+            requested_setting=load.setting,
             loaded_entities=self.loaded_entities,
             loaded_partitions=self.loaded_partitions,
             largest=largest,
@@ -350,80 +336,47 @@ class Observed:
         return self.charges.seen(operations_per_s, keys)
 
     def _table(self, name: str, keys: TableKeys) -> TableSeen:
-        partitions, every = keys.partitions, list(keys.every)
-        odd = [key for key in every if needs_escaping(key)]
-        foreign = next((key for key in odd if not key.isascii()), None)
         kinds = {sent.kind for sent in self.sent if sent.example.table == name}
         mixed = name in self.writes.mixed_transactions
         return TableSeen(
-            name=name,
-            partitions=len(partitions),
-            created=keys.created,
+            table=name,
+            partitions=len(keys.partitions),
+            writing=keys.created,
             growth=keys.growth if keys.creates else None,
-            dates=are_dates(partitions),
-            guids=are_guids(partitions),
-            row_guids=are_guids(row for _, row in keys.rows),
-            unpadded=(pair := unpadded(partitions)) is not None,
-            example=pair,
-            longest=max(map(characters, every), default=0),
-            escaped=bool(odd),
-            foreign=foreign is not None,
-            odd=foreign or next(iter(odd), None),
             inserted=Kind.INSERT in kinds,
-            batched=name in self.writes.batch_inserts,
-            appended=bool(kinds) and kinds <= _APPENDING and not mixed,
+            batches=name in self.writes.batch_inserts,
+            touched=mixed or not kinds <= _APPENDING,
+            keys=(*keys.partitions, *(row for _, row in keys.rows)),
+            **shapes_of(keys.partitions, [row for _, row in keys.rows]),
         )
 
 
-def requested_rate(
-    profile: Profile,
-    entities_per_operation: Callable[[], float],
-    kind: EndpointKind = EndpointKind.STORAGE,
-) -> tuple[str, float | None]:
-    """The setting that limits the rate, and that rate in entities/s."""
-    load = profile.load
-    if profile.search is not None:
-        return "search.max_per_s", profile.search.max_per_s
-    if at_recorded_instants(profile):
-        found = found_in_trace(profile)
-        return "replay.speed", found.peak_entities_per_s * (found.speed or 1.0)
-    if staged(profile):
-        setting = f"stage.{profile.stage[0].unit}"
-        rate = max(stage.to for stage in profile.stage)
-    elif load.rate_per_s is None:
-        return "load.max_entities_per_s", capped_rate(profile, kind)
-    else:
-        setting = f"load.{'entities' if load.operations_per_s is None else 'operations'}_per_s"
-        rate = load.rate_per_s
-    if counts_operations(profile):
-        rate *= entities_per_operation()
-    return setting, rate
-
-
 def _query_seen(sent: Sent) -> QuerySeen:
-    example = sent.example
+    example, count = sent.example, sent.count
     return QuerySeen(
-        label=sent.label,
+        name=sent.label,
         table=example.table,
-        count=sent.count,
-        many=sent.count if sent.of_many else 0,
-        walked=sent.walked,
-        returned=sent.returned,
-        density=sent.density,
-        over_partitions=sent.over_partitions,
-        bounded=sent.bounded,
+        count=count,
+        single=0 if sent.of_many else count,
+        entities=sent.walked,
+        entities_returned=sent.returned,
+        exact=0 if sent.matching is None else count,
+        exact_entities=sent.walked,
+        exact_returned=sent.matching or 0,
+        over_partitions=count if sent.over_partitions else 0,
+        unbounded=0 if sent.bounded else count,
         by_number=sent.by_number,
-        filtered=sent.count if example.filter else 0,
-        limited=example.top is not None,
-        unselected=0 if example.select else sent.count,
-        full=sent.count if sent.returned > PAGE_ENTITIES * sent.count else 0,
+        filtered=count if example.filter else 0,
+        limited=0 if example.top is None else count,
+        unselected=0 if example.select else count,
+        full=count if sent.returned > PAGE_ENTITIES * count else 0,
     )
 
 
 def observe(
     profile: Profile,
     sample: int = SAMPLE,
-    kind: EndpointKind = EndpointKind.STORAGE,
+    kind: Service = STORAGE,
     preparation: Preparation | None = None,
 ) -> Observed:
     """What one worker sends in its first ``sample`` operations, or fewer if they are large.
@@ -440,10 +393,10 @@ def observe(
     shares = LoadShares(loaded)
     charges = None
     page = PAGE_ENTITIES
-    if kind is EndpointKind.AZURITE_BLOBS:
+    if kind == AZURITE_BLOBS:
         _, line_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
         page = max(1, BLOB_READ_BYTES // line_bytes)
-    if kind.cosmos:
+    if kind.charges:
         _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
         charges = ChargedLoad(loaded, entity_bytes, profile.endpoint.throughput)
     keys: dict[str, TableKeys] = {}
@@ -453,12 +406,14 @@ def observe(
         with_rows, number = thinned(preparation.loaded_partitions())
         stored, complete, count = with_rows, len(with_rows) == number, number
     for name in stored:
-        table, key = table_and_key(name)
+        table, key = Partition.named(name)
         keys.setdefault(table, TableKeys(complete=complete)).load(key)
     for operation in itertools.islice(source.loading(), _LOADING):
         keys.setdefault(operation.table, TableKeys()).load_rows(operation)
     sent: dict[tuple[str, bool], Sent] = {}
     writes = WriteOrder()
+    rows = BusiestRows()
+    on_partition: collections.Counter[str] = collections.Counter()
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
@@ -470,17 +425,24 @@ def observe(
             creates = table_keys.creates_row((operation.parts or (operation,))[0])
             charges.add(operation, creates=creates, matching=matching_of(operation))
         table_keys.add(operation)
+        on_partition[operation.partition] += 1
+        if operation.kind is not Kind.QUERY:
+            for part in operation.parts or (operation,):
+                rows.add((operation.partition, part.row_key))
         parts += len(operation.parts) or 1
         if parts > _MOST_PARTS:
             break
     if isinstance(source, ReplaySource):
         # Else a part of the trace stays in memory, and a log as a temporary trace.
         source.close()
+    prediction = shares.prediction()
     return Observed(
         profile=profile,
         kind=kind,
         charges=charges,
-        prediction=shares.prediction(),
+        prediction=prediction,
+        partitions=shares.busiest(EXACT_PARTITIONS),
+        hot_row_share=min(1.0, rows.most / max(1, on_partition[prediction.hottest])),
         sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
         keys=keys,
         writes=writes,

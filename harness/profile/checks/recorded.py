@@ -6,89 +6,72 @@ Every record has rates, operations and partitions. Records of `harness watch` al
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import json
+import math
 from collections.abc import Callable, Iterator
 
 import pydantic
 
-from harness.measure.record.behaviour import QueriesPart, TableBehaviourPart
+from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.entity import characters
-from harness.model.key_shapes import are_dates, are_guids, needs_escaping, unpadded
-from harness.model.operation import FOLDED, Kind, over_partitions, table_and_key
+from harness.model.entity import MAX_TRANSACTION_OPERATIONS
+from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
+from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
+from harness.model.services.storage import AZURITE, STORAGE
 from harness.model.target import UNKNOWN_THROUGHPUT
-from harness.profile.checks.charges import utf8_bytes
-from harness.profile.checks.observed import requested_rate
-from harness.profile.checks.prediction import KeyRanges
+from harness.profile.checks.prediction import KeyRanges, utf8_bytes
 from harness.profile.checks.seen import (
     ChargedKind,
     ChargesSeen,
     QuerySeen,
     Seen,
     TableSeen,
-    WritesSeen,
 )
+from harness.profile.load.registry import with_caps
+from harness.profile.settings.parts import Keys
 from harness.profile.settings.schema import Profile
 
 _READS = frozenset(kind.value for kind in Kind if kind.reads)
-_ABOVE_CAP = 1.5
-_HALF = 0.5
-"""Share of the queries for which the number of walked entities has to be known."""
+_MOST_KEYS = 5_000
 
 
 def seen_in(record: RunRecord) -> Seen:
     """What the practices are compared with."""
-    profile, behaviour = _profile_of(record), record.behaviour
+    profile = _profile_of(record)
     operations = sum(part.count for part in record.operations)
     entities = sum(part.entities for part in record.operations)
     setting, requested = "", None
-    if profile is not None and operations:
-        setting, requested = requested_rate(profile, lambda: entities / operations)
-    reached = record.account.entities_per_s.best_1s
-    if requested is not None and reached > _ABOVE_CAP * requested:
-        # JSON has no infinity: in a record, no cap reads like the usual one.
-        requested = None
-    writes = None
-    if behaviour is not None:
-        counts = behaviour.writes
-        writes = WritesSeen(
-            singles=counts.singles,
-            together=counts.together,
-            saved=counts.saved,
-            transactions=counts.transactions,
-            read_first=counts.read_first,
-            conditional=counts.read_first_conditional,
-            updates=counts.updates,
-            unconditional=counts.unconditional,
-        )
+    if profile is not None:
+        load = profile.load_model
+        setting = load.setting
+        # The cap that was in force, whatever an account would have had.
+        emulated = record.endpoint.service.emulated
+        kind = AZURITE if emulated else STORAGE
+        requested = load.highest_per_s(kind, entities / operations if entities else 1.0)
     keys = None
     if profile is not None and profile.scenario is None and profile.replay is None:
         # Of other loads the record does not say how the loaded entities are spread.
         keys = profile.keys
     labels = frozenset(part.kind for part in record.operations)
     pointing = bool(record.pointers) or "insert_copy" in labels
+    shares = measured_shares(record)
     return Seen(
-        recorded=True,
+        record=record,
         profile=profile,
-        shares=measured_shares(record),
+        shares=shares,
         operations=operations,
         reads=sum(part.count for part in record.operations if _kind_of(part) in _READS),
         labels=labels,
-        tables=_tables(record, profile),
+        tables=_tables(record, profile, keys),
         queries=_queries(record),
-        writes=writes,
-        waits=None if behaviour is None else behaviour.waits,
-        throttled=sum(record.throttled.values()),
+        writes=_writes(record, keys),
+        hot_row_share=_hot_row_share(record, keys, shares.hottest),
         requested=requested,
         requested_setting=setting,
         accounts=max(1, len(record.accounts)),
-        reached=reached,
-        jump=_jump(record),
         loaded_entities=None if keys is None else record.loading.entities,
         loaded_partitions=None if keys is None else keys.partitions,
         largest=0 if keys is None else keys.most_rows,
@@ -112,7 +95,7 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
 
     Where keys are redacted or folded, the shares of physical partitions are unknown.
     """
-    if not record.endpoint.cosmos:
+    if not record.endpoint.service.charges:
         return None
     units = record.request_units
     total = 0.0 if units is None else units.total
@@ -120,10 +103,10 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
     physical = PhysicalPartitions.even(throughput.fewest_partitions)
     by_physical = dict.fromkeys(range(len(physical)), 0.0)
     known = not record.redacted and record.partitions_folded is None
-    keys = [table_and_key(part.key)[1] for part in _single(record)] if known else []
+    keys = [part.partition.key for part in _single(record)] if known else []
     for part, key in zip(_single(record), keys, strict=False):
         by_physical[physical.of(key)] += _units_of(part)
-    over = sum(_units_of(part) for part in record.partitions if over_partitions(part.key))
+    over = sum(_units_of(part) for part in record.partitions if part.partition.whole_table)
     hottest = max(by_physical.values()) + over / len(physical)
     charged = [part for part in record.operations if part.request_units is not None]
     return ChargesSeen(
@@ -165,7 +148,7 @@ def _shares(
         if (number := ranges.of(key)) is not None:
             weights[number] = weights.get(number, 0) + count
     heaviest = max(weights, key=lambda number: weights[number], default=None)
-    over = sum(amount(part) for part in record.partitions if over_partitions(part.key))
+    over = sum(amount(part) for part in record.partitions if part.partition.whole_table)
     return PredictionPart(
         hottest=hottest,
         hottest_share=parts.get(hottest, 0) / total,
@@ -185,6 +168,8 @@ def _profile_of(record: RunRecord) -> Profile | None:
         return None
     settings = {name: record.profile.get(name) for name in Profile.model_fields}
     known = {name: value for name, value in settings.items() if value is not None}
+    if "load" in known:
+        known["load"] = with_caps(known["load"])
     if record.replay is not None and "replay" in known:
         found = record.replay.model_dump(mode="json")
         known["replay"] = {**known["replay"], "found": found}
@@ -197,7 +182,7 @@ def _profile_of(record: RunRecord) -> Profile | None:
 
 def _single(record: RunRecord) -> Iterator[PartitionPart]:
     """The partitions, without queries over several of them."""
-    return (part for part in record.partitions if not over_partitions(part.key))
+    return (part for part in record.partitions if not part.partition.whole_table)
 
 
 def _kind_of(part: OperationPart) -> str:
@@ -207,75 +192,110 @@ def _kind_of(part: OperationPart) -> str:
     return Kind.QUERY.value if part.kind.endswith("_scan") else part.kind
 
 
-def _tables(record: RunRecord, profile: Profile | None) -> tuple[TableSeen, ...] | None:
+def _writes(record: RunRecord, keys: Keys | None) -> WritesPart | None:
+    """How writes came together; of a run from the mean rates of its partitions and their rows."""
+    if record.behaviour is not None:
+        return record.behaviour.writes
+    if keys is None:
+        return None
+    writes = [part for part in record.operations if _kind_of(part) not in _READS]
+    inserts = [part.kind for part in writes if part.type == Kind.INSERT]
+    others = [part.kind for part in writes if part.type not in (Kind.INSERT, Kind.TRANSACTION)]
+    seconds = sum(point.width_s for point in record.series) or 1
+    together = saved = 0.0
+    for part in _single(record):
+        new, old = (
+            sum(part.entities_by_kind.get(kind, 0) for kind in kinds) / seconds
+            for kinds in (inserts, others)
+        )
+        # A transaction names a row once.
+        rows = new + min(old, keys.most_rows)
+        if rows > 1:
+            together += rows * seconds
+            saved += (rows - math.ceil(rows / MAX_TRANSACTION_OPERATIONS)) * seconds
+    singles = sum(part.count for part in writes if part.type != Kind.TRANSACTION)
+    return WritesPart(
+        singles=singles,
+        together=min(singles, round(together)),
+        saved=min(singles, round(saved)),
+        transactions=sum(part.count for part in writes if part.type == Kind.TRANSACTION),
+    )
+
+
+def _hot_row_share(record: RunRecord, keys: Keys | None, hottest: str) -> float | None:
+    part = next((part for part in record.partitions if part.key == hottest), None)
+    if part is None or not part.operations:
+        return None
+    if record.behaviour is not None:
+        table = part.partition.table
+        rows = [found.hottest_row for found in record.behaviour.tables if found.table == table]
+        return min(1.0, sum(rows) / part.operations)
+    types = {kind.kind: kind.type for kind in record.operations}
+    named = [
+        (types.get(kind), count)
+        for kind, count in part.entities_by_kind.items()
+        if types.get(kind) != Kind.QUERY
+    ]
+    if keys is None or not keys.most_rows or not named:
+        return None
+    if any(kind == Kind.INSERT for kind, _ in named):
+        return None
+    return min(1.0, sum(count for _, count in named) / keys.most_rows / part.operations)
+
+
+def _tables(
+    record: RunRecord, profile: Profile | None, settings: Keys | None
+) -> tuple[TableSeen, ...] | None:
     keys: dict[str, list[str]] = {}
     if not record.redacted:
         for part in _single(record):
-            table, key = table_and_key(part.key)
+            table, key = part.partition
             keys.setdefault(table, []).append(key)
     if record.behaviour is not None:
-        parts = [part for part in record.behaviour.tables if part.table != FOLDED]
-        tables = (_counted_table(part, sorted(keys.get(part.table, ()))) for part in parts)
         # The tables of an application have names of its own.
         whole = profile is None
-        return tuple(dataclasses.replace(table, whole=whole) for table in tables)
+        return tuple(
+            TableSeen(
+                **part.model_dump(), whole=whole, keys=tuple(sorted(keys.get(part.table, ())))
+            )
+            for part in record.behaviour.tables
+            if part.table != FOLDED
+        )
     if record.redacted:
         return None
-    return tuple(_named_table(name, sorted(known)) for name, known in sorted(keys.items()))
-
-
-def _counted_table(part: TableBehaviourPart, keys: list[str]) -> TableSeen:
-    """A table as a `BehaviourPart` describes it; ``keys`` are examples of its PartitionKeys."""
-    return TableSeen(
-        name=part.table,
-        operations=part.operations,
-        partitions=part.partitions,
-        created=part.writing,
-        growth=part.growth,
-        dates=part.dates,
-        guids=part.guids,
-        row_guids=part.row_guids,
-        unpadded=part.unpadded,
-        example=unpadded(keys),
-        longest=part.longest_key,
-        escaped=part.escaped > 0,
-        foreign=part.foreign > 0,
-        odd=_odd(keys, foreign=part.foreign > 0),
-        inserted=part.inserted > 0,
-        batched=part.batches > 0,
-        appended=part.inserted > 0 and not part.touched,
+    created, growth = 0, None
+    if settings is not None:
+        created = sum(part.count for part in record.operations if part.type == Kind.INSERT)
+        growth = _growth(settings) if created else None
+    return tuple(
+        TableSeen(
+            table=name,
+            partitions=len(known),
+            writing=created,
+            growth=growth,
+            keys=tuple(sorted(known)),
+            **shapes_of(sorted(known), ()),
+        )
+        for name, known in sorted(keys.items())
     )
 
 
-def _named_table(name: str, keys: list[str]) -> TableSeen:
-    """A table of which only the most used PartitionKeys are known."""
-    pair = unpadded(keys)
-    return TableSeen(
-        name=name,
-        partitions=len(keys),
-        dates=are_dates(keys),
-        guids=are_guids(keys),
-        unpadded=pair is not None,
-        example=pair,
-        longest=max(map(characters, keys), default=0),
-        escaped=any(map(needs_escaping, keys)),
-        foreign=not all(map(str.isascii, keys)),
-        odd=_odd(keys, foreign=not all(map(str.isascii, keys))),
-    )
-
-
-def _odd(keys: list[str], *, foreign: bool) -> str | None:
-    odd = (key for key in keys if needs_escaping(key) and (not foreign or not key.isascii()))
-    return next(odd, None)
+def _growth(settings: Keys) -> int:
+    """Where the key scheme puts new rows, as in a `TableSeen`."""
+    scheme = settings.made()
+    known = [scheme.partition_key(number) for number in range(min(scheme.count, _MOST_KEYS))]
+    inserted = (scheme.inserted(n % scheme.count, 0, n + 1) for n in range(FEWEST_CREATED))
+    return growth_of([key.partition_key for key in inserted], known)
 
 
 def _queries(record: RunRecord) -> tuple[QuerySeen, ...]:
     if record.behaviour is not None:
-        return tuple(_counted_queries(part) for part in record.behaviour.queries if part.count)
+        asked = [part for part in record.behaviour.queries if part.count]
+        return tuple(QuerySeen(**part.model_dump()) for part in asked)
     over = {
         label
         for part in record.partitions
-        if over_partitions(part.key)
+        if part.partition.whole_table
         for label in part.entities_by_kind
     }
     queries = [part for part in record.operations if _kind_of(part) == Kind.QUERY]
@@ -286,48 +306,19 @@ def _queries(record: RunRecord) -> tuple[QuerySeen, ...]:
     )
 
 
-def _counted_queries(part: QueriesPart) -> QuerySeen:
-    """Queries as a `BehaviourPart` describes them."""
-    known = part.exact >= _HALF * part.count and part.exact_entities > 0
-    sizes = part.unselected_bytes / part.unselected_entities if part.unselected_entities else None
-    return QuerySeen(
-        label=part.name,
-        table=part.table,
-        count=part.count,
-        many=max(0, part.count - part.single),
-        walked=part.entities,
-        returned=part.entities_returned,
-        density=part.exact_returned / part.exact_entities if known else None,
-        over_partitions=part.over_partitions > 0,
-        bounded=not part.unbounded,
-        filtered=part.filtered,
-        limited=part.limited > 0,
-        unselected=part.unselected,
-        full=part.full,
-        entity_bytes=sizes,
-    )
-
-
 def _named_queries(part: OperationPart, *, over_several: bool) -> QuerySeen:
     """Queries of which only sums are known."""
-    known = "entities_returned" in part.model_fields_set and part.entities and not part.uncertain
+    known = "entities_returned" in part.model_fields_set and not part.uncertain
     return QuerySeen(
-        label=part.kind,
-        table=None,
+        name=part.kind,
+        table=FOLDED,
         count=part.count,
-        many=part.count if part.entities != part.count else 0,
-        walked=part.entities,
-        returned=part.entities_returned,
-        density=part.entities_returned / part.entities if known else None,
-        over_partitions=over_several,
-        bounded=part.kind != "full_table_scan",
+        single=part.count if part.entities == part.count else 0,
+        entities=part.entities,
+        entities_returned=part.entities_returned,
+        exact=part.count if known else 0,
+        exact_entities=part.entities,
+        exact_returned=part.entities_returned,
+        over_partitions=part.count if over_several else 0,
+        unbounded=part.count if part.kind == "full_table_scan" else 0,
     )
-
-
-def _jump(record: RunRecord) -> tuple[float, float] | None:
-    """The rates of the two consecutive seconds with the steepest rise; None of a long run."""
-    series = record.series
-    if not series or any(point.width_s > 1 for point in series):
-        return None
-    rates = [0.0, *(point.entities for point in series)]
-    return max(itertools.pairwise(rates), key=lambda pair: pair[1] - pair[0])

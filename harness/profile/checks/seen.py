@@ -9,8 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from harness.measure.record.behaviour import WaitsPart
+from harness.measure.record.behaviour import QueriesPart, TableBehaviourPart, WritesPart
 from harness.measure.record.findings import PredictionPart
+from harness.measure.record.measured import PartitionPart, RatesPart
+from harness.measure.record.record import RunRecord
+from harness.measure.verdict.evidence import GROWN_FROM
+from harness.measure.verdict.verdict import VerdictResult
+from harness.model.key_shapes import needs_escaping
+from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
 from harness.model.target import Throughput
 from harness.profile.settings.schema import Profile
@@ -19,120 +25,78 @@ MISSING = "is in records of harness watch only."
 """The end of a sentence about a figure that a `harness.measure.counts.behaviour` counts."""
 OTHER_KEYS = "replay.keys"
 """The setting with which a replay has other keys than the recorded ones."""
+_HOT_ROW = 0.5
+_HALF = 0.5
+"""Share of the queries for which the number of walked entities has to be known."""
+_MANY_WRITES = 0.25
+"""Share of the operations."""
+_OF_ENTITIES = frozenset(("partition", "account", "server"))
+_OF_REQUESTS = frozenset((*_OF_ENTITIES, "endpoint"))
+"""Limits of a load that fewer and larger requests relieve."""
+_LIMITED = (VerdictResult.CLIENT_LIMITED, VerdictResult.ENDPOINT_LIMITED)
 _WORKLOAD_PARTS = frozenset(("keys", "mix", "query", "transaction"))
 """Parts of a profile that a scenario replaces."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TableSeen:
-    """The keys of one table, and what is done to its rows.
+class TableSeen(TableBehaviourPart):
+    """The keys of one table, and what is done to its rows; counts that are unknown are 0.
 
     Attributes:
-        name: Ending of the table's name, or the ``whole`` name.
-        operations: Operations on the table; None if unknown.
-        partitions: Number of PartitionKeys.
-        created: Operations, or rows of a profile, that make new rows.
-        growth: 1 if new rows come at ever later keys, -1 if at ever earlier ones, 0 if at several
-            places; None if there are too few, or the record does not say.
-        unpadded: Whether numbers in PartitionKeys have different widths.
-        example: Two such keys, if they are known.
-        escaped: Whether a key has to be escaped in an address.
-        foreign: Whether a key is not ASCII.
-        odd: Such a key, if one is known.
-        inserted: Whether rows are inserted one by one.
-        batched: Whether rows are inserted in batches.
-        appended: Whether rows are inserted and then only read together.
+        whole: Whether ``table`` is the whole name, not only its ending.
+        keys: Some PartitionKeys and RowKeys in order, if they are known.
     """
 
-    name: str
     whole: bool = False
-    partitions: int
-    operations: int | None = None
-    created: int = 0
-    growth: int | None = None
-    dates: bool = False
-    guids: bool = False
-    row_guids: bool = False
-    unpadded: bool = False
-    example: tuple[str, str] | None = None
-    longest: int = 0
-    escaped: bool = False
-    foreign: bool = False
-    odd: str | None = None
-    inserted: bool = False
-    batched: bool = False
-    appended: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def named(self) -> str:
         """How a sentence names the table."""
-        if not self.name:
+        if not self.table:
             return "the table"
-        return f"table {self.name}" if self.whole else f"table ...{self.name}"
+        return f"table {self.table}" if self.whole else f"table ...{self.table}"
+
+    @property
+    def appended(self) -> bool:
+        """Whether rows are inserted and then only read together."""
+        return bool(self.inserted or self.batches) and not self.touched
+
+    @property
+    def odd(self) -> str | None:
+        """A key that has to be escaped, one that is not ASCII before others, if one is known."""
+        odd = filter(needs_escaping, self.keys)
+        return next((key for key in odd if not self.foreign or not key.isascii()), None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class QuerySeen:
-    """Queries of one name, which are not point queries.
+class QuerySeen(QueriesPart):
+    """Queries of one name, which are not point queries; the table may be unknown.
 
-    Attributes:
-        table: Ending of the table's name; None if unknown.
-        count: Number of queries, of which ``many`` may walk more than one entity.
-        walked: Entities that all of them walk; 0 if unknown.
-        density: Share of these that is returned; None if unknown.
-        bounded: Whether every query names a range of keys.
-        by_number: Whether they filter by a property for a range that could be a range of keys.
-        filtered: Queries that compare a property other than the keys.
-        limited: Whether they ask for the first entities only.
-        unselected: Queries that return all properties.
-        full: Queries that return 1,000 entities or more.
-        entity_bytes: Size of a returned entity with all properties, as sent; None if unknown.
+    ``by_number`` is True if they filter by a property for a range that could be a range of keys.
     """
 
-    label: str
-    table: str | None
-    count: int
-    many: int
-    walked: int
-    returned: int
-    density: float | None
-    over_partitions: bool
-    bounded: bool
     by_number: bool = False
-    filtered: int = 0
-    limited: bool = False
-    unselected: int = 0
-    full: int = 0
-    entity_bytes: float | None = None
+
+    @property
+    def many(self) -> int:
+        """Queries that may walk more than one entity."""
+        return max(0, self.count - self.single)
+
+    @property
+    def density(self) -> float | None:
+        """Share of the walked entities that is returned; None if unknown."""
+        known = self.exact >= _HALF * self.count and self.exact_entities > 0
+        return self.exact_returned / self.exact_entities if known else None
+
+    @property
+    def entity_bytes(self) -> float | None:
+        """Size of a returned entity with all properties, as sent; None if unknown."""
+        if not self.unselected_entities:
+            return None
+        return self.unselected_bytes / self.unselected_entities
 
     def of_table(self, name: str) -> bool:
         """Whether the queries go, or may go, to the table with this ending."""
-        return self.table is None or self.table == name
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class WritesSeen:
-    """How writes follow one another.
-
-    Attributes:
-        singles: Writes of one entity.
-        together: Of these, those that could share a transaction with others. In a profile, those
-            that go to the partition of the single write before them.
-        saved: Requests fewer with such transactions; None if unknown.
-        transactions: Entity group transactions.
-        read_first: Writes of an entity that was read right before, only to choose how to write.
-        conditional: Writes right after a read of the entity that name its ETag.
-        updates: Updates and deletes of one entity, of which ``unconditional`` with any ETag.
-    """
-
-    singles: int = 0
-    together: int = 0
-    saved: int | None = None
-    transactions: int = 0
-    read_first: int = 0
-    conditional: int = 0
-    updates: int = 0
-    unconditional: int = 0
+        return self.table in (FOLDED, name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,18 +177,17 @@ class Seen:
     """What a profile would send, or what a run sent. None is what a source does not say.
 
     Attributes:
-        recorded: True for the record of a run.
+        record: The record of a run; None of a profile.
         profile: Its settings; None of an application without a profile.
         shares: Predicted or measured shares of the load.
         operations: Number of operations, of which ``reads`` read.
         labels: Names of the operations.
         queries: Those with the highest entity count first.
-        waits: The waits of retries.
-        throttled: Throttled attempts.
+        writes: How writes follow one another. Of a profile those go ``together`` that go to the
+            partition of the single write before them, and ``saved`` is 0.
+        hot_row_share: Share of the operations on the hottest partition that name one row, at least.
         requested: The rate of an account that the settings allow, in entities/s; None without a
             limit. ``requested_setting`` is what limits it.
-        reached: The best second of a record, in entities/s.
-        jump: The steepest rise of the rate in a record: entities/s of two consecutive seconds.
         loaded_partitions: Number of partitions before the load, with ``loaded_entities``, of which
             the largest has ``largest``.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
@@ -233,7 +196,7 @@ class Seen:
         charges: The request units; None where the service is not Cosmos DB.
     """
 
-    recorded: bool
+    record: RunRecord | None = None
     profile: Profile | None
     shares: PredictionPart
     operations: int
@@ -241,13 +204,10 @@ class Seen:
     labels: frozenset[str]
     tables: tuple[TableSeen, ...] | None
     queries: tuple[QuerySeen, ...]
-    writes: WritesSeen | None
-    waits: WaitsPart | None = None
-    throttled: int = 0
+    writes: WritesPart | None
+    hot_row_share: float | None = None
     requested: float | None
     requested_setting: str = ""
-    reached: float | None = None
-    jump: tuple[float, float] | None = None
     loaded_entities: int | None
     loaded_partitions: int | None
     largest: int = 0
@@ -255,6 +215,61 @@ class Seen:
     entity_bytes: int | None
     accounts: int = 1
     charges: ChargesSeen | None = None
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it was read from the record of a run."""
+        return self.record is not None
+
+    @property
+    def unobserved(self) -> bool:
+        """Whether it is a run whose single requests nobody looked at, as `harness watch` does."""
+        return self.record is not None and self.record.behaviour is None
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What held a run back, or was exceeded, the most important first; empty for a profile.
+
+        They are those of `VerdictPart.limited_by`, with ``scans`` before them where queries scanned
+        most of the load, else ``writes`` behind them where many operations wrote; ``throttling``;
+        and ``missed`` where queries missed what they asked for.
+        """
+        record = self.record
+        if record is None:
+            return ()
+        verdict, found = record.verdict, [record.verdict.limited_by]
+        throttled = verdict.result == VerdictResult.THROTTLED
+        if verdict.result == VerdictResult.OVER_TARGET:
+            found = _exceeded(record) or ["partition"]
+        elif throttled and found == ["unknown"]:
+            found = ["partition", "throughput"] if self.cosmos else ["server"]
+        elif not throttled and verdict.result not in _LIMITED:
+            found = []
+        elif found == ["endpoint"] and record.light_ms and record.service_ms is not None:
+            # Answers that take as long as ever leave room for more users.
+            grown = record.service_ms.mean >= GROWN_FROM * record.light_ms
+            found = ["endpoint" if grown else "users"]
+        scanned = sum(part.entities for part in record.operations if part.type == Kind.QUERY)
+        if _OF_ENTITIES.intersection(found) and scanned * 2 > record.counts.entities:
+            found.insert(0, "scans")
+        elif _OF_REQUESTS.intersection(found) and self.written >= _MANY_WRITES * self.operations:
+            found.append("writes")
+        if throttled:
+            found.append("throttling")
+        if any(part.entities_missed for part in record.operations):
+            found.append("missed")
+        return tuple(found)
+
+    @property
+    def most_throttled(self) -> PartitionPart | None:
+        """The partition with the most throttled attempts; None without any."""
+        parts = () if self.record is None else self.record.partitions
+        return max(filter(_refused, parts), key=_refused, default=None)
+
+    @property
+    def hot_row(self) -> bool:
+        """Whether one row has most of the load of the hottest partition: no other key splits it."""
+        return (self.hot_row_share or 0.0) >= _HOT_ROW
 
     @property
     def cosmos(self) -> bool:
@@ -274,7 +289,9 @@ class Seen:
     @property
     def peak(self) -> float | None:
         """The highest rate in entities/s, requested or measured; None if it has no limit."""
-        return self.reached if self.recorded else self.requested
+        if self.record is None:
+            return self.requested
+        return self.record.account.entities_per_s.best_1s
 
     def setting(self, name: str, action: str = "") -> str:
         """``name``, or the scenario, and its action, where that replaces the setting.
@@ -292,3 +309,27 @@ class Seen:
         if scenario is None or part not in _WORKLOAD_PARTS:
             return name
         return f"scenario {scenario}: {action}" if action else f"scenario {scenario}"
+
+
+def _exceeded(record: RunRecord) -> list[str]:
+    """Which targets a run exceeded: a watched application in its best 10 s, others on average."""
+
+    def over(rates: RatesPart, target: float | None) -> bool:
+        return target is not None and target < (rates.best_10s if record.watched else rates.mean)
+
+    found = []
+    if any(over(part.entities_per_s, part.target) for part in record.partitions):
+        found.append("partition")
+    if any(over(part.entities_per_s, part.target) for part in record.accounts or (record.account,)):
+        found.append("account")
+    charged = [part.request_units for part in record.partitions if part.request_units]
+    if any(over(part.per_s, part.target) for part in charged):
+        found.append("partition")
+    whole = [part.request_units for part in record.accounts] or [record.request_units]
+    if any(part is not None and over(part.per_s, part.target) for part in whole):
+        found.append("throughput")
+    return found
+
+
+def _refused(part: PartitionPart) -> float:
+    return part.throttled_ratio * sum(part.attempts_by_status.values())

@@ -5,50 +5,35 @@ The defaults are those of the shipped profiles, so that a profile states only wh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
 
-from harness.measure.record.replay import ReplayPart
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
 from harness.model.errors import did_you_mean
 from harness.model.target import Throughput
-from harness.workload.entity_factory import EntityFactory
+from harness.workload.entity_factory import EntityFactory, Payload
 from harness.workload.keys.pickers import PICKERS
 from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
 from harness.workload.keys.scheme import KeyScheme, RowCounts
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
-from harness.workload.payload import Payload
 
 EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
 """A run id for sizes that are computed before a run: every run id has this length."""
-_TWO_WEEKS_S = 14 * 24 * 3600
-_MOST_RATE = 10_000_000
-_LEAST_RATE = 0.001
+TWO_WEEKS_S = 14 * 24 * 3600
+MOST_RATE = 10_000_000
+LEAST_RATE = 0.001
 """One in 1,000 s: no run takes long enough for lower rates."""
 
-
-def _cap_is_a_rate_or_inf(cap: float) -> float:
-    if _MOST_RATE < cap < math.inf:
-        raise ValueError(f"a cap is at most {_MOST_RATE:,}, or inf, which is no cap")
-    return cap
-
-
 _Seconds = Annotated[float, Field(ge=0, le=600)]
-_Rest = Annotated[float, Field(ge=0, le=3600)]
+Rest = Annotated[float, Field(ge=0, le=3600)]
 _Timeout = Annotated[float, Field(gt=0, le=600)]
 _Share = Annotated[float, Field(gt=0, le=1)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
-_Rate = Annotated[float, Field(ge=_LEAST_RATE, le=_MOST_RATE)]
-_Cap = Annotated[
-    float, Field(ge=_LEAST_RATE, allow_inf_nan=True), pydantic.AfterValidator(_cap_is_a_rate_or_inf)
-]
-_StageRate = Annotated[float, Field(ge=0, le=_MOST_RATE)]
+Rate = Annotated[float, Field(ge=LEAST_RATE, le=MOST_RATE)]
 # Told apart beforehand, so that a mistake in one form is not reported for the other form too.
 _RowsOfEach = Annotated[
     Annotated[_Count, pydantic.Tag("number")] | Annotated[tuple[_Count, ...], pydantic.Tag("list")],
@@ -248,144 +233,6 @@ class Transaction(Part):
         return kinds
 
 
-class Load(Part):
-    """How many users send, how fast, and for how long.
-
-    Without a rate the load is closed: each user waits for its answer, and the caps limit the rate.
-    With ``entities_per_s`` or ``operations_per_s`` it is open: a schedule sets when each operation
-    is due, and users only limit how many are in flight.
-    """
-
-    users: Annotated[int, Field(ge=1, le=100_000)] = 20
-    """Users that send at the same time; each waits for its answer."""
-    spawn_rate_per_s: Annotated[float, Field(ge=_LEAST_RATE, le=1000)] = 10.0
-    """Users started per second; an open load ramps up in the same time."""
-    settle_s: _Rest = 3.0
-    """Seconds between the ramp and measuring."""
-    run_time_s: Annotated[int, Field(ge=1, le=_TWO_WEEKS_S)] = 30
-    """Length of the measured window; stages have their own, a search has most_s."""
-    entities_per_s: _Rate | None = None
-    """Open load: entities due per second, all users together."""
-    operations_per_s: _Rate | None = None
-    """Open load: operations due per second, all users together."""
-    arrivals: Literal["constant", "poisson"] = "constant"
-    """Open load: evenly spaced, or random with the same mean."""
-    give_up_after_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Open load: later operations are dropped, and counted."""
-    max_entities_per_s: _Cap | None = None
-    """Closed load: most entities per second; inf is no cap."""
-    emulator_max_entities_per_s: _Cap = 500.0
-    """Closed load: the same on an emulator, which shares the machine."""
-
-    @property
-    def rate_per_s(self) -> float | None:
-        """The rate of an open load, in entities or in operations; None in a closed load."""
-        return self.entities_per_s or self.operations_per_s
-
-    @property
-    def ramp_s(self) -> float:
-        """Seconds in which all users start."""
-        return self.users / self.spawn_rate_per_s
-
-    @pydantic.model_validator(mode="after")
-    def _one_unit(self) -> Self:
-        if self.entities_per_s is not None and self.operations_per_s is not None:
-            raise ValueError("entities_per_s and operations_per_s: set only one of them")
-        return self
-
-
-class Stage(Part):
-    """A ramp to a rate or to a number of users; a hold where nothing changes."""
-
-    for_s: Annotated[float, Field(gt=0, le=_TWO_WEEKS_S)]
-    """Length of the stage."""
-    to_entities_per_s: _StageRate | None = None
-    """Open load: entities due per second, at its end."""
-    to_operations_per_s: _StageRate | None = None
-    """Open load: operations due per second, at its end."""
-    to_users: Annotated[int, Field(ge=0, le=100_000)] | None = None
-    """Closed load: users at its end."""
-    jump: bool = False
-    """Go to the new rate at once and hold it: a burst, a stair."""
-
-    @property
-    def unit(self) -> str | None:
-        """The name of the setting that is given; None if it is not exactly one."""
-        names = ("to_entities_per_s", "to_operations_per_s", "to_users")
-        given = [name for name in names if getattr(self, name) is not None]
-        return given[0] if len(given) == 1 else None
-
-    @pydantic.model_validator(mode="after")
-    def _one_unit(self) -> Self:
-        if self.unit is None:
-            raise ValueError(
-                "a stage has one of to_entities_per_s, to_operations_per_s and to_users"
-            )
-        return self
-
-    @property
-    def to(self) -> float:
-        """The rate, or the number of users, at its end."""
-        value: float = getattr(self, self.unit or "to_users")
-        return value
-
-
-class Search(Part):
-    """Look for the highest rate that is sustained, in steps; entities per second."""
-
-    start_per_s: _Rate = 200.0
-    """Rate of the first step."""
-    max_per_s: _Rate = 20_000.0
-    """Highest rate of a step."""
-    factor: Annotated[float, Field(gt=1, le=10)] = 1.5
-    """Growth of the rate from one step to the next."""
-    settle_s: _Rest = 3.0
-    """Seconds of each step before measuring."""
-    hold_s: Annotated[float, Field(ge=2, le=3600)] = 10.0
-    """Measured seconds of each step."""
-    confirm_s: Annotated[float, Field(ge=2, le=24 * 3600)] = 30.0
-    """Measured seconds of the step that confirms the rate that was found."""
-    precision: Annotated[float, Field(gt=0, lt=1)] = 0.03
-    """The search ends when the gap to the lowest failed rate is this share."""
-    throttled_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """A step passes up to this share of throttled attempts."""
-    p99_ms: Annotated[float, Field(gt=0, allow_inf_nan=True)] = 1000.0
-    """A step passes up to this p99 of response latency."""
-    most_steps: Annotated[int, Field(ge=2, le=200)] = 30
-    """Most steps of the search."""
-    most_s: Annotated[int, Field(ge=1, le=_TWO_WEEKS_S)] | None = None
-    """Time limit of the search, as set by -t; the rate that was found until then counts."""
-
-    @pydantic.model_validator(mode="after")
-    def _goes_up(self) -> Self:
-        if self.max_per_s < self.start_per_s:
-            raise ValueError(
-                f"search.max_per_s ({self.max_per_s:g}) is below search.start_per_s "
-                f"({self.start_per_s:g})"
-            )
-        return self
-
-
-class Replay(Part):
-    """Send the operations of a trace again, in place of a mix.
-
-    They are due at the recorded instants; or, with a rate in ``[load]``, stages or a search, in the
-    recorded order at that rate.
-    """
-
-    trace: Annotated[str, Field(min_length=1)]
-    """A trace of `harness watch --trace` or of a run with --trace, or a log of Azure Storage; the
-    path is relative to the working directory."""
-    speed: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
-    """2.0 sends the same in half the time."""
-    keys: Annotated[str, Field(min_length=1)] | None = None
-    """A key scheme, as `harness whatif` takes it: the operations go to its keys."""
-    share: Literal["key", "client"] = "key"
-    """What stays on one worker: all operations of a PartitionKey, or all of a recorded client."""
-    found: Annotated[SkipJsonSchema[ReplayPart | None], Field(repr=False)] = None
-    """What the trace holds; set by the harness when it reads the trace."""
-
-
 class Audit(Part):
     """After the run, look up every acknowledged write."""
 
@@ -398,7 +245,7 @@ class Audit(Part):
 class Loading(Part):
     """How the table is loaded before the load."""
 
-    settle_s: _Rest = 2.0
+    settle_s: Rest = 2.0
     """Seconds between loading and load."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     """Transactions in flight at the same time."""
@@ -441,13 +288,13 @@ class Session(Part):
     connect_timeout_s: _Timeout = 5.0
     """For each address of the host."""
     read_timeout_s: _Timeout = 30.0
-    """For each wait for more of an answer."""
+    """For a whole answer, from the end of the request on."""
 
 
 class EndpointSettings(Part):
     """What is known of the endpoint and cannot be asked for; Azure Cosmos DB only."""
 
-    provisioned_ru_per_s: Annotated[float, Field(ge=1, le=_MOST_RATE)] | None = None
+    provisioned_ru_per_s: Annotated[float, Field(ge=1, le=MOST_RATE)] | None = None
     """Request units a second that were provisioned for the table, or for its database if its tables
     share them. Unset, rates are held against the 10,000 RU/s of a partition only."""
     physical_partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None

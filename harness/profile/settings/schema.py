@@ -10,6 +10,10 @@ from pydantic import Field
 
 from harness.measure.verdict.conditions import parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES
+from harness.profile.load.model import Load, LoadModel, Replay
+from harness.profile.load.registry import asked_for
+from harness.profile.load.search import Search
+from harness.profile.load.stages import Stage
 from harness.profile.settings.parts import (
     EXAMPLE_RUN_ID,
     Audit,
@@ -17,16 +21,12 @@ from harness.profile.settings.parts import (
     Entity,
     Keys,
     Limits,
-    Load,
     Loading,
     Mix,
     Part,
     Query,
-    Replay,
     Retry,
-    Search,
     Session,
-    Stage,
     Transaction,
     Weight,
 )
@@ -96,6 +96,11 @@ class Profile(Part):
     fail_fast: bool = False
     """End the run as soon as a condition cannot be met any more."""
 
+    @property
+    def load_model(self) -> LoadModel:
+        """When operations are due, and for how long."""
+        return next(asked_for(self.load, self.stage, self.search, self.replay))
+
 
 def broken_rules(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]:
     """Every rule over several settings that ``profile`` breaks, as sentences.
@@ -109,46 +114,25 @@ def broken_rules(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]
             yield from rule(profile)
 
 
-def _stages(profile: Profile) -> Iterator[str]:
-    if len({stage.unit for stage in profile.stage}) > 1:
-        yield "stage: all stages must change the same quantity: entities, operations or users"
-    if profile.stage and not any(stage.to for stage in profile.stage):
-        yield "stage: every stage goes to 0; nothing would be sent"
-
-
-def _rates(profile: Profile) -> Iterator[str]:
-    rated = profile.load.rate_per_s is not None
-    if profile.stage and rated:
-        yield "stage and load: the stages set the rate; leave it out of [load]"
+def _load(profile: Profile) -> Iterator[str]:
+    replay, rated = profile.replay, profile.load.rate_per_s is not None
     if profile.search is not None and (profile.stage or rated):
         yield "search: a search sets the rate; leave out stages and the rate of [load]"
-    cap = profile.load.max_entities_per_s
-    if cap is None or "max_entities_per_s" not in profile.load.model_fields_set:
-        return
-    rates = {
-        "load.entities_per_s": profile.load.entities_per_s or 0,
-        "search.max_per_s": 0 if profile.search is None else profile.search.max_per_s,
-        "stage.to_entities_per_s": max(
-            (stage.to_entities_per_s or 0 for stage in profile.stage), default=0
-        ),
-    }
-    for name, rate in rates.items():
-        if rate > cap:
-            yield (
-                f"load.max_entities_per_s: {cap:g} is below {name} ({rate:g}), and applies only to "
-                "a load without a rate; lower the rate, or leave out the cap"
-            )
+    if replay is not None and replay.speed != 1.0 and profile.load_model.speed is None:
+        yield (
+            "replay.speed: it applies to the recorded instants; with a rate, stages or a search "
+            "the operations leave in the recorded order at that rate"
+        )
+    for model in asked_for(profile.load, profile.stage, profile.search, replay):
+        yield from model.problems()
 
 
 def _conditions(profile: Profile) -> Iterator[str]:
-    rated = profile.load.rate_per_s is not None or profile.search is not None
-    staged = bool(profile.stage) and profile.stage[0].unit != "to_users"
-    rated = rated or profile.replay is not None
     for text in profile.conditions:
         form = parse_condition(text).form
         if form.metric == "lost_writes" and not profile.audit.enabled:
             yield f"conditions: {text!r} needs audit.enabled = true"
-        if form.of == "response" and not (rated or staged):
+        if form.of == "response" and not profile.load_model.scheduled:
             yield (
                 f"conditions: {text!r} needs an open load: a closed load has no response latency; "
                 "use service, or set load.entities_per_s"
@@ -168,26 +152,11 @@ def _scenario(profile: Profile) -> Iterator[str]:
 
 
 def _replay(profile: Profile) -> Iterator[str]:
-    replay = profile.replay
-    if replay is None:
+    if profile.replay is None:
         return
     for name in ("scenario", "mix", "keys", "query", "transaction"):
         if name in profile.model_fields_set and getattr(profile, name) is not None:
             yield f"replay and {name}: a replay sends the operations of its trace; leave {name} out"
-    if profile.stage and profile.stage[0].unit == "to_users":
-        yield "replay and stage: a replay needs stages of rates; use to_operations_per_s"
-    if profile.load.arrivals != "constant":
-        yield "replay and load.arrivals: the recording says when operations arrive; leave it out"
-    if replay.speed != 1.0 and at_a_rate(profile):
-        yield (
-            "replay.speed: it applies to the recorded instants; with a rate, stages or a search "
-            "the operations leave in the recorded order at that rate"
-        )
-
-
-def at_a_rate(profile: Profile) -> bool:
-    """Whether a rate, stages of rates or a search set when operations are due."""
-    return bool(profile.stage or profile.search or profile.load.rate_per_s is not None)
 
 
 def _keys_and_mix(profile: Profile) -> Iterator[str]:
@@ -250,12 +219,11 @@ def _transaction_size(profile: Profile) -> Iterator[str]:
 
 
 _RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = (
-    (frozenset({"stage"}), _stages),
-    (frozenset({"load", "stage", "search"}), _rates),
-    (frozenset({"conditions", "audit", "load", "stage", "search"}), _conditions),
+    (frozenset(), _load),
+    (frozenset({"conditions", "audit", "load", "stage", "search", "replay"}), _conditions),
     (frozenset({"scenario", "mix", "actions"}), _scenario),
     (frozenset({"keys"}), _keys),
-    (frozenset({"replay", "scenario", "mix", "keys", "load", "stage", "search"}), _replay),
+    (frozenset({"replay", "scenario", "mix", "keys"}), _replay),
     (frozenset({"scenario", "keys", "mix", "transaction"}), _keys_and_mix),
     (frozenset({"scenario", "keys", "mix", "transaction", "entity"}), _transaction_size),
 )

@@ -14,10 +14,10 @@ import pytest
 from harness.cli import main
 from harness.gateway.limits import load_limits
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.services.storage import STORAGE
 from harness.profile.build.plan import plan_of
-from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.observed import observe
+from harness.profile.practices.checklist import findings_of
 from harness.profile.profile_loader import parse, resolve, shipped_directory
 from harness.profile.settings.schema import Profile
 from harness.report.terminal.page import Page
@@ -167,7 +167,7 @@ def used(seeds: range, most_used: int) -> tuple[int, int]:
         planned += 1
         try:
             findings_of(observe(profile, SAMPLE).seen())
-            plan = plan_of(profile, EndpointKind.STORAGE, SAMPLE)
+            plan = plan_of(profile, STORAGE, SAMPLE)
             plan_text("odd", profile.question, plan, Page(width=90, colour=False, ascii_only=False))
         except SetupError:
             refused += 1

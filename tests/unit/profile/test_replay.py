@@ -8,21 +8,13 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
-from harness.profile.build.pace import (
-    expected_window_s,
-    pacer_of,
-    schedule_of,
-    starts_with_window,
-    window_s,
-)
+from harness.model.services.storage import STORAGE
 from harness.profile.build.plan import plan_of
-from harness.profile.build.replay import read_trace, require_same_trace
-from harness.profile.build.workload import source_of
+from harness.profile.build.workload import read_trace, require_same_trace, source_of
 from harness.profile.profile_loader import NamedProfile, parse, resolve
 from harness.trace.replay.source import ReplaySource
 from harness.trace.sources import convert, opened, ordered_aliases
-from harness.workload.load.pacing import RecordedOrder
+from harness.workload.pacing import RecordedOrder
 from tests.support.recorded import Application, record
 from tests.unit.trace.test_logs import KINDS, REQUESTS, classic
 
@@ -78,16 +70,17 @@ def test_the_recorded_instants_are_scaled(path: Path) -> None:
     """
     named, _ = read_trace(replay(path, "replay.speed=2"))
     profile = named.profile
-    pacer = pacer_of(profile, EndpointKind.STORAGE, random.Random(1))
+    load = profile.load_model
+    pacer = load.pacer(STORAGE, random.Random(1))
     assert isinstance(pacer, RecordedOrder)
     due = list(source_of(profile, run_id="r", worker=0).due())  # type: ignore[attr-defined]
     assert len(due) == OPERATIONS
     assert [pacer.next(0.0, one.place) for one in due[:3]] == pytest.approx([0.0, 0.005, 0.01])
-    assert expected_window_s(profile) == pytest.approx(LENGTH_S / 2, abs=0.01)
-    assert window_s(profile) == 3 + profile.load.give_up_after_s
-    assert starts_with_window(profile)
+    assert load.expected_window_s == pytest.approx(LENGTH_S / 2, abs=0.01)
+    assert load.window_s == 3 + profile.load.give_up_after_s
+    assert load.starts_with_window
     shorter, _ = read_trace(replay(path, "load.run_time_s=2"))
-    assert window_s(shorter.profile) == 2
+    assert shorter.profile.load_model.window_s == 2
 
 
 @pytest.mark.parametrize("unit", ["operations", "entities"])
@@ -95,10 +88,8 @@ def test_the_recorded_order_has_a_rate(path: Path, unit: str) -> None:
     """Each operation is due when as much is due as comes before it."""
     named, preparation = read_trace(replay(path, f"load.{unit}_per_s=100.0"))
     profile = named.profile
-    schedule, pacer = (
-        schedule_of(profile),
-        pacer_of(profile, EndpointKind.STORAGE, random.Random(1)),
-    )
+    schedule = profile.load_model.schedule
+    pacer = profile.load_model.pacer(STORAGE, random.Random(1))
     source = source_of(profile, run_id="r", worker=0, preparation=preparation)
     before = 0
     for due in source.due():  # type: ignore[attr-defined]
@@ -112,7 +103,7 @@ def test_the_recorded_order_has_a_rate(path: Path, unit: str) -> None:
 def test_the_plan_is_exact(path: Path) -> None:
     """Operations, requests and rows are counted, not estimated."""
     named, preparation = read_trace(replay(path))
-    plan = plan_of(named.profile, EndpointKind.STORAGE, preparation=preparation)
+    plan = plan_of(named.profile, STORAGE, preparation=preparation)
     assert preparation is not None
     assert plan.operations == OPERATIONS
     assert sum(kind.share * OPERATIONS for kind in plan.kinds) == pytest.approx(OPERATIONS)

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from harness.model.entity import EdmValue, stored_size
 from harness.model.operation import Kind
-from harness.workload.entity_factory import EntityFactory
+from harness.workload.entity_factory import EntityFactory, Payload, unpacked
 from harness.workload.keys.pickers import Uniform
 from harness.workload.keys.scheme import RowCounts
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
-from harness.workload.payload import Payload, unpacked
 from harness.workload.workload import Workload
 from tests.support.results import done
 

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.model.target import EndpointKind
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, STORAGE
 from harness.profile.build.plan import Plan, plan_of
 from harness.profile.profile_loader import parse, resolve
 
-STORAGE, AZURITE = EndpointKind.STORAGE, EndpointKind.AZURITE
+STORAGE, AZURITE = STORAGE, AZURITE
 LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
 """2 s of ramp, 3 s of settling, 40 s measured."""
 
 
-def planned(endpoint: EndpointKind = STORAGE, **parts: Any) -> Plan:
+def planned(endpoint: Service = STORAGE, **parts: Any) -> Plan:
     parts["load"] = {**LOAD, **parts.get("load", {})}
     content = {"question": "Why?", "mix": {"point_query": 1, "upsert_merge": 1}, **parts}
     return plan_of(parse(content, source="a test"), endpoint, sample=2000)
@@ -103,7 +105,7 @@ def test_a_range_of_a_blob_has_no_pages() -> None:
     log = resolve("log-in-blobs").profile
     reads = {
         kind: next(one for one in plan_of(log, kind, sample=500).kinds if one.kind.reads)
-        for kind in (AZURITE, EndpointKind.AZURITE_BLOBS)
+        for kind in (AZURITE, AZURITE_BLOBS)
     }
     assert [one.requests for one in reads.values()] == [2.0, 1.0]
     assert {one.entities for one in reads.values()} == {1500.0}

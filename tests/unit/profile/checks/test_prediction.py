@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.operation import table_and_key
+from harness.model.partition import Partition
 from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import RANGES, KeyRanges, thinned
 from harness.profile.profile_loader import parse
@@ -130,7 +130,7 @@ def test_tables_have_ranges_of_their_own(first: list[str], second: list[str]) ->
     """The partitions of two tables never share a range; a third table has none."""
     ranges = KeyRanges.over([*first, *(f"Index/{key}" for key in second)])
     for start, end in ranges.bounds:
-        assert table_and_key(start)[0] == table_and_key(end)[0]
+        assert Partition.named(start).table == Partition.named(end).table
     in_index = {ranges.of(f"Index/{key}") for key in second}
     assert in_index.isdisjoint({ranges.of(key) for key in first})
     assert ranges.of("Other/a") is None

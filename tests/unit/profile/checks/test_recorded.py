@@ -14,9 +14,9 @@ from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
-from harness.profile.checks.checklist import PRACTICES, findings_of
-from harness.profile.checks.practice import Look, Severity
 from harness.profile.checks.recorded import seen_in
+from harness.profile.practices.checklist import PRACTICES, findings_of
+from harness.profile.practices.practice import Look, Severity
 from harness.profile.profile_loader import resolve
 from tests.support.behaviour import attempt, insert, query, result, watched, write
 from tests.support.records import kept, with_partitions
@@ -171,11 +171,11 @@ CASES: list[tuple[str, Severity, list[Result], str]] = [
     ("back-off", CONSIDER, retries(0.01, *[1.0] * 4), "1 of 5 retries"),
     ("back-off", CONSIDER, retries(*[1.0] * 5), "Only 0 of 4 further waits"),
     ("back-off", FINE, retries(0.5, 1.0, 2.0, 4.0), "3 of 3 further waits were longer"),
-    ("back-off", OFFENDS, inserts(["p"]), "none was sent again"),
+    ("back-off", CONSIDER, inserts(["p"]), "none was sent again"),
     (
         "non-retryable",
         OFFENDS,
-        [result(insert("p"), attempt(0.0, 400)), result(insert("p"), at_s=0.1)],
+        [result(insert("p"), attempt(0.0, 400), attempt(0.1))],
         "1 request",
     ),
     ("non-retryable", FINE, inserts(["p"]), "No request"),
@@ -187,7 +187,7 @@ CASES: list[tuple[str, Severity, list[Result], str]] = [
     ("ramp", FINE, inserts(["p"]), "from 932 to 1,512"),
     ("account-target", FINE, inserts(["p"]), "1,894 entities/s, 9.5%"),
     ("entity-size", FINE, inserts(["p"]), "1,024"),
-    ("hot-partition", CONSIDER, inserts(["p"]), "The highest rate was 1,894."),
+    ("hot-partition", OFFENDS, inserts(["p"]), "8.7% of the attempts on partition 'p0' were thr"),
 ]
 """Practice; how bad; what an application did; a part of the sentence."""
 
@@ -318,13 +318,56 @@ def test_the_settings_of_a_run_of_the_harness_are_known(name: str, severity: Sev
     assert look_of("non-retryable", stressed()) is None
 
 
-def test_a_rate_above_the_cap_had_none() -> None:
-    """JSON has no infinity; a run that was faster than the usual cap was not capped."""
-    rates = kept().account.entities_per_s.model_copy(update={"best_1s": 9000.0})
-    account = kept().account.model_copy(update={"entities_per_s": rates})
-    look = look_of("parallelism", stressed(account=account))
+def test_nothing_is_concluded_from_operations_of_which_none_succeeded() -> None:
+    """A run that a failed loading ended had its cap, and a row that nobody wrote is not hot."""
+    record = stressed()
+    nothing = record.model_copy(
+        update={
+            "partitions": tuple(
+                part.model_copy(update={"entities": 0, "entities_by_kind": {}})
+                for part in record.partitions
+            ),
+            "counts": record.counts.model_copy(update={"entities": 0}),
+        }
+    )
+    assert look_of("hot-partition", nothing) is None
+    row = look_of("hot-row", nothing)
+    assert row is not None
+    assert row.severity is UNTOLD
+    cap = look_of("parallelism", record.model_copy(update={"operations": ()}))
+    assert cap is not None
+    assert "at most 2,000 entities/s" in cap.why
+
+
+@pytest.mark.parametrize(
+    ("kind", "load", "severity", "says"),
+    [
+        # Whatever the best second had: a load that catches up after a stall is above its rate.
+        ("storage", {}, FINE, "at most 2,000 entities/s"),
+        ("storage", {"max_entities_per_s": 3000.0}, FINE, "at most 3,000 entities/s"),
+        ("storage", {"entities_per_s": 50.0}, FINE, "at most 50.0 entities/s"),
+        ("azurite", {}, FINE, "at most 500 entities/s"),
+        # JSON has no infinity.
+        ("storage", {"uncapped": True}, CONSIDER, "The rate has no cap"),
+        ("azurite", {"emulator_max_entities_per_s": None}, CONSIDER, "The rate has no cap"),
+        ("azurite", {"uncapped": True}, FINE, "at most 500 entities/s"),
+    ],
+)
+def test_a_record_says_whether_the_load_had_a_cap(
+    kind: str, load: dict[str, Any], severity: Severity, says: str
+) -> None:
+    """The settings say so, and where the endpoint was an emulator, those of an emulator."""
+    record = stressed()
+    rates = record.account.entities_per_s.model_copy(update={"best_1s": 9000.0})
+    changed = {
+        "profile": {**record.profile, "load": {**record.profile["load"], **load}},
+        "endpoint": record.endpoint.model_copy(update={"kind": kind}),
+        "account": record.account.model_copy(update={"entities_per_s": rates}),
+    }
+    look = look_of("parallelism", RunRecord.from_json(record.model_copy(update=changed).to_json()))
     assert look is not None
-    assert look.severity is CONSIDER
+    assert look.severity is severity
+    assert says in look.why
 
 
 def spread(count: int) -> tuple[PartitionPart, ...]:
@@ -382,7 +425,7 @@ def test_folded_tables_make_no_table() -> None:
     results = [row for n in range(30) for row in inserts([f"p{n}"], f"T{n}")]
     tables = seen_in(watched(results)).tables
     assert tables is not None
-    assert FOLDED not in {table.name for table in tables}
+    assert FOLDED not in {table.table for table in tables}
 
 
 def saved(record: RunRecord, folder: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.workload.load.schedule import RateStage, Schedule
+from harness.workload.pacing import RateStage, Schedule
 
 TWO_WEEKS_S = 14 * 24 * 3600.0
 

@@ -1,11 +1,11 @@
-"""Practices about queries and writes."""
+"""Practices about queries."""
 
 from __future__ import annotations
 
 from harness.model.entity import MAX_PROPERTIES
 from harness.model.figures import counted, data_size, percent
-from harness.profile.checks.practice import (
-    BLOG,
+from harness.profile.checks.seen import MISSING, QuerySeen, Seen
+from harness.profile.practices.practice import (
     CHECKLIST,
     PARTITIONING,
     STRATEGIES,
@@ -17,25 +17,21 @@ from harness.profile.checks.practice import (
     practice,
     remedy,
     says,
+    share_of,
     untold,
 )
-from harness.profile.checks.seen import MISSING, QuerySeen, Seen, WritesSeen
 
 _LOW_DENSITY = 0.5
 _VERY_LOW_DENSITY = 0.1
 """Share of the walked entities that are returned. The document's example of low is 1 %."""
 _MANY_SCANS = 0.5
 """Share of the reads; point queries are to be used "in most cases", so in more than half."""
-_FEW_SAVED = 0.1
-"""Share of the single writes that transactions would save."""
-_OFTEN = 0.1
-"""Share of the single writes that follow a read."""
 _SCOPE = "Query scope"
 _LIMITING = "Limiting the amount of data returned"
 _OF_TABLES = "Partitioning Azure Table storage"
 
 
-@practice("table-queries", "queries stay in one partition", "mix")
+@practice("table-queries", "queries stay in one partition", "mix", relieves=("scans",))
 @says(CHECKLIST, _SCOPE, "avoid queries over entities without a common PartitionKey")
 @says(PARTITIONING, "Determine queries", "full table scans are worst, then partition range scans")
 @disagrees(PARTITIONING, "Determine queries", "a partition range scan of few servers is good")
@@ -47,24 +43,24 @@ def table_queries(seen: Seen) -> Look | None:
     over = [query for query in seen.queries if query.over_partitions]
     if not over:
         return fine("No query goes over several partitions.")
-    whole = [query for query in over if not query.bounded]
+    whole = [query for query in over if query.unbounded]
     worst = (whole or over)[0]
-    walked = worst.walked / worst.count
+    walked = worst.entities / worst.count
     many = f"{walked:,.0f} entities" if walked else "an unknown number of entities"
     times = f" It was sent {counted(worst.count, 'time')}." if seen.recorded else ""
     if whole:
         return offends(
-            f"{worst.label} scans a whole table, {many} each time, and all of them count.{times}",
+            f"{worst.name} scans a whole table, {many} each time, and all of them count.{times}",
             setting=_setting(seen, worst),
         )
     return consider(
-        f"{worst.label} scans {many} of several partitions, which may be on several servers. The "
+        f"{worst.name} scans {many} of several partitions, which may be on several servers. The "
         f"documents disagree on how bad that is.{times}",
         setting=_setting(seen, worst),
     )
 
 
-@practice("partition-queries", "most reads are point queries", "mix")
+@practice("partition-queries", "most reads are point queries", "mix", relieves=("scans",))
 @says(CHECKLIST, _SCOPE, "point queries wherever possible, partition queries sparingly")
 @says(PARTITIONING, "Determine queries", "point queries use the one index fully")
 @remedy("Give the entities that are read most a key that a point query can name.")
@@ -73,19 +69,22 @@ def partition_queries(seen: Seen) -> Look | None:
         return None
     scans = sum(query.many for query in seen.queries)
     share = scans / seen.reads
-    if share < _MANY_SCANS:
+    # `query_density` is about queries that scan more than they return.
+    sparse = any((query.density or 1.0) < _LOW_DENSITY for query in seen.queries)
+    costly = "scans" in seen.limits and not sparse
+    if share < _MANY_SCANS and not costly:
         return fine(f"{percent(1 - share)} of the reads are point queries.")
     why = (
         f"{percent(share)} of the reads ask for more than one entity, and count every scanned "
         "entity"
     )
     if seen.recorded:
-        mean = sum(query.walked for query in seen.queries if query.many) / scans
+        mean = sum(query.entities for query in seen.queries if query.many) / (scans or 1)
         why += f": {mean:,.1f} a query, on average"
-    return consider(f"{why}.")
+    return (offends if costly else consider)(f"{why}.")
 
 
-@practice("query-density", "queries scan little more than they return")
+@practice("query-density", "queries scan little more than they return", relieves=("scans",))
 @says(CHECKLIST, "Query density", "targets count what is scanned, not what is returned")
 @says(CHECKLIST, "Denormalization", "store an entity once for each key it is found by")
 @says(STRATEGIES, _OF_TABLES, "look-ups by other fields need index tables")
@@ -106,15 +105,15 @@ def query_density(seen: Seen) -> Look | None:
         )
     setting = _setting(seen, query)
     why = (
-        f"{query.label} returns {percent(density)} of the {query.walked / query.count:,.0f} "
+        f"{query.name} returns {percent(density)} of the {query.entities / query.count:,.0f} "
         "entities "
         "that it scans, and all of them count."
     )
     if query.by_number:
         why += " In this scheme the range of the query is not a range of keys."
     if seen.recorded and query.filtered:
-        why += f" {_share_of(query.filtered, query.count, 'query', 'queries')} compared properties."
-    judge = offends if density < _VERY_LOW_DENSITY else consider
+        why += f" {share_of(query.filtered, query.count, 'query', 'queries')} compared properties."
+    judge = offends if density < _VERY_LOW_DENSITY or "scans" in seen.limits else consider
     return judge(why, setting=setting)
 
 
@@ -125,7 +124,7 @@ def _filtered(seen: Seen) -> Look | None:
         return None
     worst = max(unknown, key=lambda query: query.filtered)
     return consider(
-        f"{worst.label} compares properties other than the keys "
+        f"{worst.name} compares properties other than the keys "
         f"{counted(worst.filtered, 'time')}: the service scans the whole range of keys, and how "
         "many entities that are cannot be seen in the answers."
     )
@@ -137,24 +136,24 @@ def _filtered(seen: Seen) -> Look | None:
 def filtering(seen: Seen) -> Look | None:
     if not seen.queries:
         return None
-    if seen.recorded and seen.writes is None:
+    if seen.unobserved:
         return untold(f"How many entities one query returns {MISSING}")
     whole = [
         query
         for query in seen.queries
-        if query.full and not query.bounded and not query.filtered and not query.limited
+        if query.full and query.unbounded and not query.filtered and not query.limited
     ]
     if not whole:
         return fine("No query returns whole ranges of several pages.")
-    worst = max(whole, key=lambda query: query.returned / query.count)
+    worst = max(whole, key=lambda query: query.entities_returned / query.count)
     if seen.recorded:
         return consider(
-            f"{worst.label} returned all that it scanned: "
+            f"{worst.name} returned all that it scanned: "
             f"{counted(worst.full, 'full page')} of 1,000 entities."
         )
+    each = worst.entities_returned / worst.count
     return consider(
-        f"{worst.label} returns all that it scans, {worst.returned / worst.count:,.0f} entities in "
-        "pages of at most 1,000.",
+        f"{worst.name} returns all that it scans, {each:,.0f} entities in pages of at most 1,000.",
         setting=_setting(seen, worst),
     )
 
@@ -165,17 +164,17 @@ def filtering(seen: Seen) -> Look | None:
 def projection(seen: Seen) -> Look | None:
     if not seen.queries:
         return None
-    if seen.recorded and seen.writes is None:
+    if seen.unobserved:
         return untold(f"Which properties a query selects {MISSING}")
     plain = [query for query in seen.queries if query.many and query.unselected]
     if not plain:
         return fine("Every query of many entities selects properties.")
-    names = ", ".join(dict.fromkeys(query.label for query in plain))
+    names = ", ".join(dict.fromkeys(query.name for query in plain))
     why = f"{names}: all properties of each entity are returned."
     if seen.recorded:
-        worst = max(plain, key=lambda query: query.returned * (query.entity_bytes or 0))
-        number = _share_of(worst.unselected, worst.count, "query", "queries")
-        why += f" {number} of {worst.label} had no $select"
+        worst = max(plain, key=lambda query: query.entities_returned * (query.entity_bytes or 0))
+        number = share_of(worst.unselected, worst.count, "query", "queries")
+        why += f" {number} of {worst.name} had no $select"
         if worst.entity_bytes is not None:
             why += f", and an entity took {data_size(round(worst.entity_bytes))} of the answer"
         why += "."
@@ -188,9 +187,9 @@ def projection(seen: Seen) -> Look | None:
 def data_series(seen: Seen) -> Look | None:
     if "series_merge" in seen.labels:
         return fine("A series is merged into one entity.")
-    if seen.recorded and seen.writes is None:
+    if seen.unobserved:
         return untold(f"What is done to each table {MISSING}") if seen.queries else None
-    appended = [table.name for table in seen.tables or () if table.appended and table.inserted]
+    appended = [table.table for table in seen.tables or () if table.appended and table.inserted]
     together = [
         query
         for query in seen.queries
@@ -198,12 +197,12 @@ def data_series(seen: Seen) -> Look | None:
     ]
     if not together:
         return None
-    query = min(together, key=lambda query: query.returned / query.count)
-    mean = query.returned / query.count
+    query = min(together, key=lambda query: query.entities_returned / query.count)
+    mean = query.entities_returned / query.count
     if not 2 <= mean <= MAX_PROPERTIES:
         return fine(f"The {mean:,.0f} rows that are read together do not fit into one entity.")
     return consider(
-        f"Rows are inserted one by one and never touched again, and {query.label} reads "
+        f"Rows are inserted one by one and never touched again, and {query.name} reads "
         f"{mean:,.0f} of one partition together. If each row holds one value of a series, one "
         "entity could hold them all."
     )
@@ -215,9 +214,9 @@ def data_series(seen: Seen) -> Look | None:
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")
 def blobs(seen: Seen) -> Look | None:
-    if seen.recorded and seen.writes is None:
+    if seen.unobserved:
         return untold(f"What is done to each table {MISSING}") if seen.queries else None
-    batched = [table.name for table in seen.tables or () if table.appended and table.batched]
+    batched = [table.table for table in seen.tables or () if table.appended and table.batches]
     ranges = [
         query
         for query in seen.queries
@@ -231,120 +230,14 @@ def blobs(seen: Seen) -> Look | None:
         why = "Batches are appended to blobs, which are read by ranges of bytes."
         return fine(why, setting="session.kind")
     return consider(
-        f"Rows are inserted in batches and never touched again, and {ranges[0].label} reads many "
+        f"Rows are inserted in batches and never touched again, and {ranges[0].name} reads many "
         "of them at once."
     )
 
 
 def _setting(seen: Seen, query: QuerySeen) -> str:
     """The action of the mix, or of the scenario, that a query comes from."""
-    action = query.label
+    action = query.name
     if query.by_number:
         action = "partition_range_scan" if query.over_partitions else "row_range_scan"
-    return seen.setting(f"mix.{action}", query.label)
-
-
-@practice("transactions", "writes to one partition are batched", "mix.transaction", cosmos=False)
-@says(CHECKLIST, "Batching", "fewer round trips, one billable transaction for 100")
-@says(CHECKLIST, "Batch transactions", "for entities of one table and one partition")
-@says(PARTITIONING, "Entity group transactions", "higher throughput at a lower price")
-@remedy("Collect related writes into transactions.")
-def transactions(seen: Seen) -> Look | None:
-    if not seen.written:
-        return None
-    writes = seen.writes
-    if writes is None:
-        return untold(f"Which writes came together {MISSING}")
-    share = writes.together / writes.singles if writes.singles else 0.0
-    others = " Other writes are in transactions." if writes.transactions else ""
-    if writes.saved is not None:
-        return _could_have_been(writes, writes.saved, others)
-    if share < 0.5:
-        return fine("Consecutive single writes go to different partitions.")
-    why = (
-        f"{percent(share)} of the single writes go to the same partition as the single write "
-        "before "
-        "them: up to 100 of them could be one request, billed once."
-    )
-    return consider(f"{why}{others}") if others else offends(why)
-
-
-def _could_have_been(writes: WritesSeen, saved: int, others: str) -> Look:
-    """How many requests fewer an application would have sent."""
-    if not writes.singles:
-        return fine("Every write was in a transaction.")
-    share = saved / writes.singles
-    together = _share_of(writes.together, writes.singles, "single write")
-    why = (
-        f"{together} went to the same partition as others of the same client in the same second. "
-        f"In transactions of up to 100 they would be {saved:,} requests fewer"
-    )
-    if share < _FEW_SAVED:
-        return fine(f"{why}.")
-    judge = offends if share >= 0.5 and not others else consider
-    return judge(f"{why}, {percent(share)} of the single writes.{others}")
-
-
-@practice(
-    "upsert", "nothing is read only to choose between insert and update", "mix.read_then_write"
-)
-@says(CHECKLIST, "Upsert", "insert-or-merge or insert-or-replace takes one request")
-@remedy("Use upsert_merge or upsert_replace.")
-def upsert(seen: Seen) -> Look | None:
-    if not seen.written:
-        return None
-    writes = seen.writes
-    if writes is None:
-        return untold(f"Which writes follow a read {MISSING}")
-    if seen.recorded:
-        return _read_first(writes)
-    if not writes.read_first:
-        return fine("No write waits for a query that checks whether the entity exists.")
-    return offends(
-        "Entities are read only to choose between insert and update: two requests for one write, "
-        "and another client may write in between."
-    )
-
-
-def _read_first(writes: WritesSeen) -> Look:
-    """Reads before writes of an application."""
-    etags = f" {counted(writes.conditional, 'write')} after a read named the ETag of the entity."
-    etags = etags if writes.conditional else ""
-    if writes.unconditional:
-        number = _share_of(
-            writes.unconditional, writes.updates, "update or delete", "updates and deletes"
-        )
-        etags += f" {number} replaced whatever was stored (ETag *)."
-    if not writes.read_first:
-        return fine(f"No write without an ETag follows a read of the same entity.{etags}")
-    number = _share_of(writes.read_first, writes.singles, "single write")
-    judge = offends if writes.read_first >= _OFTEN * writes.singles else consider
-    return judge(
-        f"{number} followed a read of the same entity by the same client within a second, and "
-        "named no ETag: two requests for one write, and another client may write in between."
-        f"{etags}",
-        change="Use insert-or-merge or insert-or-replace. If the new value depends on the old one, "
-        "name the ETag.",
-    )
-
-
-@practice("index-rows", "copies of an entity are kept consistent", "keys.scheme")
-@says(PARTITIONING, "Choose the PartitionKey value", "only writes to one partition can be atomic")
-@says(STRATEGIES, _OF_TABLES, "across partitions there is only eventual consistency")
-@disagrees(CHECKLIST, "Denormalization", "advises to store entities several times")
-@disagrees(BLOG, "Handling Categories, Tags, and Authors", "advises a table for each look-up")
-@remedy("Use one PartitionKey with a second RowKey, or count the differences and repair them.")
-def index_rows(seen: Seen) -> Look | None:
-    if seen.pointing is None:
-        return untold("Whether rows refer to rows of other partitions cannot be seen in requests.")
-    if not seen.pointing:
-        return None
-    return consider(
-        "Entities are also stored under further keys in other partitions. No transaction covers "
-        "two partitions: a failure between two writes leaves an index row without an entity, or "
-        "an entity without its index row."
-    )
-
-
-def _share_of(count: int, of: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} of {counted(of, one, more)}"
+    return seen.setting(f"mix.{action}", query.name)

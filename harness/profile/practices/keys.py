@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
 from harness.model.figures import counted, number, percent
-from harness.model.target import PUBLISHED, EndpointKind
-from harness.profile.checks.practice import (
+from harness.model.key_shapes import unpadded
+from harness.model.services.service import PUBLISHED, Service
+from harness.profile.checks.seen import MISSING, Seen, TableSeen
+from harness.profile.practices.practice import (
     BLOG,
     CHECKLIST,
     KEYS,
     PARTITIONING,
     STRATEGIES,
     Look,
+    Severity,
     consider,
     disagrees,
     fine,
@@ -21,7 +24,6 @@ from harness.profile.checks.practice import (
     says,
     untold,
 )
-from harness.profile.checks.seen import MISSING, Seen, TableSeen
 
 _FEWEST_RANGES = 10
 _MANY_OPERATIONS = 1_000
@@ -34,6 +36,8 @@ _NEAR_TARGET = 0.8
 _OFTEN = 0.1
 """Share of the operations from which on inserts are frequent. The documents name no figure for it,
 nor for the next four bounds."""
+_ONE_ROW = 0.95
+"""Share of the load of a table in one row from which on no key would spread it."""
 _LONG_KEY = 100
 """Characters; the longest key in the documents' examples has 33."""
 _TINY_PARTITION = 10
@@ -51,7 +55,13 @@ _PRINCIPLES = "3. General Key Design Principles"
 _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 
 
-@practice("append-only", "inserts go to several places in key order", "keys.scheme", cosmos=False)
+@practice(
+    "append-only",
+    "inserts go to several places in key order",
+    "keys.scheme",
+    cosmos=False,
+    relieves=("partition", "server"),
+)
 @says(CHECKLIST, _APPEND_ONLY, "keys that follow time put all inserts into the last partition")
 @says(PARTITIONING, "Range partitions", "rising or falling keys load one server")
 @says(PARTITIONING, "Storage operations", "random values keep frequent inserts balanced")
@@ -62,9 +72,9 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 def append_only(seen: Seen) -> Look | None:
     if not seen.written:
         return None
-    if seen.recorded and seen.writes is None:
+    if seen.unobserved and all(table.growth is None for table in seen.tables or ()):
         return untold(f"The order of new keys {MISSING}")
-    growing = [table for table in seen.tables or () if table.growth is not None]
+    growing = [table for table in _several(seen) if table.growth is not None]
     if not growing:
         return None
     table = next((table for table in growing if table.growth), None)
@@ -72,12 +82,17 @@ def append_only(seen: Seen) -> Look | None:
         return fine("Inserts go to several places in key order.")
     pattern, way = ("Append-only", "later") if table.growth == 1 else ("Prepend-only", "earlier")
     # A transaction makes several rows.
-    share = min(table.created, seen.written) / seen.operations
+    share = min(table.writing, seen.written) / seen.operations
     return (offends if share >= _OFTEN else consider)(
         f"{pattern}: in {table.named} the keys of new rows sort {way} and {way}. All "
         f"inserts, {percent(share)} of the operations, go to one place in key order, which one "
         "server serves."
     )
+
+
+def _several(seen: Seen) -> list[TableSeen]:
+    """The tables with several partitions, whose order can be a cause."""
+    return [table for table in seen.tables or () if table.partitions > 1]
 
 
 @practice("blob-names", "names of blobs do not begin with a date", "keys.scheme", blobs=True)
@@ -110,7 +125,7 @@ def date_key(seen: Seen) -> Look | None:
         return None
     table = next((table for table in dated if table.growth is not None), None)
     if table is None:
-        if seen.recorded and seen.writes is None and seen.written:
+        if seen.unobserved and seen.written:
             return untold(f"PartitionKeys begin with a date; where new rows go {MISSING}")
         return fine("PartitionKeys begin with a date, but no rows are inserted.")
     return consider(
@@ -119,20 +134,28 @@ def date_key(seen: Seen) -> Look | None:
     )
 
 
-@practice("zero-padding", "numbers in keys have a fixed width", "keys.scheme")
+@practice("zero-padding", "numbers in keys have a fixed width", "keys.scheme", relieves=("missed",))
 @says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
 @remedy("Write numbers in keys with a fixed width, with leading zeros.")
 def zero_padding(seen: Seen) -> Look | None:
+    operations = () if seen.record is None else seen.record.operations
+    if missed := sum(part.entities_missed for part in operations):
+        wanted = counted(sum(part.entities_wanted for part in operations), "entity", "entities")
+        return offends(
+            f"Queries by key bounds missed {missed:,} of {wanted} that they asked for: a range of "
+            "keys was not the range of numbers."
+        )
     if seen.tables is None:
         return untold(_REDACTED)
     table = next((table for table in seen.tables if table.unpadded), None)
     if table is None:
         return None
     why = "Numbers in PartitionKeys have different widths"
-    why += f": {table.example[0]!r} sorts before {table.example[1]!r}." if table.example else "."
+    pair = unpadded(table.keys[: table.partitions])
+    why += f": {pair[0]!r} sorts before {pair[1]!r}." if pair else "."
     over = [query for query in seen.queries if query.over_partitions]
     if seen.recorded:
-        over = [query for query in over if query.bounded and query.of_table(table.name)]
+        over = [query for query in over if not query.unbounded and query.of_table(table.table)]
     if over:
         return offends(
             f"{why} A range of numbers is not a range of keys: a query misses some of the numbers."
@@ -140,11 +163,22 @@ def zero_padding(seen: Seen) -> Look | None:
     return consider(why)
 
 
+def _near_target(seen: Seen) -> Severity:
+    """How bad it is that one partition takes its share: by what throttled, or by the rates."""
+    if "partition" in seen.limits:
+        return Severity.OFFENDS
+    reached = seen.shares.account_rate_at(PUBLISHED.partition)
+    if reached >= _NEAR_TARGET * PUBLISHED.account:
+        return Severity.FINE
+    return Severity.OFFENDS if seen.peak is None or seen.peak >= reached else Severity.CONSIDER
+
+
 @practice(
     "hot-partition",
     "no partition takes more than its share of the load",
     "keys.distribution",
     cosmos=False,
+    relieves=("partition",),
 )
 @says(CHECKLIST, "High-traffic data", "no partition should come near its target")
 @says(CHECKLIST, "Entities per second (partition)", "one partition serves 2,000 entities/s")
@@ -152,40 +186,73 @@ def zero_padding(seen: Seen) -> Look | None:
     PARTITIONING, "Table partition stress testing", "above 2,000 entities/s keys may be too coarse"
 )
 @says(KEYS, _PARTITION_KEYS, "choose keys that spread the load evenly")
-@remedy("Make PartitionKeys finer, so that the most used entities are in several partitions.")
+@remedy("Use a finer PartitionKey, so that the most used entities are in several partitions.")
 def hot_partition(seen: Seen) -> Look | None:
-    shares = seen.shares
-    if not shares.hottest:
+    shares, severity = seen.shares, _near_target(seen)
+    # Finer keys do not split a row. Inserts at one end move on, and so do finer keys.
+    moves = seen.recorded or severity is Severity.FINE
+    growing = moves and any(table.growth for table in _several(seen))
+    if not shares.hottest_share or seen.hot_row or growing:
         return None
     setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
     share, reached = shares.hottest_share, shares.account_rate_at(PUBLISHED.partition)
-    about = "" if seen.recorded else "about "
-    if reached >= _NEAR_TARGET * PUBLISHED.account:
-        if any(table.growth for table in seen.tables or ()):
-            # Inserts move on from one partition to the next: none keeps its share.
-            return None
-        why = (
-            f"The hottest partition takes {about}{percent(share)} of the load, no more than "
-            "its share."
-        )
-        return fine(why, setting=setting)
     why = (
-        f"Partition {shares.hottest!r} takes {about}{percent(share)} of the load. It reaches the "
-        f"target of {number(PUBLISHED.partition)} entities/s at {number(reached)} in total, "
-        "before the "
-        f"account reaches its target of {number(PUBLISHED.account)}."
+        f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{percent(share)} "
+        "of the load"
     )
-    wanted = seen.peak
-    if wanted is None or wanted >= reached:
-        if seen.recorded:
-            why += f" The highest rate was {number(wanted or 0)}."
-        return offends(why, setting=setting)
-    said = "The highest rate was" if seen.recorded else "This profile requests"
-    return consider(f"{why} {said} {number(wanted)}.", setting=setting)
+    if severity is Severity.FINE:
+        return fine(f"{why}, no more than its share.", setting=setting)
+    most = seen.most_throttled
+    if most is not None and {"partition", "throttling"} <= set(seen.limits):
+        why = (
+            f"{percent(most.throttled_ratio)} of the attempts on partition {most.key!r} were "
+            f"throttled: one server serves a partition. {why}."
+        )
+        return Look(severity, why, setting)
+    why += (
+        f". It reaches the target of {number(PUBLISHED.partition)} entities/s at {number(reached)} "
+        f"in total, before the account reaches its target of {number(PUBLISHED.account)}."
+    )
+    if seen.recorded:
+        why += f" The highest rate was {number(seen.peak or 0)}."
+    elif severity is Severity.CONSIDER:
+        why += f" This profile requests {number(seen.peak or 0)}."
+    return Look(severity, why, setting)
 
 
 @practice(
-    "hot-range", "no range of neighbouring keys takes most of the load", "keys.scheme", cosmos=False
+    "hot-row",
+    "no row takes most of the load of its partition",
+    "keys.rows_per_partition",
+    relieves=("partition",),
+)
+@says(CHECKLIST, "High-traffic data", "data that is far more used than other data is throttled")
+@remedy(
+    "Split the row, such as a counter, into several rows with PartitionKeys of their own, or keep "
+    "it in a cache."
+)
+def hot_row(seen: Seen) -> Look | None:
+    share, severity = seen.hot_row_share, _near_target(seen)
+    if share is None:
+        return untold("How often a row is used is not in the record.") if seen.recorded else None
+    about = "At least" if seen.recorded else "About"
+    hottest = seen.shares.hottest
+    why = f"{about} {percent(share)} of the operations on partition {hottest!r} name one row"
+    if not seen.hot_row or severity is Severity.FINE:
+        return fine(f"{why}.")
+    return Look(
+        severity,
+        f"{why}. Neither a finer PartitionKey nor transactions split a row, and one server "
+        "serves it.",
+    )
+
+
+@practice(
+    "hot-range",
+    "no range of neighbouring keys takes most of the load",
+    "keys.scheme",
+    cosmos=False,
+    relieves=("server",),
 )
 @says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
 @says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
@@ -193,6 +260,14 @@ def hot_partition(seen: Seen) -> Look | None:
 def hot_range(seen: Seen) -> Look | None:
     shares = seen.shares
     count = shares.range_count
+    growing = any(table.growth for table in _several(seen))
+    if "server" in seen.limits and seen.record and len(seen.record.partitions) > 1 and not growing:
+        return offends(
+            "Requests were throttled although no partition was near its target: a server serves a "
+            "range of neighbouring keys, and throttles all of them.",
+            change="Spread busy PartitionKeys over the whole order of keys, such as with a prefix "
+            "of their hash.",
+        )
     if shares.hottest_range is None and seen.recorded and shares.hottest:
         return untold("Keys are redacted, or not every partition has a row in the record.")
     if shares.hottest_range is None or count < _FEWEST_RANGES:
@@ -219,9 +294,12 @@ def constant_partition_key(seen: Seen) -> Look | None:
     if seen.tables is None:
         return untold(_REDACTED)
     constant = [table for table in seen.tables if table.partitions == 1]
+    if (seen.hot_row_share or 0.0) >= _ONE_ROW:
+        # `hot_row`: no key would spread the load.
+        return None
     if not constant:
         return fine("There are several PartitionKeys.") if seen.tables else None
-    table = max(constant, key=lambda table: table.operations or 0)
+    table = max(constant, key=lambda table: table.operations)
     limit = f"a target of {number(PUBLISHED.partition)} entities/s"
     if seen.charges is not None:
         limit = f"{number(seen.charges.throughput.partition_ru_per_s)} RU/s at most"
@@ -231,7 +309,7 @@ def constant_partition_key(seen: Seen) -> Look | None:
             f"whole load, with {limit}."
         )
     why = f"The operations on {table.named} used one PartitionKey"
-    if table.operations is not None:
+    if table.operations:
         why = f"All {table.operations:,} operations on {table.named} used one PartitionKey"
         if table.operations < _MANY_OPERATIONS:
             return consider(f"{why}. If there are no others, one server holds the table.")
@@ -251,7 +329,7 @@ def guid_partition_key(seen: Seen) -> Look | None:
     if not tables:
         return None
     over = [query for query in seen.queries if query.over_partitions]
-    if any(query.of_table(table.name) for query in over for table in tables):
+    if any(query.of_table(table.table) for query in over for table in tables):
         return offends(
             "PartitionKeys are GUIDs, and queries go over several partitions. Neighbouring keys "
             "are unrelated, so each such query scans the whole table."
@@ -268,19 +346,20 @@ def guid_partition_key(seen: Seen) -> Look | None:
 @disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
 def guid_row_key(seen: Seen) -> Look | None:
-    if seen.recorded and seen.writes is None:
+    if seen.unobserved:
         return untold(f"What RowKeys look like {MISSING}") if seen.queries else None
     tables = [table for table in seen.tables or () if table.row_guids]
     inside = [
         query
         for query in seen.queries
-        if not query.over_partitions and any(query.of_table(table.name) for table in tables)
+        if not query.over_partitions and any(query.of_table(table.table) for table in tables)
     ]
     if not inside:
         return None
     # Ranges of GUIDs are known of an application only; a profile filters by a number instead.
     if not any(
-        query.by_number or query.limited or (seen.recorded and query.bounded) for query in inside
+        query.by_number or query.limited or (seen.recorded and not query.unbounded)
+        for query in inside
     ):
         return fine("RowKeys are GUIDs, but no query needs rows in an order.")
     return offends(
@@ -310,7 +389,7 @@ def tiny_partitions(seen: Seen) -> Look | None:
         f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each. Each query over "
         "them visits many partitions, perhaps on many servers, for few entities."
     )
-    if all(query.bounded for query in over):
+    if all(not query.unbounded for query in over):
         return consider(f"{why} However, one server may hold neighbouring partitions.")
     return offends(why)
 
@@ -340,7 +419,7 @@ def large_partitions(seen: Seen) -> Look | None:
 def key_length(seen: Seen) -> Look | None:
     if seen.tables is None:
         return untold(_REDACTED)
-    length = max((table.longest for table in seen.tables), default=0)
+    length = max((table.longest_key for table in seen.tables), default=0)
     if length <= _LONG_KEY:
         return fine(f"The longest key has {length} characters.")
     limit = ""
@@ -356,7 +435,7 @@ def key_length(seen: Seen) -> Look | None:
     )
 
 
-def refused_keys(seen: Seen, kind: EndpointKind) -> str | None:
+def refused_keys(seen: Seen, kind: Service) -> str | None:
     """Why an endpoint of this kind would refuse keys of the load; None where it takes them."""
     if seen.charges is not None:
         for name, length, limit in seen.charges.keys_over():
@@ -364,7 +443,7 @@ def refused_keys(seen: Seen, kind: EndpointKind) -> str | None:
                 f"the longest {name} of the load has {length:,} bytes, and Cosmos DB takes "
                 f"{limit:,} at most: shorten the keys (keys.prefix)"
             )
-    length = max((table.longest for table in seen.tables or ()), default=0)
+    length = max((table.longest_key for table in seen.tables or ()), default=0)
     if not kind.emulated or length <= SURE_KEY_CHARACTERS:
         return None
     return (

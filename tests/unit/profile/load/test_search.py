@@ -12,25 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.profile.settings.parts import Search
-from harness.workload.load.search import (
-    Limit,
-    SearchBounds,
-    SearchResult,
-    Step,
-    StepOutcome,
-    StepSearch,
-    TakenStep,
-)
+from harness.measure.record.findings import SearchPart, StepPart
+from harness.profile.load.search import Limit, Search, Step, StepOutcome, StepSearch
 
-BOUNDS = SearchBounds(
+BOUNDS = Search(
     start_per_s=100.0,
     max_per_s=20_000.0,
     settle_s=5.0,
     hold_s=10.0,
     confirm_s=30.0,
-    most_throttled=0.01,
-    most_p99_ms=200.0,
+    throttled_ratio=0.01,
+    p99_ms=200.0,
+    precision=0.02,
+    most_steps=40,
 )
 
 
@@ -66,28 +60,27 @@ class Model:
         )
 
 
-def searched(model: Model, bounds: SearchBounds = BOUNDS, seed: int = 1) -> SearchResult:
+def searched(model: Model, bounds: Search = BOUNDS, seed: int = 1) -> SearchPart:
     """The result of a whole search."""
     search, rng = StepSearch(bounds), random.Random(seed)
     for _ in range(bounds.most_steps):
         step = search.next()
-        if isinstance(step, SearchResult):
+        if isinstance(step, SearchPart):
             return step
         assert step.rate_per_s <= bounds.max_per_s
         search.note(model.take(step, rng))
     found = search.next()
-    assert isinstance(found, SearchResult)
+    assert isinstance(found, SearchPart)
     return found
 
 
-def rates(found: SearchResult) -> list[float]:
-    return [taken.step.rate_per_s for taken in found.steps]
+def rates(found: SearchPart) -> list[float]:
+    return [step.rate_per_s for step in found.steps]
 
 
-def refuted(found: SearchResult, taken: TakenStep) -> bool:
+def refuted(found: SearchPart, step: StepPart) -> bool:
     """Whether as much failed in another step."""
-    rate = taken.step.rate_per_s
-    return any(other.failed and other.step.rate_per_s <= rate for other in found.steps)
+    return any(other.failed and other.rate_per_s <= step.rate_per_s for other in found.steps)
 
 
 limits = st.floats(BOUNDS.start_per_s * 1.05, BOUNDS.max_per_s * 0.95)
@@ -97,10 +90,10 @@ limits = st.floats(BOUNDS.start_per_s * 1.05, BOUNDS.max_per_s * 0.95)
 @given(limits, st.integers(0, 1000), st.sampled_from([1.2, 1.5, 2.0, 3.0]))
 def test_a_known_limit_is_found_within_five_percent(limit: float, seed: int, factor: float) -> None:
     """Whatever the limit, the seed of the noise and the factor of the climb."""
-    bounds = dataclasses.replace(BOUNDS, factor=factor)
+    bounds = BOUNDS.model_copy(update={"factor": factor})
     found = searched(Model(limit_per_s=limit, noise=0.02), bounds, seed)
     assert found.rate_per_s == pytest.approx(limit, rel=0.05)
-    assert found.limited_by is Limit.THROTTLED
+    assert found.limited_by == Limit.THROTTLED
     assert found.confirmed
     assert not found.at_least
 
@@ -114,7 +107,7 @@ def test_the_generators_ceiling_is_never_taken_for_the_partitions(
     model = Model(limit_per_s=ceiling * above, ceiling_per_s=ceiling, noise=0.02)
     found = searched(model, seed=seed)
     assert found.at_least
-    assert found.limited_by is Limit.CLIENT
+    assert found.limited_by == Limit.CLIENT
     assert found.sentence.startswith("At least ")
     assert "the generator was the limit" in found.sentence
     assert found.rate_per_s is not None
@@ -129,7 +122,7 @@ def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
     """Where the climb meets the ceiling first, halving the gap still meets the throttling."""
     model = Model(limit_per_s=limit, ceiling_per_s=limit * above * 1.05, noise=0.02)
     found = searched(model, seed=seed)
-    assert found.limited_by is Limit.THROTTLED
+    assert found.limited_by == Limit.THROTTLED
     assert found.rate_per_s == pytest.approx(limit, rel=0.05)
 
 
@@ -137,14 +130,14 @@ def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
 @given(st.lists(st.booleans(), min_size=60, max_size=60), st.integers(2, 40))
 def test_a_search_ends_whatever_comes_of_its_steps(passes: list[bool], most_steps: int) -> None:
     """Steps that pass and fail at random: never more steps than allowed, each kept."""
-    bounds = dataclasses.replace(BOUNDS, most_steps=most_steps)
+    bounds = BOUNDS.model_copy(update={"most_steps": most_steps})
     search = StepSearch(bounds)
     for number, passed in enumerate(passes):
         step = search.next()
-        if isinstance(step, SearchResult):
+        if isinstance(step, SearchPart):
             assert len(step.steps) == number <= most_steps
             assert step.confirmed == any(
-                taken.step.confirming and taken.failed is None and not refuted(step, taken)
+                taken.confirming and taken.failed is None and not refuted(step, taken)
                 for taken in step.steps
             )
             return
@@ -243,7 +236,7 @@ def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: 
     """One step, no rate, and the reason."""
     found = searched(model)
     assert found.rate_per_s is None
-    assert found.limited_by is limited_by
+    assert found.limited_by == limited_by
     assert not found.confirmed
     assert not found.at_least
     assert len(found.steps) == 1
@@ -254,21 +247,20 @@ def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: 
 
 def test_the_climb_then_the_halves_then_the_longer_window() -> None:
     """The steps of a search in their order."""
-    bounds = dataclasses.replace(BOUNDS, factor=2.0, precision=0.1)
+    bounds = BOUNDS.model_copy(update={"factor": 2.0, "precision": 0.1})
     found = searched(Model(limit_per_s=1000.0), bounds)
     assert rates(found) == [100.0, 200.0, 400.0, 800.0, 1600.0, 1200.0, 1000.0, 1100.0, 1000.0]
     assert [taken.failed is None for taken in found.steps] == [
         True, True, True, True, False, False, True, False, True,
     ]  # fmt: skip
-    assert {taken.step.hold_s for taken in found.steps[:-1]} == {10.0}
-    assert found.steps[-1].step == Step(
-        rate_per_s=1000.0, settle_s=5.0, hold_s=30.0, confirming=True
-    )
+    assert {taken.hold_s for taken in found.steps[:-1]} == {10.0}
+    last = found.steps[-1]
+    assert (last.rate_per_s, last.hold_s, last.confirming) == (1000.0, 30.0, True)
 
 
 def test_the_climb_ends_at_the_maximum() -> None:
     """No step has a higher rate than the maximum, which is confirmed when it passes."""
-    bounds = dataclasses.replace(BOUNDS, factor=3.0, max_per_s=1000.0)
+    bounds = BOUNDS.model_copy(update={"factor": 3.0, "max_per_s": 1000.0})
     assert rates(searched(Model(), bounds)) == [100.0, 300.0, 900.0, 1000.0, 1000.0]
 
 
@@ -280,7 +272,7 @@ def test_what_does_not_last_is_not_confirmed(limit: float, lasting: float) -> No
     found = searched(model)
     assert found.rate_per_s is not None
     assert found.confirmed
-    assert found.limited_by is Limit.THROTTLED
+    assert found.limited_by == Limit.THROTTLED
     assert found.rate_per_s == pytest.approx(model.long_limit_per_s, rel=0.05)
 
 
@@ -293,13 +285,13 @@ def test_what_never_lasts_is_not_found() -> None:
 
 def test_steps_that_do_not_suffice_leave_it_open() -> None:
     """The last step confirms what is known, and the result is a lower bound."""
-    higher = searched(Model(), dataclasses.replace(BOUNDS, most_steps=4))
+    higher = searched(Model(), BOUNDS.model_copy(update={"most_steps": 4}))
     assert rates(higher) == [100.0, 150.0, 225.0, 225.0]
     assert (higher.limited_by, higher.at_least) == (Limit.UNFINISHED, True)
     assert higher.sentence == (
         "At least 225 of 225 wanted entities/s, held for 30 s; no steps were left to look higher."
     )
-    closer = searched(Model(limit_per_s=200.0), dataclasses.replace(BOUNDS, most_steps=4))
+    closer = searched(Model(limit_per_s=200.0), BOUNDS.model_copy(update={"most_steps": 4}))
     assert rates(closer) == [100.0, 150.0, 225.0, 150.0]
     assert (closer.limited_by, closer.at_least) == (Limit.THROTTLED, True)
     assert closer.sentence.startswith(
@@ -335,7 +327,7 @@ def test_nothing_is_noted_after_the_end() -> None:
     outcome = Model(limit_per_s=1.0).take(step, NO_CHANCE)
     search.note(outcome)
     found = search.next()
-    assert isinstance(found, SearchResult)
+    assert isinstance(found, SearchPart)
     assert search.next() == search.ended("somebody was bored") == found
     with pytest.raises(ValueError, match="end of the search"):
         search.note(outcome)

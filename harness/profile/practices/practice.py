@@ -10,6 +10,7 @@ import enum
 import functools
 from collections.abc import Callable
 
+from harness.model.figures import counted
 from harness.profile.checks.seen import Seen
 
 
@@ -34,9 +35,15 @@ class Document(enum.StrEnum):
     STRATEGIES = "Data partitioning strategies"
     COSMOS = "Partitioning and horizontal scaling in Azure Cosmos DB"
     COSMOS_FAQ = "Frequently asked questions about Azure Cosmos DB for Table"
+    UNITS = "Request Units in Azure Cosmos DB"
+    README = "README.md"
+    PROFILES = "docs/profiles.md"
+    SESSIONS = "docs/sessions.md"
+    WATCH = "docs/watch.md"
 
 
-PARTITIONING, BLOG, KEYS, CHECKLIST, STRATEGIES, COSMOS, COSMOS_FAQ = Document
+PARTITIONING, BLOG, KEYS, CHECKLIST, STRATEGIES, COSMOS, COSMOS_FAQ, UNITS, *_OWN = Document
+README, PROFILES, SESSIONS, WATCH = _OWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ class Practice:
         sources: The documents that ask for it, and those that disagree.
         cosmos: True if it is about Cosmos DB only, False if about Storage only, None for both.
         blobs: Whether it is also about lines in blobs, which have neither rows nor targets.
+        relieves: The limits of a run (`Seen.limits`) that it bears on: where one of them held the
+            run back, and the practice is violated, the report advises it.
     """
 
     check: Check
@@ -92,6 +101,7 @@ class Practice:
     sources: tuple[Source, ...] = ()
     cosmos: bool | None = None
     blobs: bool = False
+    relieves: tuple[str, ...] = ()
 
     def look(self, seen: Seen) -> Look | None:
         """What was seen of the practice; None if the practice does not apply."""
@@ -116,10 +126,17 @@ def practice(
     *,
     cosmos: bool | None = None,
     blobs: bool = False,
+    relieves: tuple[str, ...] = (),
 ) -> Decorator:
     """Name the practice of a check, and the setting that usually decides it."""
     return lambda of: dataclasses.replace(
-        _practice(of), name=name, title=title, setting=setting, cosmos=cosmos, blobs=blobs
+        _practice(of),
+        name=name,
+        title=title,
+        setting=setting,
+        cosmos=cosmos,
+        blobs=blobs,
+        relieves=relieves,
     )
 
 
@@ -144,3 +161,8 @@ def remedy(change: str) -> Decorator:
 
 def _practice(of: Check | Practice) -> Practice:
     return of if isinstance(of, Practice) else Practice(of)
+
+
+def share_of(count: int, of: int, one: str, more: str | None = None) -> str:
+    """A count of all, in words: ``3 of 20 queries``."""
+    return f"{count:,} of {counted(of, one, more)}"

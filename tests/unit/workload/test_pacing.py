@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from harness.model.outcome import Attempt, Fault
 from harness.workload.budget import Budget, equal_parts
-from harness.workload.load.pacing import CATCH_UP_S, STOP, ClosedLoop
-from harness.workload.retry import (
-    ExponentialBackoff,
-    RetryPolicy,
-    ScheduledBackoff,
-    next_delay_s,
-)
+from harness.workload.pacing import CATCH_UP_S, STOP, ClosedLoop
+from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff, next_delay_s
 
 
 def simulate(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from harness.model.figures import data_size, number, percent
+from harness.model.figures import request_units as units_words
 from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES, MAX_REQUEST_BYTES
-from harness.profile.checks.practice import (
+from harness.profile.checks.seen import ChargesSeen, Seen
+from harness.profile.practices.practice import (
     COSMOS,
     COSMOS_FAQ,
+    UNITS,
     Look,
     consider,
     disagrees,
@@ -17,7 +20,6 @@ from harness.profile.checks.practice import (
     says,
     untold,
 )
-from harness.profile.checks.seen import ChargesSeen, Seen
 
 _PHYSICAL = "Physical partitions"
 _CHOOSE = "Choose a partition key"
@@ -28,6 +30,8 @@ _NEAR = 0.8
 """A prediction is no closer than this."""
 _UNEVEN = 1.25
 """Times its even share, from which a physical partition counts as hot. No document has a figure."""
+_COSTLY = 0.5
+"""Share of all request units from which there is advice about one operation."""
 _FEW_PHYSICAL = 3
 """Physical partitions from 30,000 RU/s on (10,000 each): more need care ("read-heavy")."""
 _SMALL_KEY_BYTES = 101
@@ -40,7 +44,11 @@ _SOON_DAYS = 365
 
 
 @practice(
-    "request-units", "the load fits into the provisioned request units", _PROVISIONED, cosmos=True
+    "request-units",
+    "the load fits into the provisioned request units",
+    _PROVISIONED,
+    cosmos=True,
+    relieves=("throughput",),
 )
 @says(COSMOS, _PHYSICAL, "throughput is provisioned for a container")
 @remedy("Provision more, or request less.")
@@ -53,11 +61,14 @@ def request_units(seen: Seen) -> Look | None:
     provisioned = charges.throughput.ru_per_s
     need = f"{number(charges.per_s)} RU/s"
     said = f"The best second took {need}" if seen.recorded else f"This profile takes about {need}"
+    used_up = "throughput" in seen.limits
     if provisioned is None:
-        change = "Set it, so that rates are compared with it."
-        return consider(f"{said}; what is provisioned is not set.", change=change)
+        change = "Set what is provisioned, so that rates are compared with it."
+        return (offends if used_up else consider)(
+            f"{said}; what is provisioned is not set.", change=change
+        )
     share = charges.per_s / provisioned
-    judge = fine if share < _NEAR else offends if share > 1.0 else consider
+    judge = offends if share > 1.0 or used_up else fine if share < _NEAR else consider
     return judge(f"{said}, {percent(share)} of the {number(provisioned)} that are provisioned.")
 
 
@@ -66,6 +77,7 @@ def request_units(seen: Seen) -> Look | None:
     "no PartitionKey takes more than its share of the request units",
     "keys.distribution",
     cosmos=True,
+    relieves=("partition",),
 )
 @says(COSMOS, _PHYSICAL, "a PartitionKey has at most 10,000 RU/s, those of its physical partition")
 @says(COSMOS, _CHOOSE, "a wide range of values that spreads the request units evenly")
@@ -76,14 +88,40 @@ def request_units(seen: Seen) -> Look | None:
 )
 def hot_partition_key(seen: Seen) -> Look | None:
     charges = seen.charges
-    if charges is None or not charges.shares.hottest:
+    # Finer keys do not split a row.
+    if charges is None or not charges.shares.hottest or seen.hot_row:
         return None
     if not charges.known:
         return untold(_UNCHARGED)
     share, about = charges.shares.hottest_share, "" if seen.recorded else "about "
     limit = charges.throughput.partition_ru_per_s
     why = f"PartitionKey {charges.shares.hottest!r} takes {about}{percent(share)} of the RU"
-    return _held(seen, charges, f"{why}, and can have {number(limit)} RU/s at most", share)
+    if "partition" not in seen.limits:
+        return _held(seen, charges, f"{why}, and can have {number(limit)} RU/s at most", share)
+    if (most := seen.most_throttled) is not None:
+        units = most.request_units
+        why = f"{percent(most.throttled_ratio)} of the attempts on {most.key!r} were throttled"
+        if units is not None:
+            why += f"; it used {number(units.per_s.mean)} of {number(limit)} RU/s"
+    return offends(f"{why}. A partition cannot borrow from the others.")
+
+
+@practice(
+    "costly-operations",
+    "no operation takes most of the request units",
+    "mix",
+    cosmos=True,
+    relieves=("throughput", "operation"),
+)
+@says(UNITS, "Request unit considerations", "what an operation reads and writes decides its charge")
+@remedy("Make entities smaller, scan fewer of them, and name the PartitionKey in filters.")
+def costly_operations(seen: Seen) -> Look | None:
+    most = next(iter(seen.charges.kinds), None) if seen.charges is not None else None
+    if most is None or not seen.recorded:
+        return None
+    why = f"{most.label} took {percent(most.share)} of the RU, {units_words(most.each)} each."
+    used_up = {"throughput", "operation"}.intersection(seen.limits)
+    return (offends if used_up and most.share >= _COSTLY else fine)(why)
 
 
 @practice(
@@ -157,7 +195,7 @@ def _growth(seen: Seen, charges: ChargesSeen) -> float:
     """Bytes/s by which the hottest PartitionKey grows; 0 where ever later keys are written."""
     if seen.tables is None or charges.per_s is None or not seen.operations:
         return 0.0
-    created = sum(table.created for table in seen.tables if not table.growth)
+    created = sum(table.writing for table in seen.tables if not table.growth)
     per_operation = created * (charges.entity_bytes or 0) / seen.operations
     return per_operation * charges.per_s / charges.each * charges.shares.hottest_share
 
@@ -193,7 +231,7 @@ def cross_partition(seen: Seen) -> Look | None:
     over = [query for query in seen.queries if query.over_partitions]
     if charges is None or not over:
         return None
-    labels = {query.label for query in over}
+    labels = {query.name for query in over}
     share = sum(kind.share for kind in charges.kinds if kind.label in labels)
     taken = (
         f"take {percent(share)} of the RU" if charges.known else "take an unknown part of the RU"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.workload.load.pacing import STOP, RecordedOrder
-from harness.workload.load.schedule import Schedule
+from harness.workload.pacing import STOP, RecordedOrder, Schedule
 
 
 def test_an_operation_is_due_at_its_place_whoever_sends_it() -> None:

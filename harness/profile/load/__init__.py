@@ -1,0 +1,1 @@
+"""Load models: when operations are due, one model a file."""

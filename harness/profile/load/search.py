@@ -1,0 +1,355 @@
+"""The search for the highest sustainable rate: the next rate to try, and the result.
+
+The rate climbs until a step fails. Then the gap between the highest rate that passed and the lowest
+that failed is halved until it is small, and the rate is held once more, for longer. A rate that
+fails then is lowered, and the gap is halved again with the longer time. The steps taken are the
+whole state of the search.
+
+The lowest failed step decides what limited the result. If the generator was the limit of a step,
+the step says nothing about the endpoint. This reason therefore takes precedence, and makes the
+result a lower bound ("at least"). Throttling is second, because the service itself reports it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import random
+from typing import Annotated, Self
+
+import pydantic
+from pydantic import Field
+
+from harness.measure.record.findings import SearchPart, StepPart
+from harness.model.figures import milliseconds, number, percent
+from harness.model.services.service import ENTITIES, CountedUnit, Service
+from harness.profile.load.model import Load, LoadModel, Replay
+from harness.profile.settings.parts import TWO_WEEKS_S, Part, Rate, Rest
+from harness.workload.pacing import Pacer, Schedule
+
+_STEP_OVERHEAD_S = 5
+"""Longest time of a step beyond settling and measuring."""
+_REACHED_FROM = 0.95
+"""A step holds its rate if it achieves this share of it."""
+_SLACK = 1.0 + 1e-9
+"""Tolerance for rounding where a gap is exactly as wide as the precision."""
+
+
+class Limit(enum.StrEnum):
+    """Why no higher rate was found. The first five are why a step failed."""
+
+    CLIENT = "client-limited"
+    USERS = "users"
+    """Latency did not grow: there were too few users to send more."""
+    THROTTLED = "throttled"
+    NOT_HELD = "not-held"
+    LATENCY = "latency"
+    MAXIMUM = "maximum"
+    """The maximum rate passed."""
+    UNFINISHED = "unfinished"
+    """The search ended before a step failed."""
+
+
+_OF_THE_ENDPOINT = (Limit.THROTTLED, Limit.NOT_HELD, Limit.LATENCY)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A rate to try, for ``settle_s`` and then ``hold_s``, which is measured.
+
+    ``confirming``: ``hold_s`` is the longer time, because the rate passed the shorter one.
+    """
+
+    rate_per_s: float
+    settle_s: float
+    hold_s: float
+    confirming: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutcome:
+    """What a step measured. Rates are entities/s.
+
+    Attributes:
+        p99_ms: 99th percentile of response latency; None if there were no answers.
+        client_limited: True if the generator was the limit.
+        endpoint_limited: True if latency grew with the load, or was too high.
+        billable_transactions: Billable transactions of the whole step, including settling.
+        seconds: Measured time.
+    """
+
+    wanted_per_s: float
+    achieved_per_s: float
+    throttled_ratio: float
+    p99_ms: float | None
+    client_limited: bool
+    endpoint_limited: bool
+    billable_transactions: int
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TakenStep:
+    """A step and its outcome; ``failed`` is why it failed, None if it passed."""
+
+    step: Step
+    outcome: StepOutcome
+    failed: Limit | None
+
+    def recorded(self) -> StepPart:
+        outcome = self.outcome
+        return StepPart(
+            rate_per_s=round(self.step.rate_per_s, 3),
+            achieved_per_s=round(outcome.achieved_per_s, 3),
+            throttled_ratio=round(outcome.throttled_ratio, 6),
+            p99_ms=None if outcome.p99_ms is None else round(outcome.p99_ms, 3),
+            hold_s=outcome.seconds,
+            confirming=self.step.confirming,
+            billable_transactions=outcome.billable_transactions,
+            failed=None if self.failed is None else self.failed.value,
+        )
+
+
+class Search(Part):
+    """Look for the highest rate that is sustained, in steps; entities per second."""
+
+    start_per_s: Rate = 200.0
+    """Rate of the first step."""
+    max_per_s: Rate = 20_000.0
+    """Highest rate of a step."""
+    factor: Annotated[float, Field(gt=1, le=10)] = 1.5
+    """Growth of the rate from one step to the next."""
+    settle_s: Rest = 3.0
+    """Seconds of each step before measuring."""
+    hold_s: Annotated[float, Field(ge=2, le=3600)] = 10.0
+    """Measured seconds of each step."""
+    confirm_s: Annotated[float, Field(ge=2, le=24 * 3600)] = 30.0
+    """Measured seconds of the step that confirms the rate that was found."""
+    precision: Annotated[float, Field(gt=0, lt=1)] = 0.03
+    """The search ends when the gap to the lowest failed rate is this share."""
+    throttled_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """A step passes up to this share of throttled attempts."""
+    p99_ms: Annotated[float, Field(gt=0, allow_inf_nan=True)] = 1000.0
+    """A step passes up to this p99 of response latency."""
+    most_steps: Annotated[int, Field(ge=2, le=200)] = 30
+    """Most steps of the search."""
+    most_s: Annotated[int, Field(ge=1, le=TWO_WEEKS_S)] | None = None
+    """Time limit of the search, as set by -t; the rate that was found until then counts."""
+
+    @pydantic.model_validator(mode="after")
+    def _goes_up(self) -> Self:
+        if self.max_per_s < self.start_per_s:
+            raise ValueError(
+                f"search.max_per_s ({self.max_per_s:g}) is below search.start_per_s "
+                f"({self.start_per_s:g})"
+            )
+        return self
+
+    def failed(self, outcome: StepOutcome) -> Limit | None:
+        """Why a step failed; None if it passed."""
+        if outcome.client_limited:
+            return Limit.CLIENT
+        if outcome.throttled_ratio > self.throttled_ratio:
+            return Limit.THROTTLED
+        held = outcome.achieved_per_s >= _REACHED_FROM * outcome.wanted_per_s
+        late = outcome.p99_ms is not None and outcome.p99_ms > self.p99_ms
+        if (late or not held) and not outcome.endpoint_limited:
+            return Limit.USERS
+        if not held:
+            return Limit.NOT_HELD
+        return Limit.LATENCY if late else None
+
+    def why(self, taken: TakenStep) -> str:
+        """Clause that says why a step failed, with its figures."""
+        outcome = taken.outcome
+        achieved = f"{number(outcome.achieved_per_s)} were served"
+        if taken.failed is Limit.CLIENT:
+            return (
+                f"the generator was the limit ({achieved}), so that the endpoint may serve more; "
+                "add processes or machines"
+            )
+        if taken.failed is Limit.THROTTLED:
+            return (
+                f"{percent(outcome.throttled_ratio)} of attempts were throttled, more than "
+                f"{percent(self.throttled_ratio)}"
+            )
+        if taken.failed is Limit.LATENCY and outcome.p99_ms is not None:
+            return (
+                f"p99 was {milliseconds(outcome.p99_ms)} ms, more than "
+                f"{milliseconds(self.p99_ms)} ms"
+            )
+        throttled = f"{percent(outcome.throttled_ratio)} of attempts were throttled"
+        if taken.failed is Limit.NOT_HELD:
+            return f"{achieved}, {throttled}, and latency grew with the load"
+        return (
+            f"{achieved}, {throttled}, and latency did not grow: more users may reach a higher rate"
+        )
+
+
+class StepSearch:
+    """A search: call `next`, take that step, pass its outcome to `note`, and repeat."""
+
+    def __init__(self, settings: Search, unit: CountedUnit = ENTITIES) -> None:
+        self._settings = settings
+        self._rate = unit.rate
+        self.steps: tuple[TakenStep, ...] = ()
+
+    def next(self) -> Step | SearchPart:
+        """The next step, or the result; the same until an outcome is noted."""
+        settings, steps = self._settings, self.steps
+        if not steps:
+            return self._step(settings.start_per_s)
+        passed, failure = self._passed(), self._lowest_failed()
+        if passed is None:
+            return self._found()
+        low, confirmed = passed.step.rate_per_s, self._highest(confirming=True)
+        left, unsettled = settings.most_steps - len(steps), self._unsettled(low, failure)
+        if confirmed is not None and (unsettled is None or left <= 0):
+            return self._found(unsettled and f"no steps were left {unsettled}")
+        if left <= 0:
+            return self._found("no steps were left")
+        refuted = sum(taken.step.confirming and taken.failed is not None for taken in steps)
+        if refuted and confirmed is None:
+            # The distance doubles each time: the search ends soon even if no rate lasts.
+            assert failure is not None
+            lower = failure.step.rate_per_s / (1.0 + settings.precision * 2.0 ** (refuted - 1))
+            return self._step(max(lower, settings.start_per_s), confirming=True)
+        if unsettled is None or (left == 1 and confirmed is None):
+            return self._step(low, confirming=True)
+        if failure is None:
+            return self._step(min(low * settings.factor, settings.max_per_s))
+        # A refuted rate had passed the shorter time, so that only the longer one counts now.
+        return self._step((low + failure.step.rate_per_s) / 2.0, confirming=bool(refuted))
+
+    def note(self, outcome: StepOutcome) -> TakenStep:
+        """Add the outcome of the step that `next` returned; a `ValueError` after the end."""
+        step = self.next()
+        if isinstance(step, SearchPart):
+            raise ValueError("a step was taken after the end of the search")
+        taken = TakenStep(step=step, outcome=outcome, failed=self._settings.failed(outcome))
+        self.steps += (taken,)
+        return taken
+
+    def ended(self, why: str) -> SearchPart:
+        """The result so far, if the run ends early; ``why`` is such as "the budget was used up"."""
+        found = self.next()
+        return found if isinstance(found, SearchPart) else self._found(why)
+
+    def _step(self, per_s: float, *, confirming: bool = False) -> Step:
+        settings = self._settings
+        return Step(
+            rate_per_s=per_s,
+            settle_s=settings.settle_s,
+            hold_s=settings.confirm_s if confirming else settings.hold_s,
+            confirming=confirming,
+        )
+
+    def _lowest_failed(self) -> TakenStep | None:
+        failures = [taken for taken in self.steps if taken.failed is not None]
+        return min(failures, key=lambda taken: taken.step.rate_per_s, default=None)
+
+    def _highest(self, *, confirming: bool) -> TakenStep | None:
+        """The step with the highest rate that passed, below all that failed."""
+        failure = self._lowest_failed()
+        below = math.inf if failure is None else failure.step.rate_per_s
+        passed = [
+            taken
+            for taken in self.steps
+            if taken.failed is None
+            and taken.step.confirming >= confirming
+            and taken.step.rate_per_s < below
+        ]
+        return max(passed, key=lambda taken: taken.step.rate_per_s, default=None)
+
+    def _passed(self) -> TakenStep | None:
+        """The highest step that may count as sustained."""
+        return self._highest(confirming=True) or self._highest(confirming=False)
+
+    def _unsettled(self, low: float, failure: TakenStep | None) -> str | None:
+        """Why more steps are needed, besides confirming; None if they are not."""
+        if failure is None:
+            return "to look higher" if low < self._settings.max_per_s else None
+        gap = failure.step.rate_per_s / low - 1.0
+        return "to look closer" if gap > self._settings.precision * _SLACK else None
+
+    def _found(self, ended: str | None = None) -> SearchPart:
+        """The result; ``ended`` is why the search is incomplete, None if it is complete."""
+        failure, passed = self._lowest_failed(), self._passed()
+        if failure is not None:
+            assert failure.failed is not None
+            limited_by = failure.failed
+        elif passed is not None and passed.step.rate_per_s >= self._settings.max_per_s:
+            limited_by = Limit.MAXIMUM
+        else:
+            limited_by = Limit.UNFINISHED
+        if passed is None:
+            rate, at_least, sentence = None, False, self._nothing(failure, ended)
+        else:
+            rate = min(passed.step.rate_per_s, passed.outcome.achieved_per_s)
+            at_least = ended is not None or limited_by not in _OF_THE_ENDPOINT
+            lead = "At least" if at_least else "Highest sustainable rate:"
+            sentence = f"{lead} {self._something(rate, passed, failure, ended)}"
+        return SearchPart(
+            rate_per_s=rate,
+            at_least=at_least,
+            confirmed=self._highest(confirming=True) is not None,
+            limited_by=limited_by.value,
+            sentence=sentence,
+            steps=tuple(taken.recorded() for taken in self.steps),
+        )
+
+    def _nothing(self, failure: TakenStep | None, ended: str | None) -> str:
+        if failure is None:
+            return f"No sustainable rate was found: {ended}."
+        return (
+            f"No sustainable rate was found: the first rate, {number(failure.step.rate_per_s)} "
+            f"{self._rate}, failed; {self._settings.why(failure)}. Start at a lower rate."
+        )
+
+    def _something(
+        self, rate: float, passed: TakenStep, failure: TakenStep | None, ended: str | None
+    ) -> str:
+        settings, step = self._settings, passed.step
+        held = f"held for {step.hold_s:g} s"
+        parts = [f"{number(rate)} of {number(step.rate_per_s)} wanted {self._rate}, {held}"]
+        if ended is not None:
+            parts.append(ended if step.confirming else f"not confirmed, because {ended}")
+        if failure is not None:
+            failed = f"{number(failure.step.rate_per_s)} {self._rate} failed"
+            parts.append(f"{failed}: {settings.why(failure)}")
+        elif step.rate_per_s >= settings.max_per_s:
+            parts.append("this is the highest rate of the search")
+        return f"{'; '.join(parts)}."
+
+
+class SearchedRate(LoadModel):
+    """A rate that the search changes from step to step."""
+
+    searched = True
+    run_time_setting = "search.most_s"
+    may_end_early = (
+        "The search ends at the first throttling of the account, and then reports the rate it "
+        "found as a lower bound; limits.stop_on_account_throttling = false lets it go on."
+    )
+
+    def __init__(self, load: Load, replay: Replay | None, search: Search) -> None:
+        super().__init__(load, replay)
+        self.search = search
+        self.rate_per_s = search.max_per_s
+        self.setting = "search.max_per_s"
+
+    def words(self, unit: CountedUnit) -> str:
+        first, last = number(self.search.start_per_s), number(self.search.max_per_s)
+        return f"in steps from {first} to {last} {unit.rate}"
+
+    def pacer(self, kind: Service, arrivals: random.Random) -> Pacer:
+        """It has the rate of the start until the first step is known."""
+        return self._following(Schedule.constant(self.search.start_per_s), arrivals)
+
+    @property
+    def window_s(self) -> int:
+        search = self.search
+        step_s = search.settle_s + max(search.hold_s, search.confirm_s) + _STEP_OVERHEAD_S
+        every_step_s = math.ceil(search.most_steps * step_s)
+        return min(every_step_s, search.most_s or every_step_s)

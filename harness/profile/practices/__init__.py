@@ -1,0 +1,1 @@
+"""The documented practices, by what they are about."""

@@ -1,1 +1,0 @@
-"""When operations are sent: pacing, schedules, and the search for the highest rate."""
