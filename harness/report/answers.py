@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, per_operation, percent
-from harness.model.outcome import THROTTLING_STATUSES, is_throttling
+from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling, outcome_of
 
 
 def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
@@ -32,6 +32,17 @@ def other_answers(attempts: Mapping[str, int]) -> list[tuple[str, int]]:
         if count and not name.startswith("2") and not sum(throttled_by_status({name: 1}).values())
     ]
     return sorted(others, key=lambda item: (-item[1], item[0]))
+
+
+def failed_attempts(attempts: Mapping[str, int]) -> int:
+    """Attempts that failed otherwise than by throttling, likewise by the names in records."""
+    failed = 0
+    for name, count in attempts.items():
+        status, _, rest = name.partition(" ")
+        answer = (int(status), rest.partition(" ")[0]) if status.isdigit() else (0, name)
+        outcome = outcome_of(*answer)
+        failed += count if outcome.failed and outcome is not Outcome.THROTTLED else 0
+    return failed
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,12 +73,11 @@ def attempts_words(record: RunRecord) -> tuple[str, str]:
         operations = counted(counts.in_flight, "operation")
         requests += f"; {in_flight:,} more for {operations} still in flight"
     refused = f"throttled: {sum(throttled.values()):,} ({percent(record.throttled_ratio)})"
-    if record.request_units is None:
+    if record.enforced is not None and record.enforced.refused_words:
+        refused += f"; the gateway refused {record.enforced.refused_words}"
+    elif record.request_units is None and record.throttled_ratio:
         # Cosmos DB does not say whose limit it was.
-        refused += (
-            f", {throttled['partition']:,} by a partition limit, {throttled['account']:,} by an "
-            "account limit"
-        )
+        refused += f", {throttled['account']:,} of them by an account's limit"
     return requests, refused
 
 

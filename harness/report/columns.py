@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from harness.measure.record.findings import PointersPart, StepPart
 from harness.measure.record.record import RunRecord
+from harness.measure.verdict import evidence
 from harness.model.figures import milliseconds, number, percent
 from harness.report.answers import ResponseCount, tone_of
-from harness.report.limits import worded
 
 NOT_MEASURED = "n/a"
 LATENCY_FIGURES = ("p50", "p90", "p99", "max")
@@ -42,7 +42,8 @@ class Column(Generic[Row]):
     """One figure of each row of a table.
 
     Attributes:
-        name: Heading, below or behind the heading of ``group``.
+        name: Heading, below or behind the heading of ``group``. In headings ``{unit.rate}``
+            and ``{unit.many}`` stand for the words of the service.
         get: The figure of a row, or None if it was not measured.
         absent: The text in place of a figure that was not measured.
         group: Heading of neighbouring columns, with their unit.
@@ -103,11 +104,12 @@ def _in_run(record: RunRecord, column: Column[Row]) -> Column[Row]:
         column = dataclasses.replace(column, name=column.heading(record), narrow="")
     if column.figure is not None:
         column = dataclasses.replace(column, get=functools.partial(column.figure, record))
+    unit = record.endpoint.service.unit
     return dataclasses.replace(
         column,
-        name=worded(column.name, record),
-        narrow=worded(column.narrow, record),
-        group=worded(column.group, record),
+        name=column.name.format(unit=unit),
+        narrow=column.narrow.format(unit=unit),
+        group=column.group.format(unit=unit),
     )
 
 
@@ -123,7 +125,7 @@ def flat_headings(columns: Sequence[Column[Row]]) -> list[str]:
 
 def best_over(record: RunRecord) -> str:
     """The heading of the best mean of 10 seconds in a row, or of a shorter window."""
-    return f"best {min(10, record.measured_s) or 10} s"
+    return evidence.best_over(record.measured_s)
 
 
 def charges_units(record: RunRecord) -> bool:
@@ -151,7 +153,7 @@ def latency_figure(latency: str, figure: str) -> Callable[[Any], float | None]:
 
 
 STEP_COLUMNS: tuple[Column[StepPart], ...] = (
-    Column("wanted entities/s", lambda step: step.rate_per_s, number, narrow="wanted"),
+    Column("wanted {unit.rate}", lambda step: step.rate_per_s, number, narrow="wanted"),
     Column("achieved", lambda step: step.achieved_per_s, number),
     Column("throttled", lambda step: step.throttled_ratio, percent),
     Column("p99 ms", lambda step: step.p99_ms, milliseconds),

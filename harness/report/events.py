@@ -7,15 +7,16 @@ import dataclasses
 from harness.measure.record.enforced import MovePart
 from harness.measure.record.findings import GapPart, StallPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words
+from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words, silence_words
 from harness.model.figures import counted, number
-from harness.model.operation import over_partitions
-from harness.report.limits import worded
+from harness.model.partition import Partition
 from harness.report.names import partition_name, shortened
 
 _MOST_GAPS = 5
 _MOST_MOVES = 5
 _NAME_WIDTH = 24
+MATTERS_FROM = 0.01
+"""Share of the time without answers from which the 99th percentile can be part of it."""
 _SLACK_S = 1.0
 """A stall is counted in whole seconds, a move is not."""
 
@@ -61,24 +62,28 @@ def moved_together(record: RunRecord) -> list[Moved]:
 def stall_sentence(record: RunRecord) -> str | None:
     """What the longest stall was, and for which partition users waited; None without a stall.
 
-    Without figures about who waited, such as in a watch, the longest outage stands for it. The
-    steps of a search that fail are no finding.
+    Without figures about who waited, such as in a watch, the longest outage stands for it, and
+    without an outage the times in which no answer came. The steps of a search that fail are no
+    finding.
     """
     if record.search is not None:
         return None
     stall = max(
         record.throttling.stalls, key=lambda one: (one.length_s, -one.start_s), default=None
     )
-    gap = record.throttling.longest_gap
+    gap, silences = record.throttling.longest_gap, record.throttling.silences
     if stall is not None and stall.waited:
         rates = f"from {number(stall.before_per_s)} to {number(stall.rate_per_s)} "
-        rates += worded("entities/s", record)
+        rates += record.endpoint.service.unit.rate
         moved = _moved_in(record, stall.start_s, stall.length_s)
         told = f"the rate fell {rates} for {stall.length_s} s: "
         told += _waited(stall, record.users, moved)
     elif gap is not None and gap.length_s >= SHOWN_GAP_S:
         moved = _moved_in(record, gap.start_s, gap.length_s)
         told = f"nothing succeeded for {gap.length_s} s"
+    elif silences is not None and silences.total_s >= MATTERS_FROM * record.measured_s:
+        moved = None
+        told = silence_words(silences)
     else:
         return None
     sentence = f"{told}." if moved is None else f"when {moved.named} moved, {told}."
@@ -103,7 +108,7 @@ def _waited(stall: StallPart, users: int, moved: Moved | None) -> str:
         return f"{who} waited for throttled partitions"
     key, count = stall.keys[0]
     name = f"partition '{_named(key)}'"
-    if over_partitions(key):
+    if Partition.named(key).whole_table:
         some = "" if count >= stall.waited else f", {count:,} of them"
         return f"{who} waited{some} for queries over several partitions"
     if count < stall.waited:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import BUSY_SHARE, FEWEST_OPERATIONS, SHORTEST_S
+from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import VerdictResult
-from harness.model.figures import agreed, counted, number, percent, request_units
-from harness.model.operation import over_partitions
+from harness.model.figures import agreed, counted, number, of_core, percent, request_units
 from harness.report.events import stall_sentence
 from harness.report.limits import (
     account_limit,
@@ -29,7 +28,6 @@ _CLIENT = {
     "gateway": "The gateway was the limit, not the endpoint.",
 }
 _GENERATOR = "The generator was the limit, not the endpoint."
-_OTHERS = "Other processes kept the machine busy, so the endpoint was not the limit."
 _DOMINANT = 0.8
 """From this share of all throttled attempts on, one partition is the finding."""
 WARMING_UP = "Too little was measured so far for a verdict."
@@ -42,16 +40,29 @@ def is_warming_up(record: RunRecord) -> bool:
 
 
 def headline(record: RunRecord) -> str:
-    """The verdict without its figures."""
+    """The verdict without its figures, and the failures that it may not leave out."""
+    failures, result = record.verdict.failures, record.verdict.result
+    if result == VerdictResult.FAILING and record.search is None:
+        return failures
+    if not failures or (result == VerdictResult.INCONCLUSIVE and record.search is None):
+        # Of an inconclusive run the sentence itself, which has them.
+        return _finding(record)
+    return f"{_finding(record)} {failures}"
+
+
+def _finding(record: RunRecord) -> str:
     if record.search is not None:
         return _searched(record.search.rate_per_s, at_least=record.search.at_least)
     verdict = record.verdict
     if verdict.result == VerdictResult.THROTTLED:
         return _throttled(record)
     if verdict.result == VerdictResult.CLIENT_LIMITED:
-        return _CLIENT.get(verdict.limited_by) or _generator(record)
+        if verdict.limited_by == "machine":
+            return _full_machine(record)
+        return _CLIENT.get(verdict.limited_by, _GENERATOR)
     if verdict.result == VerdictResult.ENDPOINT_LIMITED:
-        return "The endpoint was the limit: it served less than was asked, without throttling."
+        calm = ", without throttling" if not record.throttled_ratio else ""
+        return f"The endpoint was the limit: it served less than was asked{calm}."
     if verdict.result == VerdictResult.WITHIN_TARGET:
         return _within(record)
     if verdict.result == VerdictResult.OVER_TARGET:
@@ -63,11 +74,11 @@ def headline(record: RunRecord) -> str:
 
 
 def told(record: RunRecord) -> list[str]:
-    """The verdict: its headline, the longest stall, and its sentence with all figures.
+    """The verdict: its headline, the longest stall, and its sentence with all figures and footnote.
 
     The sentence stands alone where it says the headline in the same words.
     """
-    short, whole, stall = headline(record), record.verdict.sentence, stall_sentence(record)
+    short, whole, stall = headline(record), record.verdict.whole, stall_sentence(record)
     if short.lower() in whole.lower():
         return [whole]
     return [short, *([] if stall is None else [stall]), whole]
@@ -85,6 +96,9 @@ def _throttled(record: RunRecord) -> str:
         if record.accounts:
             return "The accounts were throttled."
         return f"The account was throttled{_at(record, account_limit(record))}."
+    if record.verdict.limited_by == "server" and record.enforced is not None:
+        rate = f"{number(record.enforced.server_per_s)} {unit_of(record)}"
+        return f"A server was throttled: its limit is {rate} for all key ranges on it."
     if record.verdict.limited_by == "throughput":
         used, limit = number(account_rate(record)), account_limit(record)
         of = "" if limit is None else f" of {number(limit * max(1, len(record.accounts)))}"
@@ -99,7 +113,15 @@ def _throttled(record: RunRecord) -> str:
     if not found:
         return "Partitions were throttled."
     used, attempts = _used(record), sum(map(throttled_attempts, found))
-    throttled = [part for part in found if not over_partitions(part.key)]
+    throttled = [part for part in found if not part.partition.whole_table]
+    limit = partition_limit(record)
+    if record.verdict.limited_by == "unknown" and record.request_units is None and throttled:
+        reached = judged_rate(record, throttled[0])
+        of = "" if limit is None else f", {percent(reached / limit)} of it"
+        return (
+            f"Requests were throttled far below the {limit_word(record)} of a partition: "
+            f"{_named(throttled[0])} had {number(reached)} {unit_of(record)}{of}."
+        )
     if attempts - sum(map(throttled_attempts, throttled)) >= _DOMINANT * attempts:
         return f"Queries over several partitions were throttled.{used}"
     name, share = _named(throttled[0]), throttled_attempts(throttled[0]) / attempts
@@ -148,14 +170,12 @@ def _within(record: RunRecord) -> str:
     return f"{calm}: {which} took {share} of its {limit_word(record)}."
 
 
-def _generator(record: RunRecord) -> str:
-    """Who used the CPU, where it was neither the workers nor the emulator."""
+def _full_machine(record: RunRecord) -> str:
+    """The generator was slowed down by others on its machine."""
     capacity = record.generator.capacity
     full = None if capacity is None else capacity.fullest
-    ours = 0.0 if full is None else full.workers_percent + full.harness_percent
-    if full is not None and full.busy_share >= BUSY_SHARE and full.others_percent > ours:
-        return _OTHERS
-    return _GENERATOR
+    share = "" if full is None else f" ({of_core(full.others_percent)} of its CPU)"
+    return f"Other processes{share} kept the machine busy: the rate is not the endpoint's limit."
 
 
 def _over(record: RunRecord) -> str:

@@ -5,14 +5,14 @@ Rates and limits are in entities/s; where request units are charged, in RU/s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from harness.measure.record.measured import AccountLoadPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import listed, number
-from harness.model.operation import over_partitions
-from harness.model.target import UNLIMITED_PER_S, EndpointKind
+from harness.model.services.service import ENTITIES, CountedUnit
+from harness.model.target import UNLIMITED_PER_S
 
 
 class ShownLimit(NamedTuple):
@@ -28,13 +28,13 @@ class ShownLimit(NamedTuple):
 
 def unit_of(record: RunRecord) -> str:
     """The unit of the rates and limits of a run."""
-    return worded("entities/s", record) if record.request_units is None else "RU/s"
+    return record.endpoint.service.unit.rate if record.request_units is None else "RU/s"
 
 
-def worded(text: str, *records: RunRecord) -> str:
-    """``text`` about runs, with lines in place of entities if one of them sent lines to blobs."""
-    blobs = EndpointKind.AZURITE_BLOBS
-    return blobs.worded(text) if any(one.endpoint.kind == blobs for one in records) else text
+def counted_unit(records: Iterable[RunRecord]) -> CountedUnit:
+    """What all ``records`` count; where they differ, that of the service with a unit of its own."""
+    units = {record.endpoint.service.unit for record in records}
+    return next(iter(units - {ENTITIES}), ENTITIES)
 
 
 def has_enforced(record: RunRecord) -> bool:
@@ -97,7 +97,7 @@ def of_limit(record: RunRecord, part: PartitionPart) -> float | None:
 
 def busiest(record: RunRecord) -> PartitionPart | None:
     """The partition with the highest judged rate; queries over several partitions are left out."""
-    single = (part for part in record.partitions if not over_partitions(part.key))
+    single = (part for part in record.partitions if not part.partition.whole_table)
     return max(single, key=lambda part: judged_rate(record, part), default=None)
 
 
@@ -107,7 +107,7 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
     The latter only if there is a single partition, or with ``partition``. Where a gateway enforces
     limits, these are in force; elsewhere the published targets.
     """
-    single = [part for part in record.partitions if not over_partitions(part.key)]
+    single = [part for part in record.partitions if not part.partition.whole_table]
     alone = len(single) == 1 and record.partitions_folded is None
     whole = "all accounts" if record.accounts else "account"
     targets = {whole: _account_target(record)}
@@ -116,6 +116,10 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
         targets = {one: target_of(single[0]), **targets}
     if (part := record.enforced) is not None and part.limits:
         enforced = {one: part.partition_per_s, whole: part.account_per_s}
+        if record.verdict.limited_by == "server":
+            # In the way of the partitions on it, whatever they serve together.
+            targets = {"each server": None, **targets}
+            enforced["each server"] = part.server_per_s
         return [
             ShownLimit(value, of, enforced=True)
             for of in targets

@@ -31,7 +31,7 @@ def other_outcomes(part: OperationPart) -> list[tuple[str, int]]:
 
 OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column("count", lambda part: part.count, _count),
-    Column("entities/s", lambda part: part.entities_per_s.mean, number, when=counts_entities),
+    Column("{unit.rate}", lambda part: part.entities_per_s.mean, number, when=counts_entities),
     dataclasses.replace(UNITS[0], name="RU/s", group=""),
     Column("RU each", lambda part: part.request_units_each, request_units, when=charges_units),
     *(
@@ -94,7 +94,8 @@ def _missed(part: OperationPart) -> str | None:
 
 SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column(
-        "entities scanned", lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}"
+        "{unit.many} scanned",
+        lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}",
     ),
     Column("returned", lambda part: part.entities_returned, _count),
     Column(

@@ -59,7 +59,7 @@ def _has_status(status: str) -> Callable[[RunRecord], bool]:
     def has(record: RunRecord) -> bool:
         if throttled_by_status(record.attempts_by_status)[status]:
             return True
-        return status == ("429" if record.endpoint.cosmos else "503")
+        return status == ("429" if record.endpoint.service.charges else "503")
 
     return has
 
@@ -128,8 +128,8 @@ MEAN_RATE: Column[Any] = Column(
     "mean",
     lambda part: part.entities_per_s.mean,
     number,
-    narrow="entities/s",
-    group="entities/s",
+    narrow="{unit.rate}",
+    group="{unit.rate}",
     adds=True,
     csv="entities_per_s_mean",
     tab=("entities_per_s", "Entities/s"),
@@ -140,7 +140,7 @@ RATES: tuple[Column[Any], ...] = (
         "best 1 s",
         lambda part: part.entities_per_s.best_1s,
         number,
-        group="entities/s",
+        group="{unit.rate}",
         when=counts_entities,
         csv="entities_per_s_best_1s",
     ),
@@ -148,7 +148,7 @@ RATES: tuple[Column[Any], ...] = (
         "best 10 s",
         lambda part: part.entities_per_s.best_10s,
         number,
-        group="entities/s",
+        group="{unit.rate}",
         heading=best_over,
         when=_several_seconds,
         csv="entities_per_s_best_10s",

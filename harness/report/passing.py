@@ -9,7 +9,7 @@ from harness.measure.record.findings import ConditionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.measure.verdict.quantities import Unit
-from harness.measure.verdict.verdict import VerdictResult
+from harness.measure.verdict.verdict import DOUBTFUL, VerdictResult
 from harness.model.figures import agreed, milliseconds, number, percent, request_units
 
 _VALUES: dict[str, Callable[[float], str]] = {
@@ -40,14 +40,16 @@ def passing_of(record: RunRecord) -> Passing | None:
     if not conditions:
         return None
     failed = [part for part in conditions if part.passed is False]
+    those = {1: "the condition holds", 2: "both conditions hold"}
+    held = those.get(len(conditions), f"all {len(conditions)} conditions hold")
     if record.exit_code == 0:
-        those = {1: "the condition holds", 2: "both conditions hold"}
-        held = those.get(len(conditions), f"all {len(conditions)} conditions hold")
         return Passing("PASS", "good", held)
     if record.exit_code == 1 and failed:
         verb = agreed(len(failed), "fails", "fail")
         return Passing("FAIL", "bad", f"{_of(conditions, failed)} {verb}: {_example(failed)}")
     unknown = [part for part in conditions if part.passed is None]
+    if not (failed or unknown) and record.exit_code == 3 and record.verdict.result not in DOUBTFUL:
+        return Passing("PASS", "warn", f"{held}, but an output could not be written (exit code 3)")
     if not unknown:
         return Passing("NOT DECIDED", "warn", "the run does not show whether its conditions hold")
     words = f"{_of(conditions, unknown)} cannot be decided: {_example(unknown)}"

@@ -12,20 +12,21 @@ from collections.abc import Iterator
 
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart
 from harness.measure.record.measured import PartitionPart, RatesPart
+from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
-from harness.measure.record.replay import ReplayPart
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, data_size, milliseconds, number, of_core, percent
-from harness.model.operation import over_partitions
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
-from harness.model.target import EndpointKind
-from harness.report.application import application_cost, application_setup, charged
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.service import CountedUnit
+from harness.model.services.storage import GATEWAY
+from harness.profile.load.registry import recorded_load
+from harness.profile.load.search import Limit
 from harness.report.columns import best_over, lasted_seconds
-from harness.report.limits import account_limit, worded
-from harness.report.load import scheduled_words, users_words
+from harness.report.limits import account_limit
 from harness.report.names import partition_name, shortened
-from harness.workload.load.search import Limit
 
+_MOST_CLIENTS = 3
 ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
 NO_TARGET = "no target (request units)"
@@ -42,9 +43,11 @@ _LIMITED_BY = {
     "gateway": "the gateway",
     "load": "the requested load",
     "generator": "the generator",
+    "machine": "other processes on the machine",
     "endpoint": "the endpoint",
     "users": "the users (too few, or pausing between operations)",
     "partition": "the partition",
+    "server": "a server, for all key ranges on it",
     "throughput": "the provisioned throughput",
     "operation": "the cost of single operations",
     "account": "the account",
@@ -65,6 +68,60 @@ _SEARCH_LIMITS: dict[str, str] = {
     Limit.MAXIMUM: "the maximum of the search was reached",
     Limit.UNFINISHED: "the search did not end",
 }
+
+
+def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
+    """The endpoint, the application, its clients and the time: names and texts."""
+    requests = counted(watched.requests, "request")
+    others = f", {watched.others:,} of them not about entities" if watched.others else ""
+    ended = f", ended by {record.ended_by}" if record.ended_by else ""
+    table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
+    rows = [
+        ("endpoint", record.endpoint.described),
+        ("", f"{record.endpoint.host}{table}"),
+        ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
+    ]
+    for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):
+        name = client.user_agent or "(no user agent)"
+        rows.append(("" if place else "clients", f"{client.requests:,} {name}"))
+    if (more := len(watched.clients) - _MOST_CLIENTS) > 0:
+        rows.append(("", f"and {counted(more, 'more client')}"))
+    return [
+        *rows,
+        ("entities", f"about {record.entity.wire_bytes:,} B on the wire for each written entity"),
+        ("measured", f"{record.measured_s:,} s{ended}"),
+        ("run", record.run_id),
+    ]
+
+
+def application_cost(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
+    """CPU, network and billable transactions: names and texts."""
+    counts, cpu = record.counts, record.generator
+    billable = counted(watched.passed, "transaction")
+    if watched.over_budget:
+        billable += f"; {watched.over_budget:,} requests over the budget were refused"
+    return [
+        (
+            "application",
+            f"busiest thread {of_core(cpu.cpu_percent_mean)} of one core on average, peak "
+            f"{of_core(cpu.cpu_percent_max)}; machine peak {of_core(cpu.machine_percent_max)}",
+        ),
+        ("gateway", f"CPU {of_core(watched.gateway_cpu_percent)} of one core on average"),
+        (
+            "bytes",
+            f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received",
+        ),
+        ("billable", billable),
+        *charged(record),
+    ]
+
+
+def charged(record: RunRecord) -> list[tuple[str, str]]:
+    """The request units of the whole run; empty where none were charged."""
+    units = record.request_units
+    if units is None:
+        return []
+    return [("charged", f"{number(units.total)} request units, throttled attempts included")]
 
 
 def alarms(record: RunRecord) -> list[str]:
@@ -97,8 +154,9 @@ def limited_by(record: RunRecord) -> str | None:
 
 
 def advised(part: AdvicePart) -> tuple[str, str]:
-    """A piece of advice as a sentence, and its source."""
-    return f"{part.text[:1].upper()}{part.text[1:]}.", f'{part.document}, "{part.section}"'
+    """A piece of advice in sentences, and its source."""
+    text = f"{part.text[:1].upper()}{part.text[1:].rstrip('.')}. {part.why}".strip()
+    return text, f'{part.document}, "{part.section}"'
 
 
 def next_step(record: RunRecord) -> str | None:
@@ -113,12 +171,16 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     """The endpoint, the load, the entities and the time: names and texts."""
     if record.watched is not None:
         return application_setup(record, record.watched)
-    load = f"{users_words(record.profile, record.users)} in "
+    model = recorded_load(record.profile)
+    load = f"{model.users_words(record.users)} in "
     load += counted(record.workers, "process", "processes")
-    if (words := scheduled_words(record.profile)) is not None:
+    # JSON has no infinity: an account whose cap is not in the record may have had none.
+    cap = model.load.cap(emulated=record.endpoint.service.emulated, otherwise=math.inf)
+    unit = record.endpoint.service.unit
+    if (words := model.words(unit)) is not None:
         load += f", {words}"
-    elif (cap := _cap(record)) is not None:
-        load += f", at most {number(cap)} {worded('entities/s', record)} in total"
+    elif cap is not None:
+        load += f", at most {number(cap)} {unit.rate} in total"
     entity, loading = record.entity, record.loading
     size = f"about {entity.wire_bytes:,} B on the wire"
     if entity.stored_bytes:
@@ -127,7 +189,7 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
         size = f"{entity.content_bytes:,} B, with gzip {size}"
     if loading.entities:
         size += f"; {loading.entities:,} loaded in {number(loading.seconds)} s"
-    blobs = record.endpoint.kind == EndpointKind.AZURITE_BLOBS
+    blobs = record.endpoint.service == AZURITE_BLOBS
     place = "container" if blobs else "table"
     lines = [("", "each is a line of an append blob, and each partition is a blob")]
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
@@ -158,15 +220,6 @@ def _replay_rows(replay: ReplayPart | None) -> Iterator[tuple[str, str]]:
         yield "", sentence
 
 
-def _cap(record: RunRecord) -> float | None:
-    """The entities/s that a closed loop may reach; None where it has no limit."""
-    load = record.profile.get("load", {})
-    caps = [load.get("max_entities_per_s")]
-    if record.endpoint.emulated:
-        caps.append(load.get("emulator_max_entities_per_s"))
-    return min((cap for cap in caps if cap is not None and cap < math.inf), default=None)
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountRow:
     """A rate of the whole account per second.
@@ -194,7 +247,7 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
     together = "" if accounts == 1 else f", {accounts} accounts together"
     rates = part.entities_per_s
     ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
-    if record.endpoint.kind == EndpointKind.AZURITE_BLOBS:
+    if record.endpoint.service == AZURITE_BLOBS:
         target = "no target (blobs)"
     if part.target is not None:
         limit = part.target if record.accounts else (account_limit(record) or part.target)
@@ -207,7 +260,7 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
         target = ""
     return [
         *_unit_rows(record, together),
-        AccountRow(worded("entities/s", record), number(rates.mean), ratio, target),
+        AccountRow(record.endpoint.service.unit.rate, number(rates.mean), ratio, target),
         *_best_rows(record, rates),
         AccountRow("  GET (reads)", number(part.reads_per_s)),
         AccountRow("  PUT (writes)", number(part.writes_per_s)),
@@ -219,7 +272,7 @@ def _unit_rows(record: RunRecord, together: str) -> list[AccountRow]:
     """The rates of the account in request units; empty where none were charged."""
     units = record.request_units
     if units is None:
-        if not record.endpoint.cosmos or not record.counts.attempts:
+        if not record.endpoint.service.charges or not record.counts.attempts:
             return []
         return [AccountRow("RU/s", "unknown", target=_UNCHARGED)]
     target = "endpoint.provisioned_ru_per_s is not set"
@@ -251,7 +304,7 @@ def hottest(record: RunRecord) -> PartitionPart | None:
 
     Where request units are charged, it is their rate.
     """
-    single = (part for part in record.partitions if not over_partitions(part.key))
+    single = (part for part in record.partitions if not part.partition.whole_table)
     return max(single, key=_load, default=None)
 
 
@@ -287,7 +340,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
     share = hottest_share(record)
     if len(record.partitions) > 1 and share is not None:
         notes.append(f"The hottest partition takes {percent(share)} of the load.")
-    if any(over_partitions(part.key) for part in record.partitions):
+    if any(part.partition.whole_table for part in record.partitions):
         notes.append(
             "(table): queries over several partitions; the share of each partition is unknown."
         )
@@ -298,7 +351,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
                 f"~ {name} was counted separately for only part of the run. The whole run has "
                 f"{_between(part.estimate.at_least, part.estimate.at_most)} of this partition."
             )
-    if record.endpoint.cosmos:
+    if record.endpoint.service.charges:
         notes.append(_unit_note(record))
     elif indicative(record.entity.stored_bytes):
         notes.append(
@@ -307,7 +360,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
         )
     if record.enforced is not None and not record.enforced.limits:
         notes.append("The gateway counted the requests, and limited none.")
-    elif record.endpoint.kind == EndpointKind.GATEWAY:
+    elif record.endpoint.service == GATEWAY:
         notes.append(_gateway_note(record))
     return notes
 
@@ -349,7 +402,7 @@ def step_result(failed: str | None, *, confirming: bool) -> str:
     return _STEP_FAILURES.get(failed, failed)
 
 
-def found(part: SearchPart) -> str:
+def found(part: SearchPart, unit: CountedUnit) -> str:
     billed = sum(step.billable_transactions for step in part.steps)
     cost = f"{counted(len(part.steps), 'step')}, {counted(billed, 'billable transaction')}"
     if part.rate_per_s is None:
@@ -357,7 +410,7 @@ def found(part: SearchPart) -> str:
     least = "At least " if part.at_least else ""
     confirmed = "confirmed" if part.confirmed else "not confirmed"
     limit = _SEARCH_LIMITS.get(part.limited_by, part.limited_by)
-    return f"{least}{number(part.rate_per_s)} entities/s, {confirmed}; {limit}; {cost}."
+    return f"{least}{number(part.rate_per_s)} {unit.rate}, {confirmed}; {limit}; {cost}."
 
 
 def audited(part: AuditPart) -> list[tuple[str, str]]:
@@ -400,6 +453,8 @@ def cost(record: RunRecord) -> list[tuple[str, str]]:
         f"{of_core(cpu.cpu_percent_max)}; "
         f"machine peak {of_core(cpu.machine_percent_max)}; "
         f"scheduling lag up to {milliseconds(cpu.lag_s_max * 1000)} ms"
+        if cpu.machine_percent_max
+        else "CPU unknown"
     )
     size = f"{data_size(counts.bytes_sent)} sent, {data_size(counts.bytes_received)} received"
     unsent = {
@@ -413,5 +468,5 @@ def cost(record: RunRecord) -> list[tuple[str, str]]:
     rows = [("generator", generator)]
     if (made := cpu.capacity) is not None:
         full = "" if made.fullest is None else f"; {made.fullest.name}: {made.fullest.described}"
-        rows.append(("capacity", worded(made.described, record) + full))
+        rows.append(("capacity", made.described(record.endpoint.service.unit) + full))
     return [*rows, ("bytes", size), ("billable", billable), *charged(record), ("due", due)]

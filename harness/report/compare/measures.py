@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
-from harness.report.limits import account_limit, account_rate, has_enforced, of_limit, worded
+from harness.report.compare.scatter import (
+    Batch,
+    Range,
+    Scatter,
+    of_key,
+    of_quantile,
+    of_ratio,
+    unknown,
+)
+from harness.report.limits import account_limit, account_rate, counted_unit, has_enforced, of_limit
 from harness.report.sentences import hottest, hottest_share
 
 
@@ -19,9 +29,10 @@ class Measure:
     Attributes:
         name: As ``--fail-if`` writes it.
         label: In the table.
-        noun: In a sentence.
+        noun: In a sentence. In both, ``{unit}`` and ``{limit}`` stand for the words of the runs.
         unit: ``""``, ``"ms"``, or ``"%"`` for a share.
         read: The value in one run; None where it was not measured.
+        scatter: How far the value of one run could be off.
         more_is_better: None where neither is.
         least: A difference up to this counts as none, whatever share it is.
         charged: Whether only runs against Cosmos DB have it: see `harness.model.request_units`.
@@ -32,9 +43,22 @@ class Measure:
     noun: str
     unit: str
     read: Callable[[RunRecord], float | None]
+    scatter: Scatter = unknown
     more_is_better: bool | None = None
     least: float = 0.0
     charged: bool = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a time, which other load of the machine makes longer."""
+        return self.unit == "ms"
+
+    def named_for(self, records: Iterable[RunRecord]) -> Measure:
+        """The measure with the unit of the runs, and the word for what they were held against."""
+        runs = list(records)
+        limit = "limit" if any(map(has_enforced, runs)) else "target"
+        name = functools.partial(str.format, unit=counted_unit(runs), limit=limit)
+        return dataclasses.replace(self, label=name(self.label), noun=name(self.noun))
 
     def show(self, value: float) -> str:
         """A value as outputs write it, without a latency's unit."""
@@ -52,16 +76,31 @@ def _rate(figure: str) -> Callable[[RunRecord], float | None]:
     return lambda record: getattr(record.account.entities_per_s, figure)
 
 
+def _per_s(figure: str) -> Scatter:
+    """The scatter of a rate that the time series has."""
+    return of_ratio(lambda point: _batch(getattr(point, figure), 1.0))
+
+
+def _batch(above: float | None, below: float | None) -> Batch | None:
+    return None if above is None or below is None else (above, below)
+
+
 def _throttled(scope: str) -> Measure:
     def read(record: RunRecord) -> float | None:
         attempts = record.counts.attempts
         throttled = record.throttled[scope] if scope else sum(record.throttled.values())
         return throttled / attempts if attempts else None
 
+    def scatter(record: RunRecord) -> Range | None:
+        # The time series does not tell the scopes apart.
+        if scope and record.throttled[scope] < sum(record.throttled.values()):
+            return None
+        return of_ratio(lambda point: (point.throttled, point.attempts))(record)
+
     label = f"  for the {scope}" if scope else "throttled attempts"
     noun = f"share of attempts throttled{f' for the {scope}' if scope else ''}"
     name = f"throttled_ratio({scope})" if scope else "throttled_ratio"
-    return Measure(name, label, noun, "%", read, False, THROTTLED_FROM)
+    return Measure(name, label, noun, "%", read, scatter, False, THROTTLED_FROM)
 
 
 def _billable(record: RunRecord) -> float | None:
@@ -70,14 +109,23 @@ def _billable(record: RunRecord) -> float | None:
     return counts.attempts / counts.entities * 1000 if counts.entities else None
 
 
-def _hottest_ratio(record: RunRecord) -> float | None:
+def _hot_ratio(record: RunRecord) -> float | None:
     part = hottest(record)
     if part is None or not has_enforced(record):
         return None if part is None else part.ratio
     return of_limit(record, part)
 
 
-def _account_ratio(record: RunRecord) -> float | None:
+def _of_hottest(*, share: bool) -> Scatter:
+    def scatter(record: RunRecord) -> Range | None:
+        part = hottest(record)
+        charged = record.request_units is not None
+        return None if part is None or charged else of_key(record, part.key, share=share)
+
+    return scatter
+
+
+def _of_limit(record: RunRecord) -> float | None:
     limit = account_limit(record)
     if record.account.ratio is None or limit is None or not has_enforced(record):
         return record.account.ratio
@@ -93,7 +141,7 @@ def _units_each(record: RunRecord) -> float | None:
     return units.total / operations if units is not None and operations else None
 
 
-def _hottest_units_ratio(record: RunRecord) -> float | None:
+def _hottest_units(record: RunRecord) -> float | None:
     return getattr(getattr(hottest(record), "request_units", None), "ratio", None)
 
 
@@ -116,72 +164,66 @@ def _cpu_ms(record: RunRecord) -> float | None:
     return 1000 / made if made else None
 
 
+def _sustained(record: RunRecord) -> float | None:
+    return None if record.search is None else record.search.rate_per_s
+
+
+def _latency(of: str, share: int) -> Measure:
+    name, noun = f"p{share}({of})", f"p{share} of {of} latency"
+    read, scatter = _figure(f"{of}_ms", f"p{share}"), of_quantile(f"{of}_over_time", share / 100)
+    return Measure(name, f"p{share} {of}, ms", noun, "ms", read, scatter, False)
+
+
+def _of_cosmos(
+    name: str,
+    label: str,
+    noun: str,
+    read: Callable[[RunRecord], float | None],
+    scatter: Scatter = unknown,
+    more_is_better: bool | None = None,
+) -> Measure:
+    unit = "%" if name.startswith("ru_ratio") else ""
+    return Measure(name, label, noun, unit, read, scatter, more_is_better, charged=True)
+
+
 _OF_THROUGHPUT = "the share of the provisioned RU/s"
-_BEST = "entities/s of the best second"
-_OF_PARTITION = "the hottest partition's share of its target"
-_OF_ACCOUNT = "the account's share of its target"
+_BEST = "{unit.rate} of the best second"
+_OF_PARTITION = "the hottest partition's share of its {limit}"
+_OF_ACCOUNT = "the account's share of its {limit}"
 _OF_LOAD = "the hottest partition's share of the load"
-_OF_BILL = "billable transactions per 1,000 entities"
+_OF_BILL = "billable transactions per 1,000 {unit.many}"
+_SENT, _RECEIVED = "bytes sent per operation", "bytes received per operation"
+_SUSTAINED = "{unit.rate} that can be sustained"
 _REQUESTS_PER_S = _figure("account", "transactions_per_s")
+_OF_UNITS = _figure("request_units", "ratio")
+_ENTITIES, _ATTEMPTS, _CHARGED = map(_per_s, ("entities", "attempts", "request_units"))
+_CHARGE = of_ratio(lambda point: _batch(point.request_units, point.operations))
+_BILLED = of_ratio(lambda point: (point.attempts, point.entities))
+_CPU = of_ratio(lambda point: _batch(point.cpu_percent, point.operations))
+_HOT, _SHARE = _of_hottest(share=False), _of_hottest(share=True)
 MEASURES: tuple[Measure, ...] = (
-    Measure("entities_per_s", "entities/s", "entities/s", "", _rate("mean"), True),
+    Measure("entities_per_s", "{unit.rate}", "{unit.rate}", "", _rate("mean"), _ENTITIES, True),
     Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _rate("best_1s")),
-    Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S),
-    Measure("limit_ratio(partition)", "hottest, of target", _OF_PARTITION, "%", _hottest_ratio),
-    Measure("limit_ratio(account)", "account, of target", _OF_ACCOUNT, "%", _account_ratio),
-    Measure("ru_per_s", "RU/s", "RU/s", "", _units("mean"), charged=True),
-    Measure(
-        "ru_per_s(best_1s)",
-        "  best 1 s",
-        "RU/s of the best second",
-        "",
-        _units("best_1s"),
-        charged=True,
-    ),
-    Measure(
-        "ru_per_operation", "RU/operation", "RU per operation", "", _units_each, False, charged=True
-    ),
-    Measure(
-        "ru_ratio(partition)",
-        "hottest, of its RU/s",
-        _OF_PARTITION,
-        "%",
-        _hottest_units_ratio,
-        charged=True,
-    ),
-    Measure(
-        "ru_ratio(account)",
-        "of provisioned RU/s",
-        _OF_THROUGHPUT,
-        "%",
-        _figure("request_units", "ratio"),
-        charged=True,
-    ),
-    Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, False),
+    Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S, _ATTEMPTS),
+    Measure("sustained_per_s", "sustained/s", _SUSTAINED, "", _sustained, more_is_better=True),
+    Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _hot_ratio, _HOT),
+    Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _of_limit, _ENTITIES),
+    _of_cosmos("ru_per_s", "RU/s", "RU/s", _units("mean"), _CHARGED),
+    _of_cosmos("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _units("best_1s")),
+    _of_cosmos("ru_per_operation", "RU/operation", "RU per operation", _units_each, _CHARGE, False),
+    _of_cosmos("ru_ratio(partition)", "hottest, of its RU/s", _OF_PARTITION, _hottest_units),
+    _of_cosmos("ru_ratio(account)", "of provisioned RU/s", _OF_THROUGHPUT, _OF_UNITS, _CHARGED),
+    Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, _SHARE, False),
     *map(_throttled, ("", "partition", "account")),
-    *(
-        Measure(
-            f"{figure}({latency})",
-            f"{figure} {latency}, ms",
-            f"{figure} of {latency} latency",
-            "ms",
-            _figure(f"{latency}_ms", figure),
-            False,
-        )
-        for latency in ("service", "response")
-        for figure in ("p50", "p99")
-    ),
-    Measure("sent_bytes", "bytes sent /operation", "bytes sent per operation", "", _sent, False),
+    *(_latency(of, share) for of in ("service", "response") for share in (50, 99)),
+    Measure("sent_bytes", "bytes sent /operation", _SENT, "", _sent, unknown, False),
     Measure(
-        "received_bytes",
-        "bytes received /operation",
-        "bytes received per operation",
-        "",
-        _received,
-        False,
+        "received_bytes", "bytes received /operation", _RECEIVED, "", _received, unknown, False
     ),
-    Measure("cpu_ms", "CPU /operation, ms", "CPU time per operation", "ms", _cpu_ms, False),
-    Measure("billable_per_1000", "billable /1,000 entities", _OF_BILL, "", _billable, False),
+    Measure("cpu_ms", "CPU /operation, ms", "CPU time per operation", "ms", _cpu_ms, _CPU, False),
+    Measure(
+        "billable_per_1000", "billable /1,000 {unit.many}", _OF_BILL, "", _billable, _BILLED, False
+    ),
 )
 
 
@@ -196,17 +238,8 @@ def measures_of(records: Sequence[RunRecord]) -> tuple[Measure, ...]:
     first, *others = ({part.kind: part.count for part in one.operations} for one in records)
     common = [name for name in first if all(name in other for other in others)]
     common = sorted(common, key=lambda name: -first[name])[:_MOST_OPERATIONS]
-    measures = (*MEASURES, *(map(_median_of, common) if len(first) > 1 else ()))
-    return tuple(
-        dataclasses.replace(one, label=_said(one.label, records), noun=_said(one.noun, records))
-        for one in measures
-    )
-
-
-def _said(text: str, records: Sequence[RunRecord]) -> str:
-    if any(map(has_enforced, records)):
-        text = text.replace("target", "limit")
-    return worded(text, *records)
+    each = map(_median_of, common) if len(first) > 1 else ()
+    return (*(one.named_for(records) for one in MEASURES), *each)
 
 
 def _median_of(name: str) -> Measure:
@@ -215,4 +248,6 @@ def _median_of(name: str) -> Measure:
         return getattr(next(parts, None), "p50", None)
 
     noun = f"P50 of the service latency of {name}"
-    return Measure(f"p50(service, {name})", f"p50 {name}, ms", noun, "ms", read, False)
+    return Measure(
+        f"p50(service, {name})", f"p50 {name}, ms", noun, "ms", read, more_is_better=False
+    )

@@ -17,14 +17,9 @@ from rich.text import Text
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, listed
-from harness.report.compare.comparison import (
-    MANY_TIMES,
-    Comparison,
-    Subject,
-    Values,
-    change_of,
-    differ,
-)
+from harness.report.compare import headline as words
+from harness.report.compare.comparison import Comparison, Subject
+from harness.report.compare.differences import MANY_TIMES, Values, change_of, judge
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.export.markdown import code, table, text
 from harness.report.headline import headline
@@ -50,10 +45,17 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
     subjects = comparison.subjects
     legend: list[tuple[Cell, Cell]] = []
     for subject in subjects:
-        legend.append((Text(subject.letter, "bold"), page.show(subject.source)))
+        legend.append((Text(subject.letter, "bold"), page.show(subject.titled)))
         legend.append(("", page.show(outcome(subject))))
         legend.append(("", Text(page.show(described(subject)), style="dim")))
-    parts: list[RenderableType] = [grid(legend)]
+    parts: list[RenderableType] = []
+    if said_first := words.headline(comparison):
+        parts.append(Text(page.show(said_first), "bold"))
+    if settings := words.settings_of(comparison):
+        lines = [Text(page.show(line)) for line in settings]
+        parts.append(page.section("settings that differ", *lines))
+        parts.append("")
+    parts.append(grid(legend))
     if comparison.warnings:
         warnings = Text("\n".join(map(page.show, comparison.warnings)))
         title = Text("COMPARE WITH CARE", "bold yellow")
@@ -75,9 +77,14 @@ def comparison_markdown(comparison: Comparison) -> str:
     """The comparison in GitHub flavoured Markdown; ends in a line break."""
     subjects = comparison.subjects
     lines = [f"## {title_of(subjects)}", ""]
+    if said_first := words.headline(comparison):
+        lines += [f"**{text(said_first)}**", ""]
+    if settings := words.settings_of(comparison):
+        lines += ["Settings that differ:", "", *(f"- {text(line)}" for line in settings), ""]
     for subject in subjects:
-        words = f"{text(outcome(subject))} {text(described(subject))}"
-        lines.append(f"- **{subject.letter}** {code(subject.source)}: {words}")
+        came_to = f"{text(outcome(subject))} {text(described(subject))}"
+        named = "" if subject.name == subject.letter else f" {text(subject.name)}"
+        lines.append(f"- **{subject.letter}**{named} {code(subject.source)}: {came_to}")
     if comparison.warnings:
         lines += ["", "> [!WARNING]"]
         lines += [f"> {text(sentence)}<br>" for sentence in comparison.warnings]
@@ -109,9 +116,16 @@ def comparison_json(comparison: Comparison) -> str:
     """The comparison for programs. Latencies are milliseconds, shares are of 1."""
     content = {
         "schema_version": SCHEMA_VERSION,
+        "headline": words.headline(comparison),
+        "settings": words.settings_of(comparison),
         "subjects": [_subject(subject) for subject in comparison.subjects],
         "warnings": comparison.warnings,
         "findings": comparison.findings,
+        "differences": [
+            {"measure": one.measure.name, "best": one.best, "behind": one.behind}
+            for one in comparison.differences
+        ],
+        "undecided": comparison.undecided,
         "rule": comparison.rule,
         "regressions": [dataclasses.asdict(one) for one in comparison.regressions],
         "exit_code": comparison.exit_code,
@@ -122,6 +136,7 @@ def comparison_json(comparison: Comparison) -> str:
 def _subject(subject: Subject) -> dict[str, Any]:
     return {
         "letter": subject.letter,
+        "name": subject.name,
         "source": subject.source,
         "runs": [record.run_id for record in subject.records],
         "verdicts": [record.verdict.result for record in subject.records],
@@ -135,18 +150,20 @@ def _subject(subject: Subject) -> dict[str, Any]:
     }
 
 
-def _values(values: Values | None) -> dict[str, float] | None:
+def _values(values: Values | None) -> dict[str, float | None] | None:
     if values is None:
         return None
-    return {name: round(value, 6) for name, value in dataclasses.asdict(values).items()}
+    names = ("mean", "least", "most", "count", "low", "high")
+    read = {name: getattr(values, name) for name in names}
+    return {name: None if value is None else round(value, 6) for name, value in read.items()}
 
 
 def outcome(subject: Subject) -> str:
     """What a run came to, as its own report says it first; of repeats, the first of them."""
     first = subject.records[0]
     passing = passing_of(first)
-    words = result_words(first)
-    word = f"{words[:1].upper()}{words[1:]}" if passing is None else f"{passing.word}, {words}"
+    result = result_words(first)
+    word = f"{result[:1].upper()}{result[1:]}" if passing is None else f"{passing.word}, {result}"
     of = "" if len(subject.records) == 1 else " (first run)"
     return f"{word}{of}: {headline(first)}"
 
@@ -189,10 +206,10 @@ def measured(subjects: Sequence[Subject]) -> Iterator[tuple[Measure, list[Values
 
 def said(subject: Subject, say: Callable[[RunRecord], str]) -> list[str]:
     """The text of all runs, or each text with the number of runs that have it."""
-    words = Counter(say(record) for record in subject.records)
-    if len(words) == 1:
-        return list(words)
-    return [f"{word}, {count} of {words.total()}" for word, count in words.most_common()]
+    found = Counter(say(record) for record in subject.records)
+    if len(found) == 1:
+        return list(found)
+    return [f"{word}, {count} of {found.total()}" for word, count in found.most_common()]
 
 
 def changed(value: float, reference: float) -> str:
@@ -242,8 +259,8 @@ def _table(subjects: Sequence[Subject], page: Page) -> Table:
         cells = [_cell(measure, value, values[0], n) for n, value in enumerate(values)]
         rows.append([Text(measure.label), *cells])
     for label, say in SAID.items():
-        words = ["\n".join(map(page.show, said(subject, say))) for subject in subjects]
-        rows.append([Text(label), *map(Text, words)])
+        texts = ["\n".join(map(page.show, said(subject, say))) for subject in subjects]
+        rows.append([Text(label), *map(Text, texts)])
     for row in rows:
         lines = max(cell.plain.count("\n") for cell in row)
         for cell in row:
@@ -275,6 +292,8 @@ def _colour(measure: Measure, values: Values, first: Values | None) -> str:
 
 def is_better(measure: Measure, values: Values, first: Values | None) -> bool | None:
     """Whether a value is better than the first; None where neither is, or they do not differ."""
-    if first is None or measure.more_is_better is None or not differ(measure, first, values):
+    if first is None or measure.more_is_better is None:
+        return None
+    if not judge(measure, first, values).differ:
         return None
     return (values.mean > first.mean) == measure.more_is_better

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.measure.record.origin import ReplayPart
 from harness.measure.record.record import RunRecord
-from harness.measure.record.replay import ReplayPart
 from harness.model.figures import agreed, counted, listed
-from harness.model.operation import table_and_key
+from harness.model.partition import Partition
 from harness.report.names import partition_name
 
 _MOST_LISTED = 5
@@ -150,13 +150,11 @@ def _counts(record: RunRecord, of: str) -> dict[str, int]:
 
 def _named(*each: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The counts that are not 0; without the table if none of them has several."""
-    tables = [{table_and_key(name)[0].rstrip("/") for name in counts} for counts in each]
+    tables = [{Partition.named(name).table for name in counts} for counts in each]
     several = any(len(names) > 1 for names in tables)
     for counts in each:
-        yield {name if several else _key(name): count for name, count in counts.items() if count}
-
-
-def _key(name: str) -> str:
-    table, key = table_and_key(name)
-    # The name of a query over several partitions ends in two slashes.
-    return key or name.removeprefix(table.rstrip("/")).lstrip("/") or "/"
+        yield {
+            name if several else Partition.named(name).key: count
+            for name, count in counts.items()
+            if count
+        }

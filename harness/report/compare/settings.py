@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.measure.record.record import RunRecord
+from harness.report.names import shortened
 
-_MAY_DIFFER = frozenset(("seed",))
+_MAY_DIFFER = frozenset(("seed", "question"))
 """Settings in which repeats may differ."""
+_LONGEST = 60
+"""Characters of a value."""
 
 
 def differences_of(one: RunRecord, other: RunRecord) -> Iterator[str]:
@@ -18,7 +21,8 @@ def differences_of(one: RunRecord, other: RunRecord) -> Iterator[str]:
     mine, theirs = _flat(one.profile), _flat(other.profile)
     for name in sorted({*mine, *theirs} - _MAY_DIFFER):
         if mine.get(name) != theirs.get(name):
-            yield f"{name}: {mine.get(name)} and {theirs.get(name)}"
+            values = (shortened(str(one.get(name)), _LONGEST) for one in (mine, theirs))
+            yield f"{name}: {' and '.join(values)}"
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, listed
-from harness.report.compare.comparison import change_words, in_brackets
+from harness.report.compare.differences import change_words, in_brackets, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure
 from harness.report.compare.repeats import repeats_text
 from harness.report.compare.settings import differences_of
 from harness.report.terminal.page import Page
 
 _MOST_DIFFERENCES = 4
-_SHOWN = ("entities_per_s", "throttled_ratio", "p50(service)", "p99(service)", "ru_per_s")
-TREND_MEASURES = tuple(measure for measure in MEASURES if measure.name in _SHOWN)
+_MEASURES = ("entities_per_s", "throttled_ratio", "p50(service)", "p99(service)", "ru_per_s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,9 +25,14 @@ class Trend:
     records: tuple[RunRecord, ...]
 
     @property
+    def measures(self) -> list[Measure]:
+        """What a trend is shown of."""
+        return [one.named_for(self.records) for one in MEASURES if one.name in _MEASURES]
+
+    @property
     def sentences(self) -> list[str]:
         """What changed from the first run to the last, and in which setting runs differ."""
-        said = [text for measure in TREND_MEASURES if (text := self._changed(measure))]
+        said = [text for measure in self.measures if (text := self._changed(measure))]
         if not self.alike:
             said.insert(0, "Compare with care: not all of these runs have the same settings.")
         for before, after in zip(self.records, self.records[1:], strict=False):
@@ -45,13 +49,22 @@ class Trend:
         return not any([*differences_of(before, after)] for before, after in pairs)
 
     def _changed(self, measure: Measure) -> str:
-        first, last = (measure.read(record) for record in (self.records[0], self.records[-1]))
-        if first is None or last is None or first == last == 0:
+        ends = ("the first run", self.records[0]), ("the last run", self.records[-1])
+        first, last = (values_of(measure, [record], name) for name, record in ends)
+        if first is None or last is None or first.mean == last.mean == 0:
             return ""
-        words = f"{measure.show_in_full(first)} in the first run, {measure.show_in_full(last)}"
+        each = f"{measure.show_in_full(first.mean)} in the first run"
+        each += f", {measure.show_in_full(last.mean)}"
+        judged = judge(measure, first, last)
         # A share of a share would mislead.
-        more = "" if measure.unit == "%" else in_brackets(change_words(last, first))
-        return f"{measure.noun[:1].upper()}{measure.noun[1:]}: {words} in the last{more}."
+        more = "" if measure.unit == "%" else change_words(last.mean, first.mean)
+        if judged.differ is False:
+            more = "no difference"
+        elif judged.differ is None:
+            more = f"not judged: {judged.why}"
+        return (
+            f"{measure.noun[:1].upper()}{measure.noun[1:]}: {each} in the last{in_brackets(more)}."
+        )
 
 
 def trends_of(records: Sequence[RunRecord]) -> tuple[list[Trend], list[str]]:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from harness.measure.record.findings import ConditionPart
 from harness.measure.record.record import RunRecord
-from harness.report.names import printable
+from harness.model.errors import printable
 from harness.report.passing import measured
 from harness.report.sentences import alarms
 
@@ -37,7 +37,7 @@ def junit(record: RunRecord) -> str:
     _invariants(_case(suite, name, "laws of counting"), record)
     for part in record.conditions:
         _condition(_case(suite, name, part.text), record, part)
-    ET.SubElement(suite, "system-out").text = printable(record.verdict.sentence)
+    ET.SubElement(suite, "system-out").text = printable(record.verdict.whole)
     for attribute, tag in (("failures", "failure"), ("errors", "error")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("tests", str(len(suite.findall("testcase"))))
@@ -81,7 +81,7 @@ def _condition(case: ET.Element, record: RunRecord, part: ConditionPart) -> None
         tag, kind = "skipped" if record.exit_code == _FAILED else "error", "not measured"
     elif record.exit_code == _INCONCLUSIVE:
         tag, kind = "error", "inconclusive"
-        message += f". {record.verdict.sentence}"
+        message += f". {record.verdict.whole}"
     elif not part.passed:
         tag, kind = "failure", "condition"
     else:

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 
 from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
+from harness.model.errors import printable
 from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Column, Output, Row
 from harness.report.headline import told
 from harness.report.limits import limit_word
-from harness.report.names import partition_name, printable, shortened
+from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
 from harness.report.predicted import predicted_shares
 from harness.report.terminal.summary import MOST_PARTITIONS
@@ -146,8 +147,9 @@ def _search(record: RunRecord) -> list[str]:
         ((str(place), text(sentences.step_result(step.failed, confirming=step.confirming))), step)
         for place, step in enumerate(part.steps, 1)
     ]
-    lines = _table("Search", ["step", "result"], columns.STEP_COLUMNS, rows) or ["### Search", ""]
-    return [*lines[:2], text(sentences.found(part)), "", *lines[2:]]
+    shown = columns.columns_of(record, columns.STEP_COLUMNS, Output.MARKDOWN)
+    lines = _table("Search", ["step", "result"], shown, rows) or ["### Search", ""]
+    return [*lines[:2], text(sentences.found(part, record.endpoint.service.unit)), "", *lines[2:]]
 
 
 def _partitions(record: RunRecord) -> list[str]:

@@ -1,32 +1,121 @@
-"""The folder of a run: its record, and every file that is made from the record."""
+"""The folder of a run: its record, and every file that is made from the record.
+
+Among them are files for other programs: ``partitions.csv`` and ``latencies.hlog``.
+"""
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import functools
 import importlib.metadata
+import io
 import json
 import logging
 import os
 import platform
+import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.findings import MachinePart
+from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.errors import SetupError
-from harness.report.export.data_files import hlog, partitions_csv, write_whole
+from harness.model.errors import SetupError, printable
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.names import partition_name
+from harness.report.partition_columns import csv_columns
 from harness.report.web.document import document
 
+_FORMULA = ("=", "+", "-", "@")
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable with the file whose content GitHub shows on the page of a job."""
 _RECORD = "run.json"
-_EXIT_NO_RECORD = 3
+_EXIT_NOT_WRITTEN = 3
+
+
+def partitions_csv(record: RunRecord) -> str:
+    """One row per partition, hottest first.
+
+    Column names carry their unit and never change; a later version may add columns on the right.
+    The column ``row`` is ``partition``, ``queries`` (over several partitions) or ``other`` (the sum
+    of all partitions that are not counted separately). A missing value is empty. A run against
+    several accounts has a column ``account``, the last one.
+
+    A key that begins with ``=``, ``+``, ``-`` or ``@`` gets an apostrophe: a spreadsheet would run
+    the key as a formula, and keys may come from strangers. Characters that cannot be printed are
+    written as ``\\u`` escapes.
+    """
+    columns = csv_columns(record)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["row", "partition", *(column.csv for column in columns)])
+    rows = [(*_named(part), part) for part in record.partitions]
+    if (folded := record.partitions_folded) is not None:
+        rows.append(("other", folded.key, folded))
+    for kind, key, part in rows:
+        cells = (column.get(part) for column in columns)
+        writer.writerow([kind, key, *("" if cell is None else cell for cell in cells)])
+    return out.getvalue()
+
+
+def _named(part: PartitionPart) -> tuple[str, str]:
+    several = part.partition.whole_table
+    key = partition_name(part.key) if several else printable(part.key)
+    return "queries" if several else "partition", f"'{key}" if key.startswith(_FORMULA) else key
+
+
+def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHistogram]]) -> str:
+    """The latencies of a run as a log of HdrHistograms, from which any percentile can be read.
+
+    The log has one interval, the measured window, for each tag. Values are microseconds.
+
+    Args:
+        start_s: Begin of the measured window, UTC seconds.
+        end_s: End of the measured window.
+        histograms: Each with its tag, such as ``point_query.service``. Empty ones are left out.
+            Blanks and commas of a tag become ``_``.
+
+    Source: the log format 1.3 that HdrHistogram's HistogramLogReader documents, with V2 histograms.
+    """
+    started = dt.datetime.fromtimestamp(start_s, dt.UTC).isoformat(timespec="milliseconds")
+    lines = [
+        "#[Histogram log format version 1.3]",
+        "#[Values are microseconds; Interval_Max is milliseconds]",
+        f"#[StartTime: {start_s:.3f} (seconds since epoch), {started}]",
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
+    ]
+    for name, histogram in histograms:
+        if (view := histogram.view()) is not None:
+            tag = re.sub(r"[\s,]", "_", printable(name))
+            encoded = histogram.encode()[-1].decode("ascii")
+            interval = f"{start_s:.3f},{end_s - start_s:.3f},{view.max:.3f}"
+            lines.append(f"Tag={tag},{interval},{encoded}")
+    return "\n".join(lines) + "\n"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` in UTF-8, whole or not at all. The folder must exist.
+
+    After an `OSError` a file that was there before is unchanged.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        # A pipe or a device cannot be replaced by a file.
+        target.write_text(text, encoding="utf-8")
+        return
+    unfinished = target.with_name(f"{target.name}.tmp")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(target)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 @functools.cache
@@ -38,12 +127,6 @@ def this_machine(packages: tuple[str, ...]) -> MachinePart:
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages={name: importlib.metadata.version(name) for name in packages},
     )
-
-
-def iso_instant(utc_s: float) -> str:
-    """An instant as records have it: ISO 8601 with milliseconds, in UTC."""
-    moment = dt.datetime.fromtimestamp(utc_s, tz=dt.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def check_folder(out: str) -> None:
@@ -69,10 +152,10 @@ def write_run(
 ) -> tuple[RunRecord, Path]:
     """Write the record and the failed attempts, clean up in any case, write everything else.
 
-    The record is written again after cleaning up, since cleaning up costs transactions too.
-    Without any record the exit code 0 becomes 3, because nothing shows what passed. A file that
-    cannot be made or written is complained of: it keeps no other from being written, and changes
-    nothing in the record.
+    The record is written again after cleaning up, since cleaning up costs transactions too. A file
+    that cannot be made or written is complained of, and keeps no other from being written. One that
+    cannot be written, because the disk is full, makes 3 of the exit code 0: a pipeline would go on
+    without it.
 
     Args:
         out: Folder of all runs.
@@ -85,6 +168,7 @@ def write_run(
         The record with its whole cost, and its path.
     """
     folder = Path(out) / record.run_id
+    unwritten: list[str] = []
 
     def write(name: str, make: Callable[[], str]) -> str:
         """Write what ``make`` returns, unless it is empty, and return it."""
@@ -96,8 +180,16 @@ def write_run(
             complain(f"{folder / name} cannot be made ({error!r})")
             return ""
         if text and (problem := _problem_of_writing(folder / name, text)) is not None:
+            unwritten.append(name)
             complain(problem)
         return text
+
+    def judged() -> RunRecord:
+        """The record with the exit code that follows from what is written so far."""
+        if record.exit_code or not unwritten:
+            return record
+        complain(f"the exit code is {_EXIT_NOT_WRITTEN}, because outputs are missing")
+        return record.model_copy(update={"exit_code": _EXIT_NOT_WRITTEN})
 
     try:
         missing = _problem_of_writing(folder / _RECORD, record.to_json()) is not None
@@ -105,21 +197,27 @@ def write_run(
     finally:
         billable = clean_up()
     record = record.billed(billable)
-    if (problem := _problem_of_writing(folder / _RECORD, record.to_json())) is not None:
-        if missing:
-            record = record.model_copy(update={"exit_code": record.exit_code or _EXIT_NO_RECORD})
-            complain(f"{problem}: the run has no record")
-        else:
-            complain(f"{problem}: the existing record lacks the cost of cleaning up")
     start = record.window_start
-    summary = write("summary.md", lambda: markdown(record))
-    write("junit.xml", lambda: junit(record))
     write(
         "latencies.hlog",
         lambda: hlog(start, start + record.measured_s, ledger.latencies()),
     )
     write("partitions.csv", lambda: partitions_csv(record))
+    record = judged()
     write("report.html", lambda: document(record))
+    record = judged()
+    if (problem := _problem_of_writing(folder / _RECORD, record.to_json())) is not None:
+        if missing:
+            unwritten.append(_RECORD)
+            record = judged()
+            complain(f"{problem}: the run has no record")
+        else:
+            complain(f"{problem}: the existing record lacks the cost of cleaning up")
+    summary = write("summary.md", lambda: markdown(record))
+    write("junit.xml", lambda: junit(record))
+    if (final := judged()) is not record:
+        record = final
+        _problem_of_writing(folder / _RECORD, record.to_json())
     if summary and (page := os.environ.get(STEP_SUMMARY)):
         try:
             with open(page, "a", encoding="utf-8") as file:

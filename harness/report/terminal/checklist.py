@@ -15,10 +15,10 @@ from rich.text import Text
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
-from harness.model.target import PUBLISHED
-from harness.profile.checks.checklist import Finding, of_severity
-from harness.profile.checks.practice import Severity, Source
+from harness.model.services.service import PUBLISHED
 from harness.profile.checks.seen import OTHER_KEYS, Seen
+from harness.profile.practices.checklist import Finding, of_severity
+from harness.profile.practices.practice import Severity, Source
 from harness.report.names import partition_name, shortened
 from harness.report.predicted import range_words
 from harness.report.terminal.page import Page, facts, grid
@@ -70,7 +70,8 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
         parts.append(Text(page.show(checked.question), "italic"))
     if checked.facts:
         parts.append(page.section("what the run sent", facts(checked.facts, page)))
-    parts.append(page.section(f"{title} share of the load", facts(shares, page)))
+    if shares:
+        parts.append(page.section(f"{title} share of the load", facts(shares, page)))
     if charges is not None:
         parts.append(
             page.section(
@@ -149,7 +150,7 @@ def _best(record: RunRecord) -> float:
 def _shares(prediction: PredictionPart, page: Page, *, limited: bool) -> list[tuple[str, str]]:
     """The rows of the shares; with the first limit where limits are in entities/s."""
     rows = []
-    if prediction.hottest:
+    if prediction.hottest_share:
         name = partition_name(prediction.hottest, page.ascii_only)
         name = shortened(name, _NAME_WIDTH, page.ascii_only)
         rows.append(("hottest partition", f"{name}: {percent(prediction.hottest_share)}"))
@@ -160,7 +161,7 @@ def _shares(prediction: PredictionPart, page: Page, *, limited: bool) -> list[tu
     if prediction.over_partitions_share:
         share = percent(prediction.over_partitions_share)
         rows.append(("no single partition", f"{share}, queries over several partitions"))
-    return [*rows, ("first limit", _first_limit(prediction))] if limited else rows
+    return [*rows, ("first limit", _first_limit(prediction))] if limited and rows else rows
 
 
 def _first_limit(prediction: PredictionPart) -> str:

@@ -9,12 +9,13 @@ from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import AuditPart
 from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
-from harness.profile.checks.checklist import Finding, of_severity
-from harness.profile.checks.practice import Severity
+from harness.model.services.service import ENTITIES, CountedUnit
+from harness.profile.load.search import Step, TakenStep
+from harness.profile.practices.checklist import Finding, of_severity
+from harness.profile.practices.practice import Severity
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import step_result
 from harness.report.terminal.page import Glyphs, bar
-from harness.workload.load.search import Step, TakenStep
 
 _STEPS = (
     "Create a test table",
@@ -204,21 +205,21 @@ def progress_line(
     return f"      {bar(share, _BAR_WIDTH, glyphs)} {line}".ljust(PROGRESS_WIDTH)[:PROGRESS_WIDTH]
 
 
-def step_begins(place: int, step: Step) -> str:
+def step_begins(place: int, step: Step, unit: CountedUnit = ENTITIES) -> str:
     confirming = ", to confirm the rate" if step.confirming else ""
     return (
-        f"step {place}: {number(step.rate_per_s)} entities/s, {step.settle_s:g} s to settle, then "
+        f"step {place}: {number(step.rate_per_s)} {unit.rate}, {step.settle_s:g} s to settle, then "
         f"measured for {step.hold_s:g} s{confirming}"
     )
 
 
-def step_taken(place: int, taken: TakenStep) -> str:
+def step_taken(place: int, taken: TakenStep, unit: CountedUnit = ENTITIES) -> str:
     outcome, failed = taken.outcome, taken.failed
     result = step_result(failed, confirming=taken.step.confirming)
     p99 = "n/a" if outcome.p99_ms is None else f"{milliseconds(outcome.p99_ms)} ms"
     return (
         f"step {place}: {'' if failed is None else 'failed, '}{result}: "
-        f"{number(outcome.achieved_per_s)} of {number(outcome.wanted_per_s)} entities/s, "
+        f"{number(outcome.achieved_per_s)} of {number(outcome.wanted_per_s)} {unit.rate}, "
         f"{percent(outcome.throttled_ratio)} throttled, p99 {p99}, "
         f"{counted(outcome.billable_transactions, 'billable transaction')}"
     )

@@ -15,11 +15,13 @@ from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.panel import Panel
 from rich.rule import Rule
+from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
+from harness.model.errors import printable, printable_lines
 from harness.model.figures import percent
-from harness.report.names import printable, shortened
+from harness.report.names import shortened
 
 Cell = str | Text
 
@@ -130,7 +132,13 @@ class Page:
     def render(self, *content: RenderableType) -> str:
         """``content`` as text; no line ends in blanks."""
         out = io.StringIO()
-        self.console(out).print(Group(*content))
+        console = self.console(out)
+        # Whatever a part of a page forgot to make printable becomes so here.
+        parts = (
+            part if part.control else part._replace(text=printable_lines(part.text))
+            for part in console.render(Group(*content))
+        )
+        console.print(Segments(parts), soft_wrap=True, end="")
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
     def natural_width(self, content: RenderableType) -> int:

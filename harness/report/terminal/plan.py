@@ -7,10 +7,11 @@ import math
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.measure.verdict.advice import CHECKLIST
 from harness.model.figures import counted, data_size, duration, number, percent
-from harness.model.target import EndpointKind, targets_for
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.service import Service
 from harness.profile.build.plan import Cost, Plan, PlannedPhase
+from harness.profile.practices.practice import CHECKLIST
 from harness.report.terminal.page import Page, facts, table_of
 from harness.report.terminal.request_units import charges_shown
 
@@ -116,15 +117,15 @@ def _limits(plan: Plan, page: Page) -> RenderableType:
     return page.section("request units", *charges_shown(plan.charges, page))
 
 
-def _no_target(kind: EndpointKind) -> str:
-    if kind is EndpointKind.AZURITE_BLOBS:
+def _no_target(kind: Service) -> str:
+    if kind == AZURITE_BLOBS:
         return "the documents name no target for blobs"
     return "no target in entities/s applies"
 
 
 def _accounts(plan: Plan) -> list[tuple[str, str]]:
     """How many accounts the wanted rate needs, and the source of the target."""
-    targets = targets_for(plan.endpoint)
+    targets = plan.endpoint.targets
     if targets is None:
         return [("needed", f"unknown: {_no_target(plan.endpoint)}")]
     target = f"the published target of one is {number(targets.account)} ({CHECKLIST}, {_SECTION!r})"

@@ -16,9 +16,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.record.findings import AuditPart, SearchPart
-from harness.measure.record.measured import OperationPart, PartitionPart
-from harness.measure.record.over_time import SeriesPart
+from harness.measure.record.findings import AuditPart
+from harness.measure.record.measured import OperationPart, PartitionPart, SeriesPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, counted, duration, number, percent
 from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
@@ -58,10 +57,14 @@ _CHART_HEIGHT = 3
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 """Columns of a bar and blanks between columns: from roomy to narrow."""
 _SPARE = ("best 10 s", "attempts per operation", "best 1 s", "p50")
-_SPARE_OF_OPERATIONS = ("p90", "max", "entities/s")
 """Columns that a table leaves out, one after the other, where a page is too narrow for them."""
 _TONE_COLOURS = {"good": "green", "bad": "red", "warn": "yellow"}
-_VERDICT_COLOURS = {"within_target": "green", "throttled": "red", "no_target": "cyan"}
+_VERDICT_COLOURS = {
+    "within_target": "green",
+    "throttled": "red",
+    "failing": "red",
+    "no_target": "cyan",
+}
 
 
 def summary(record: RunRecord, page: Page) -> str:
@@ -71,7 +74,7 @@ def summary(record: RunRecord, page: Page) -> str:
         *passing,
         _head(record, page),
         *alarm,
-        *_steps(record.search, page),
+        *_steps(record, page),
         *(_counted(record, page) if record.counts.attempts else []),
         *_index_tables(record, page),
         *_audit(record.audit, page),
@@ -105,8 +108,7 @@ def brief(record: RunRecord, page: Page) -> str:
     lines = [
         *sentences.alarms(record),
         *([] if passing is None else [str(passing)]),
-        record.verdict.sentence,
-        *([f"On {record.endpoint.described}"] if record.endpoint.emulated else []),
+        record.verdict.whole,
     ]
     return "\n".join(map(page.show, lines))
 
@@ -143,28 +145,28 @@ def _alarm(record: RunRecord, page: Page) -> list[RenderableType]:
     return [page.panel(Text("\n".join(lines), "bold"), title, "bold red")] if lines else []
 
 
-def _steps(part: SearchPart | None, page: Page) -> list[RenderableType]:
-    if part is None:
+def _steps(record: RunRecord, page: Page) -> list[RenderableType]:
+    if (part := record.search) is None:
         return []
+    shown = columns.columns_of(record, columns.STEP_COLUMNS, Output.TERMINAL)
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows: list[list[Cell]] = []
     for place, step in enumerate(part.steps, 1):
         passed = step.failed is None
         sign, colour = (page.glyphs.yes, "green") if passed else (page.glyphs.no, "red")
-        result = page.short(
-            sentences.step_result(step.failed, confirming=step.confirming), _RESULT_WIDTH
-        )
-        name = Text(f"{place:>2} ").append(f"{sign} {result}", style=colour)
+        result = sentences.step_result(step.failed, confirming=step.confirming)
+        said = f"{sign} {page.short(result, _RESULT_WIDTH)}"
+        name = Text(f"{place:>2} ").append(said, style=colour)
         share = step.achieved_per_s / highest
         drawn = Text(bar(share, _STEP_BAR_WIDTH, page.glyphs), style="cyan" if passed else "red")
-        wanted, achieved, *others = (column.text(step) for column in columns.STEP_COLUMNS)
+        wanted, achieved, *others = (column.text(step) for column in shown)
         rows.append([name, wanted, achieved, drawn, *others])
-    wanted, achieved, *headings = map(_heading, columns.STEP_COLUMNS)
+    wanted, achieved, *headings = map(_heading, shown)
     return [
         page.section(
-            "search, entities/s",
+            f"search, {record.endpoint.service.unit.rate}",
             table_of(["step", wanted, achieved, "", *headings], rows),
-            Text(sentences.found(part)),
+            Text(sentences.found(part, record.endpoint.service.unit)),
             Text(sentences.WHOLE_SEARCH, "dim"),
         )
     ]
@@ -281,7 +283,8 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
     longest = max((cell_len(page.show(part.kind)) for part in record.operations), default=0)
     shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.TERMINAL)
     least = len("operation")
-    for left in left_out(_SPARE_OF_OPERATIONS, [column.name for column in shown]):
+    spare = ("p90", "max", record.endpoint.service.unit.rate)
+    for left in left_out(spare, [column.name for column in shown]):
         those = [column for column in shown if column.name not in left]
         build = functools.partial(_operations_table, record, page, those)
         if (room := room_for_names(page, build, "operation", longest)) >= least:

@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.over_time import KeyRangePart
+from harness.measure.record.measured import KeyRangePart
 from harness.model.figures import counted, number, percent
-from harness.model.operation import over_partitions
 from harness.model.outcome import THROTTLING_STATUSES, Outcome
-from harness.model.target import PUBLISHED
+from harness.model.partition import Partition
+from harness.model.services.service import PUBLISHED
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
     Cell,
@@ -112,7 +112,11 @@ def traffic_text(traffic: Traffic, page: Page) -> str:
         *_heat(traffic.snapshot, page),
         *_clients(traffic, page),
         *_unknown(traffic, page),
-        *([page.section("notes", *map(Text, traffic.notes))] if traffic.notes else []),
+        *(
+            [page.section("notes", *map(Text, map(page.show, traffic.notes)))]
+            if traffic.notes
+            else []
+        ),
     )
 
 
@@ -197,7 +201,7 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
                     *(number(rate) for rate in part.best),
                     # The share of each partition of a table is unknown.
                     Text("")
-                    if over_partitions(part.name)
+                    if Partition.named(part.name).whole_table
                     else Text(
                         percent(part.best[0] / PUBLISHED.partition),
                         "yellow" if part.best[0] > PUBLISHED.partition else "",

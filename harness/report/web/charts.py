@@ -10,8 +10,8 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import number, of_core
 from harness.model.outcome import THROTTLING_ANSWERS
-from harness.report.limits import ShownLimit, above_words, busiest, limits_of, unit_of, worded
-from harness.report.load import scheduled_words
+from harness.profile.load.registry import recorded_load
+from harness.report.limits import ShownLimit, above_words, busiest, limits_of, unit_of
 from harness.report.passing import failed_latency, is_unexplained
 from harness.report.web.frame import (
     ASKED,
@@ -55,9 +55,9 @@ def charts(record: RunRecord) -> dict[str, Figure]:
             record,
             heat,
             "entities",
-            worded("Entities/s", record),
+            record.endpoint.service.unit.rate.capitalize(),
             "heat",
-            unit=worded("entities", record),
+            unit=record.endpoint.service.unit.many,
         )
         if any(any(row.throttled) for row in heat.ranges):
             title = "Throttled attempts/s"
@@ -68,7 +68,7 @@ def charts(record: RunRecord) -> dict[str, Figure]:
             made[f"chart-{kind}"] = latency_heat(record, course, kind)
     shown = {name: chart for name, chart in made.items() if chart is not None}
     main = "chart-rate"
-    busy = record.verdict.limited_by in ("generator", "application")
+    busy = record.verdict.limited_by in ("generator", "machine", "application")
     limited = record.verdict.result == VerdictResult.CLIENT_LIMITED and record.search is None
     if busy and limited and _GENERATOR in shown:
         main = _GENERATOR
@@ -108,7 +108,7 @@ def _rate(record: RunRecord) -> Figure:
         area = {"fill": "tozeroy", "fillcolor": "rgba(220,74,74,0.18)"}
         traces.append(line(xs, throttled, name, THROTTLED[0], "attempts/s", line=red, **area))
     if any(value is not None for value in offered):
-        asked = worded("entities/s", record)
+        asked = record.endpoint.service.unit.rate
         step = {"color": ASKED, "width": 1.4, "dash": "dot"}
         traces.append(line(xs, offered, f"{asked} asked for", ASKED, asked, line=step))
     highest = max([*served, *(value for value in offered if value is not None)], default=0.0)
@@ -200,7 +200,7 @@ def _waiting(record: RunRecord) -> Figure | None:
 def _backlog(record: RunRecord) -> Figure | None:
     """Operations that wait or were dropped; None in a closed loop."""
     held = any(point.waiting or point.dropped for point in record.series)
-    if not held and scheduled_words(record.profile) is None:
+    if not held and not recorded_load(record.profile).scheduled:
         return None
     xs = middles(record)
     waiting = [point.waiting for point in record.series]

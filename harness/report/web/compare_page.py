@@ -1,9 +1,18 @@
-"""The page of a comparison: what is better, the courses over each other, and all measures."""
+"""The pages about several runs: a comparison, and the trend of each profile over time.
+
+Each is one file, and opens offline.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 from harness import __version__
-from harness.report.compare.comparison import Comparison, Values
+from harness.measure.record.record import RunRecord
+from harness.model.figures import counted
+from harness.report.compare.comparison import Comparison
+from harness.report.compare.differences import Values
+from harness.report.compare.headline import headline, settings_of
 from harness.report.compare.measures import Measure
 from harness.report.compare.outputs import (
     SAID,
@@ -16,11 +25,14 @@ from harness.report.compare.outputs import (
     span_words,
     title_of,
 )
+from harness.report.compare.trend import Trend, single_words
+from harness.report.passing import passing_of
+from harness.report.sentences import result_words
 from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.over_runs import courses
+from harness.report.web.frame import Figure
+from harness.report.web.over_runs import courses, trend
 from harness.report.web.parts import list_html
-from harness.report.web.rendering import render
-from harness.report.web.tables import Cell, rows_html
+from harness.report.web.tables import Cell, render, rows_html
 
 _JUDGED = {
     True: ("regression", "bad"),
@@ -28,6 +40,11 @@ _JUDGED = {
     None: ("not known", "warn"),
 }
 _TONES = {True: "good", False: "bad", None: ""}
+_TITLE = "Runs over time"
+_READS = (
+    "The sign of a run: a green disc PASS, a red cross FAIL, an amber diamond not decided, a grey "
+    "ring a run without conditions."
+)
 
 
 def compare_page(comparison: Comparison) -> str:
@@ -37,14 +54,20 @@ def compare_page(comparison: Comparison) -> str:
     runs = [
         row
         for one in subjects
-        for row in ((f"{one.letter} {one.source}", outcome(one)), ("", described(one)))
+        for row in ((f"{one.letter} {one.titled}", outcome(one)), ("", described(one)))
     ]
     judged = [
         [Cell(*_JUDGED[one.holds]), Cell(one.text, "name"), Cell(one.sentence)]
         for one in comparison.regressions
     ]
     parts = {
-        "head": render("head.html", name=title_of(subjects), question="", facts=[]),
+        "head": render(
+            "head.html",
+            name=headline(comparison) or title_of(subjects),
+            question="",
+            facts=[],
+        ),
+        "settings": list_html((line, "") for line in settings_of(comparison)),
         "warnings": list_html((sentence, "") for sentence in comparison.warnings),
         "regressions": rows_html(["result", "condition", "why"], judged, 3),
         "best": list_html((sentence, "") for sentence in (*comparison.findings, comparison.rule)),
@@ -57,6 +80,7 @@ def compare_page(comparison: Comparison) -> str:
             "summary",
             "",
             (
+                Block("settings", "Settings that differ"),
                 Block("regressions", "Regressions of the last against the first"),
                 Block("subjects", "Runs"),
                 Block("best", "Which is better"),
@@ -96,3 +120,58 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, place: 
         if measure.unit != "%":
             text += f" ({changed(values.mean, first.mean) or 'n/a'})"
     return Cell(text, tone, title=span_words(measure, values))
+
+
+def trend_page(trends: Sequence[Trend], single: Sequence[str]) -> str:
+    """A section for each profile, with a chart for each measure and a table of its runs."""
+    figures: dict[str, Figure] = {}
+    parts, sections = {}, []
+    for place, one in enumerate(trends):
+        blocks = [Block(f"changed-{place}")]
+        parts[f"changed-{place}"] = list_html((sentence, "") for sentence in one.sentences)
+        for number, chart in enumerate(trend(one.records, one.measures)):
+            name = f"chart-{place}-{number}"
+            figures[name] = chart
+            blocks.append(Block(name, reads="" if number else _READS))
+        parts[f"runs-{place}"] = _table(one)
+        blocks.append(Block(f"runs-{place}", "Runs"))
+        title = f"{one.profile}: {counted(len(one.records), 'run')}"
+        sections.append(Section(f"profile-{place}", title, tuple(blocks)))
+    question = single_words(single) if single else ""
+    parts["head"] = render("head.html", name=_TITLE, question=question, facts=[])
+    return self_contained(
+        _TITLE,
+        sections,
+        {name: text for name, text in parts.items() if text},
+        figures,
+        footer=f"{_TITLE}; table stress harness {__version__}.",
+    )
+
+
+def _table(one: Trend) -> str:
+    shown = [measure for measure in one.measures if any(map(_is_known(measure), one.records))]
+    rows = [_row(record, shown) for record in one.records]
+    headers = ["run", "conditions", "verdict", *(measure.label.strip() for measure in shown)]
+    searched = f"runs of {one.profile}"
+    return rows_html(headers, rows, 3, searched=searched, counted=len(rows))
+
+
+def _is_known(measure: Measure) -> Callable[[RunRecord], bool]:
+    return lambda record: measure.read(record) is not None
+
+
+def _row(record: RunRecord, measures: Iterable[Measure]) -> list[Cell]:
+    found = passing_of(record)
+    passing = Cell("", "faint") if found is None else Cell(found.word, found.tone)
+    values = [(measure, measure.read(record)) for measure in measures]
+    return [
+        Cell(record.run_id, "name"),
+        passing,
+        Cell(result_words(record)),
+        *(
+            Cell("n/a", "faint", sort=-1.0)
+            if value is None
+            else Cell(measure.show(value), sort=value)
+            for measure, value in values
+        ),
+    ]

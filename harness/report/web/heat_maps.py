@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
+from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
-from harness.model.operation import WHOLE_TABLE, over_partitions, table_and_key
+from harness.model.partition import Partition
 from harness.report.events import moved_words
 from harness.report.names import partition_name
 from harness.report.web.frame import (
@@ -133,7 +133,7 @@ def _row_of(key: str, ranges: Sequence[KeyRangePart], *, redacted: bool) -> int 
     if redacted:
         return None
     for place, row in enumerate(ranges):
-        if not over_partitions(row.first) and row.first < key < row.last:
+        if not Partition.named(row.first).whole_table and row.first < key < row.last:
             return place
     return None
 
@@ -220,24 +220,17 @@ def _heat_map(
 def _names(ranges: Sequence[KeyRangePart]) -> list[str]:
     """The name of each row: short, and no two alike, because they would become one row."""
     names: list[str] = []
-    tables = {_parted(key)[0] for row in ranges for key in (row.first, row.last)}
+    tables = {Partition.named(key).table for row in ranges for key in (row.first, row.last)}
     for place, row in enumerate(ranges, 1):
         keys = [row.first] if row.last == row.first else [row.first, row.last]
         if len(tables) == 1:
             # The room is for what differs.
-            keys = [_parted(key)[1] for key in keys]
+            keys = [Partition.named(key).key for key in keys]
         width = NAME_WIDTH if len(keys) == 1 else _RANGE_NAME_WIDTH
         name = " to ".join(short(partition_name(key), width) for key in keys)
         names.append(name if name not in names else f"{name} ({place})")
     # plotly.js would interpret <b> and other tags.
     return [html.escape(name, quote=False) for name in names]
-
-
-def _parted(name: str) -> tuple[str, str]:
-    """Table and PartitionKey of the name of a partition; of all partitions, `WHOLE_TABLE`."""
-    if over_partitions(name):
-        return name.removesuffix(WHOLE_TABLE).removesuffix("/"), WHOLE_TABLE
-    return table_and_key(name)
 
 
 def _rounded(value: float) -> float:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from harness.measure.record.measured import LatencyPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, milliseconds, number, percent
-from harness.model.outcome import FAILURES
+from harness.model.outcome import Outcome
 from harness.report import answers
+from harness.report.columns import best_over
 from harness.report.limits import (
     account_limit,
     account_rate,
@@ -18,7 +19,6 @@ from harness.report.limits import (
     limit_word,
     partition_limit,
     unit_of,
-    worded,
 )
 from harness.report.names import partition_name
 from harness.report.passing import failed_latency
@@ -52,20 +52,22 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
         tone="bad" if record.throttled_ratio else "",
     )
     ended = sum(record.outcomes.values())
-    failed = sum(count for name, count in record.outcomes.items() if name in FAILURES)
+    failed = sum(record.outcomes.get(outcome, 0) for outcome in Outcome if outcome.failed)
+    attempts, of = answers.failed_attempts(record.attempts_by_status), record.counts.attempts
+    hidden = f"; {percent(attempts / of)} of attempts" if attempts and of else ""
     yield KeyFigure(
         "failed",
         f"{failed:,}",
         agreed(failed, "operation", "operations"),
-        f"{percent(failed / ended if ended else 0.0)} of {ended:,}",
-        tone="bad" if failed else "",
+        f"{percent(failed / ended if ended else 0.0)} of {ended:,}{hidden}",
+        tone="bad" if failed or attempts else "",
     )
     yield from _latency(record, "service", record.service_ms)
     yield from _latency(record, "response", record.response_ms)
     if (offered := _offered(record)) is not None:
         achieved = record.account.entities_per_s.mean
         share = percent(min(1.0, achieved / offered) if offered else 1.0)
-        unit = worded("entities/s", record)
+        unit = record.endpoint.service.unit.rate
         note = f"{number(achieved)} of {number(offered)} {unit}"
         if achieved > offered * _MORE_THAN_EXPECTED:
             # What queries walk is known afterwards only.
@@ -78,7 +80,7 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
 
     Of what is provisioned, a single partition has a share only.
     """
-    hot, when = busiest(record), "" if record.watched is None else ", best 10 s"
+    hot, when = busiest(record), "" if record.watched is None else f", {best_over(record)}"
     if hot is not None:
         name = named(partition_name(hot.key), 24)
         alone = len(record.partitions) == 1

@@ -9,7 +9,7 @@ from typing import Any
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Subject
 from harness.report.compare.measures import Measure
-from harness.report.limits import worded
+from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
 from harness.report.web.frame import TIME, Figure, figure, line
 from harness.report.web.heat_maps import key_heat, percentiles
@@ -30,12 +30,12 @@ _NAME_WIDTH = 24
 _MOST_HEAT_MAPS = 6
 _LINES: dict[str, tuple[str, str, Callable[[RunRecord], list[float | None]]]] = {
     "chart-entities": (
-        "Entities/s",
-        "entities/s",
+        "{unit.rate}",
+        "{unit.rate}",
         lambda record: [point.entities for point in record.series],
     ),
     "chart-throttled": (
-        "Throttled attempts/s",
+        "throttled attempts/s",
         "attempts/s",
         lambda record: [point.throttled for point in record.series],
     ),
@@ -46,15 +46,18 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Figure]:
     """The courses of runs over each other, by seconds since the load began; of all repeats."""
     made: dict[str, Figure] = {}
     records = [record for _, _, record in _runs(subjects)]
-    for name, (title, unit, read) in _LINES.items():
+    unit = counted_unit(records)
+    for name, (title, per_s, read) in _LINES.items():
         traces = [
-            _course(subject, place, record, _since(record), read(record), worded(unit, *records))
+            _course(subject, place, record, _since(record), read(record), per_s.format(unit=unit))
             for subject, place, record in _runs(subjects)
             if record.series
         ]
         if any(value for trace in traces for value in trace["y"]):
-            title = worded(title, *records)
-            made[name] = figure(None, f"{title}, since the load began", traces)
+            title = title.format(unit=unit)
+            made[name] = figure(
+                None, f"{title[:1].upper()}{title[1:]}, since the load began", traces
+            )
     latencies = []
     for subject, place, record in _runs(subjects):
         part = record.service_over_time
@@ -72,14 +75,11 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Figure]:
         heat = record.heat
         if heat is None or not heat.ranges or not record.series:
             continue
-        title = worded(f"{subject.letter}: entities/s", *records)
-        chart = key_heat(None, heat, "entities", title, "heat")
+        title = f"{subject.letter}: {unit.rate}"
+        chart = key_heat(None, heat, "entities", title, "heat", unit=unit.many)
         for trace in chart["data"]:
             trace["x"] = [x / 1000 - record.series[0].t for x in trace["x"]]
-            over = trace["hovertemplate"].replace(TIME, _SINCE)
-            trace["hovertemplate"] = worded(over, *records)
-            bar = trace["colorbar"]["title"]
-            bar["text"] = worded(bar["text"], *records)
+            trace["hovertemplate"] = trace["hovertemplate"].replace(TIME, _SINCE)
         made[f"chart-heat-{subject.letter}"] = chart
     maps = [trace for one in made.values() for trace in one["data"] if trace["type"] == "heatmap"]
     rates = [rate for trace in maps for row in trace["z"] for rate in row if rate is not None]
@@ -173,7 +173,7 @@ def _course(
     unit: str,
 ) -> dict[str, Any]:
     colour = _COLOURS[(ord(subject.letter) - ord("A")) % len(_COLOURS)]
-    source = short(subject.source, _NAME_WIDTH)
+    source = short(subject.titled, _NAME_WIDTH)
     name = html.escape(f"{subject.letter}: {source}", quote=False)
     style = {"color": colour, "width": 1.1 if place else 1.8}
     made = line([], ys, name, colour, unit, line=style)

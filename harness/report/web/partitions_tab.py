@@ -10,7 +10,6 @@ import dataclasses
 from harness.measure.record.measured import AccountLoadPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import number, percent
-from harness.model.operation import over_partitions
 from harness.report.answers import other_answers, throttled_by_status
 from harness.report.limits import account_limit, partition_limit
 from harness.report.names import partition_name, shortened
@@ -78,7 +77,7 @@ def rows_of(record: RunRecord) -> list[Row]:
         name = shortened(partition_name(part.key), _NAME_WIDTH)
         # This partition was not counted separately from the beginning.
         mark = "" if part.exact else " ~"
-        limit = None if over_partitions(part.key) else each
+        limit = None if part.partition.whole_table else each
         rows.append(_row(f"{name}{mark}", part, limit, record, seconds))
     if (folded := record.partitions_folded) is not None:
         name = f"{OTHERS}, beyond the {len(record.partitions):,} counted separately"

@@ -11,28 +11,36 @@ from typing import Any
 
 from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.verdict import VerdictResult, origin_words
+from harness.measure.verdict.verdict import VerdictResult
+from harness.model.errors import printable
 from harness.model.figures import counted, number, percent
-from harness.model.target import EndpointKind
+from harness.profile.load.registry import recorded_load
 from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Output
 from harness.report.events import stall_sentence
 from harness.report.headline import WARMING_UP, headline, is_warming_up
 from harness.report.limits import busiest, limit_word, partition_limit, target_of, unit_of
-from harness.report.load import scheduled_words
-from harness.report.names import partition_name, printable
+from harness.report.names import partition_name
 from harness.report.partition_columns import throttled_attempts
 from harness.report.passing import is_unexplained, measured, passing_of
 from harness.report.predicted import predicted_shares
 from harness.report.web.key_figures import key_figures
-from harness.report.web.rendering import render
-from harness.report.web.tables import BARS, Cell, figure_cell, named, rows_html, table_html, tone_of
+from harness.report.web.tables import (
+    BARS,
+    Cell,
+    figure_cell,
+    named,
+    render,
+    rows_html,
+    table_html,
+    tone_of,
+)
 
 _MOST_LIVE = 50
 """Rows of a table that is sent every other second. Keys may be long; a report has all of them."""
 _MOST_THROTTLED = 10
 _OWN_TEXTS = ("name", "question")
-_TONES = {"within_target": "good", "throttled": "bad", "no_target": "plain"}
+_TONES = {"within_target": "good", "throttled": "bad", "failing": "bad", "no_target": "plain"}
 _MOST_ITEMS = 3
 """Items of a list that are shown at once; the others are folded."""
 _LIMIT_UNSAID = ("within_target", "over_target", "no_target")
@@ -109,7 +117,8 @@ def _head(record: RunRecord) -> str:
     if record.watched is not None:
         question = record.watched.command
     if record.replay is not None:
-        question = f"{question or ''} {scheduled_words(record.profile)}".strip()
+        words = recorded_load(record.profile).words(record.endpoint.service.unit)
+        question = f"{question or ''} {words}".strip()
     return render("head.html", name=name or "run", question=question, facts=sentences.setup(record))
 
 
@@ -142,8 +151,17 @@ def _verdict(record: RunRecord, *, live: bool) -> str:
         finding=finding,
         step=None if live and is_warming_up(record) else sentences.next_step(record),
         limit=_limit_unsaid(record),
-        origin=_origin(record) if record.endpoint.emulated else "",
+        footnote=_footnote(record),
+        origin=_origin(record) if record.endpoint.service.emulated else "",
     )
+
+
+def _footnote(record: RunRecord) -> str:
+    """The verdict's footnote without what answered, which the page says in its own words."""
+    footnote, endpoint = record.verdict.footnote, record.endpoint
+    if not endpoint.service.emulated:
+        return footnote
+    return footnote.removeprefix(endpoint.service.origin).strip()
 
 
 def _origin(record: RunRecord) -> str:
@@ -187,13 +205,7 @@ def _reasons(record: RunRecord) -> list[str]:
     evidence = sorted(
         record.verdict.evidence, key=lambda text: not any(one in text.lower() for one in words)
     )
-    if _finding_is_verdict(record):
-        return evidence
-    whole = record.verdict.sentence
-    if record.endpoint.emulated:
-        # The page says once what answered.
-        whole = whole.replace(origin_words(EndpointKind(record.endpoint.kind)), "")
-    return [whole, *evidence]
+    return evidence if _finding_is_verdict(record) else [record.verdict.sentence, *evidence]
 
 
 def _conditions(record: RunRecord) -> str:
@@ -209,16 +221,20 @@ def _search(record: RunRecord, *, live: bool) -> str:
     part = record.search
     if part is None:
         return ""
+    shown = columns.columns_of(record, columns.STEP_COLUMNS, Output.HTML)
+    unit = record.endpoint.service.unit
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows = []
     for place, step in enumerate(part.steps, 1):
         result = sentences.step_result(step.failed, confirming=step.confirming)
-        wanted, achieved, *others = (figure_cell(column, step) for column in columns.STEP_COLUMNS)
+        wanted, achieved, *others = (figure_cell(column, step) for column in shown)
         achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
         tone = "good" if step.failed is None else "bad"
         rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
-    notes = [sentences.WHOLE_SEARCH] if live else [sentences.found(part), sentences.WHOLE_SEARCH]
-    return table_html(["step", "result"], columns.STEP_COLUMNS, (), notes, last=rows)
+    notes = (
+        [sentences.WHOLE_SEARCH] if live else [sentences.found(part, unit), sentences.WHOLE_SEARCH]
+    )
+    return table_html(["step", "result"], shown, (), notes, last=rows)
 
 
 def _partitions(record: RunRecord, *, live: bool) -> str:

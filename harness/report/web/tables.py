@@ -1,21 +1,68 @@
-"""Tables of a page as HTML: cells, bars, groups of columns."""
+"""Tables of a page, and what makes all texts harmless and printable: templates, assets, cells."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib.util
 import itertools
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from harness.report.columns import Column
-from harness.report.names import printable, shortened
-from harness.report.web.rendering import render
+import jinja2
 
+from harness.model.errors import printable
+from harness.report.columns import Column
+from harness.report.names import shortened
+
+_HERE = Path(__file__).parent
 BARS = "A full bar is 100%."
 _LEAST_BAR = 2.0
 """The length in percent that can be seen: little is not nothing."""
 _NAME_WIDTH = 48
 _MUCH = 4
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # HTML from other templates is of a subclass of str.
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
+
+
+def render(template: str, **content: Any) -> str:
+    return _templates().get_template(template).render(content)
+
+
+@functools.cache
+def page_css() -> str:
+    return (_HERE / "assets" / "page.css").read_text(encoding="utf-8")
+
+
+@functools.cache
+def page_js() -> str:
+    """The script of a page: tables that can be searched, then charts and the live page."""
+    assets = _HERE / "assets"
+    return "".join((assets / f"{name}.js").read_text("utf-8") for name in ("tables", "page"))
+
+
+@functools.cache
+def plotly_js() -> str:
+    """The library that draws the charts, from the installed package."""
+    # Only this file is needed, and importing the package would take long.
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("plotly is not installed", name="plotly")
+    script = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+    return script.read_text(encoding="utf-8")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def verdict_rows(sentence: str, record: RunRecord | None, *, live: bool) -> list
             rows["Verdict so far"] = f"Warming up. {WARMING_UP}"
         else:
             rows |= _judged(record, " so far" if live else "")
-        if record.endpoint.emulated:
+        if record.endpoint.service.emulated:
             rows["Endpoint"] = record.endpoint.described
     return [{"what": what, "said": said} for what, said in rows.items()]
 

@@ -8,9 +8,8 @@ from harness.report.web.document import Block, Section, self_contained
 from harness.report.web.frame import Figure
 from harness.report.web.heat_maps import key_heat
 from harness.report.web.parts import list_html
-from harness.report.web.rendering import render
-from harness.report.web.tables import BARS, Cell, rows_html, short
-from harness.report.whatif.rows import SchemeRow, best_of, heading, rows, sentences
+from harness.report.web.tables import BARS, Cell, render, rows_html, short
+from harness.report.whatif import SchemeRow, best_of, heading, rows, sentences
 
 _NAME_WIDTH = 40
 _READS = (

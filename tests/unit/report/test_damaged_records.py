@@ -24,14 +24,15 @@ from harness.measure.record.findings import (
 from harness.measure.record.measured import EstimatePart
 from harness.measure.record.record import RecordError, RunRecord
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.recorded import seen_in
+from harness.profile.practices.checklist import findings_of
 from harness.profile.profile_loader import resolve
-from harness.report.compare.comparison import Subject, compare, parse_regression
+from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
-from harness.report.export.data_files import partitions_csv
+from harness.report.compare.regressions import parse_regression
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.export.run_folder import partitions_csv
 from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
@@ -218,12 +219,15 @@ def records() -> list[dict[str, Any]]:
     staged = everything | {"profile": {**everything["profile"], "search": None}}
     load = {**everything["profile"]["load"], "operations_per_s": 50.0}
     rated = staged | {"profile": {**staged["profile"], "stage": [], "load": load}}
+    replay = {"trace": "traces/orders.trace", "speed": 2.0}
+    replayed = staged | {"profile": {**staged["profile"], "stage": [], "replay": replay}}
     settings = resolve("single-partition").profile.model_dump(mode="json")
     now = everything | {"profile": {"name": "now", **settings}}
     return [
         everything,
         staged,
         rated,
+        replayed,
         json.loads(json.dumps(now)),
         *(json.loads((GOLDEN / name).read_bytes()) for name in names),
     ]

@@ -100,6 +100,19 @@ def test_the_verdict_in_a_short_sentence(record: RunRecord, said: str) -> None:
     assert len(headline(record)) < 100
 
 
+def test_an_inconclusive_run_names_its_failures_once() -> None:
+    """Its sentence is its headline, and has them."""
+    failed = "1 of 8 attempts failed (12%): 500 InternalError."
+    record = judged("inconclusive", "unknown")
+    changes = {
+        "sentence": f"Inconclusive: 6 measured operations are fewer than 100. {failed}",
+        "failures": "12% of the attempts failed (500 InternalError).",
+    }
+    verdict = record.verdict.model_copy(update=changes)
+    said = headline(record.model_copy(update={"verdict": verdict}))
+    assert said == f"6 measured operations are fewer than 100. {failed}"
+
+
 def test_an_enforced_limit_is_the_one_in_force() -> None:
     """Published targets are in force only where no gateway enforces others."""
     assert (partition_limit(RECORD), account_limit(RECORD)) == (2000.0, 20_000.0)
@@ -164,13 +177,16 @@ def test_a_run_warms_up_until_enough_is_measured(measured_s: int, warming: bool)
 
 
 def test_other_processes_are_named_as_the_limit() -> None:
-    """The generator is not blamed for the CPU that others used; nor others where it used more."""
-    limited = judged("client_limited", "generator")
+    """The share of the machine that they used is said with it."""
+    limited = judged("client_limited", "machine")
     machine = {"name": "m", "cores": 2, "workers": 1, "busy_share": 0.9, "cpu_percent": 100.0}
-    for ours, said in ((20.0, "Other processes"), (70.0, "The generator")):
-        load = MachineLoadPart.model_validate({**machine, "workers_percent": ours})
-        part = CapacityPart(
-            session="sdk", operations_per_cpu_s=1.0, entities_per_cpu_s=1.0, machines=(load,)
-        )
-        generator = limited.generator.model_copy(update={"capacity": part})
-        assert headline(limited.model_copy(update={"generator": generator})).startswith(said)
+    load = MachineLoadPart.model_validate({**machine, "workers_percent": 20.0})
+    part = CapacityPart(
+        session="sdk", operations_per_cpu_s=1.0, entities_per_cpu_s=1.0, machines=(load,)
+    )
+    generator = limited.generator.model_copy(update={"capacity": part})
+    assert headline(limited.model_copy(update={"generator": generator})) == (
+        "Other processes (80% of its CPU) kept the machine busy: the rate is not the endpoint's "
+        "limit."
+    )
+    assert headline(limited).startswith("Other processes kept the machine busy")

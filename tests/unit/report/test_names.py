@@ -7,14 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from harness.model.errors import printable
 from harness.model.operation import WHOLE_TABLE
-from harness.report.names import partition_name, printable, shortened
+from harness.report.names import partition_name, shortened
 
 
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
         (partition_name(WHOLE_TABLE), "(table)"),
+        (partition_name("Index//"), "Index/(table)"),
+        (partition_name("Index/p"), "Index/p"),
         (partition_name(""), "(empty)"),
         (printable("a\x1b[31m\u202e\ud83e"), "a\\u001b[31m\\u202e\\ud83e"),
         (printable("é🦊", ascii_only=True), "\\xe9\\U0001f98a"),

@@ -41,7 +41,7 @@ def test_whether_the_conditions_hold_comes_before_the_verdict() -> None:
             "NOT DECIDED: 2 of 2 conditions cannot be decided: throttled_ratio < 1% (not "
             "measured), and 1 more",
         ),
-        (3, True, "NOT DECIDED: the run does not show whether its conditions hold"),
+        (3, True, "PASS: both conditions hold, but an output could not be written (exit code 3)"),
         (4, False, "NOT DECIDED: the run does not show whether its conditions hold"),
     ],
 )
@@ -57,3 +57,12 @@ def test_the_conditions_are_told_as_the_exit_code_says(
     record = RECORD.model_copy(update={"exit_code": exit_code, "conditions": parts})
     assert str(passing_of(record)) == words
     assert passing_of(record.model_copy(update={"conditions": ()})) is None
+
+
+def test_conditions_that_hold_decide_nothing_where_the_run_was_in_doubt() -> None:
+    """Exit code 3 of a run whose generator was the limit is not about outputs."""
+    parts = tuple(part.model_copy(update={"passed": True}) for part in RECORD.conditions)
+    verdict = RECORD.verdict.model_copy(update={"result": "client_limited"})
+    changes = {"exit_code": 3, "conditions": parts, "verdict": verdict}
+    passing = passing_of(RECORD.model_copy(update=changes))
+    assert str(passing) == "NOT DECIDED: the run does not show whether its conditions hold"

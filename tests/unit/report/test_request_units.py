@@ -7,14 +7,12 @@ import io
 import re
 
 import pytest
-from rich.cells import cell_len
 
-from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.outputs import comparison_json, side_by_side
-from harness.report.export.data_files import partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.export.run_folder import partitions_csv
 from harness.report.headline import headline
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
@@ -31,49 +29,6 @@ WORDS = re.compile(r"\bRU\b|RU/s|request.units|provisioned", re.IGNORECASE)
 
 def page(width: int = 120) -> Page:
     return Page(width=width, colour=False, ascii_only=False)
-
-
-def without_throughput(record: RunRecord) -> RunRecord:
-    """The same run as if nobody had said what is provisioned."""
-    assert record.request_units is not None
-
-    def at_most(part: object) -> object:
-        return part.held_against(10_000.0)  # type: ignore[attr-defined]
-
-    return record.model_copy(
-        update={
-            "request_units": record.request_units.held_against(None),
-            "partitions": tuple(
-                part.model_copy(update={"request_units": at_most(part.request_units)})
-                for part in record.partitions
-            ),
-        }
-    )
-
-
-@pytest.mark.parametrize("width", [80, 100, 120])
-def test_the_terminal_shows_request_units_in_their_columns(width: int) -> None:
-    """Rates and the share of the target by partition, cost by operation, in the width there is."""
-    text = summary(COSMOS, page(width))
-    assert all(cell_len(line) <= width for line in text.splitlines())
-    (partition,) = [line for line in text.splitlines() if line.startswith("p0  ")]
-    assert partition.split()[1:5] == ["93.8", "449", "549", "458"]
-    assert "75%" in partition
-    assert "of 600" in text
-    assert re.search(r"row_range_scan +88 +138 +21\.72", text)
-    assert re.search(r"RU/s +1,143 .*64% of 1,800 provisioned", text)
-    assert re.search(r"charged +16,662 request units", text)
-    assert "RU/s over time" in text
-    assert "of 2,000" not in text
-    assert "partition limit" not in text
-
-
-def test_without_throughput_the_limit_of_a_partition_remains() -> None:
-    """The 10,000 RU/s of a partition hold for everybody; the account has no target."""
-    text = summary(without_throughput(COSMOS), page())
-    assert "of 10,000" in text
-    assert "A partition of Cosmos DB can have 10,000 RU/s at most." in text
-    assert re.search(r"RU/s +1,143 +endpoint.provisioned_ru_per_s is not set", text)
 
 
 def test_files_have_columns_of_request_units_on_the_right() -> None:
@@ -94,9 +49,8 @@ def test_files_have_columns_of_request_units_on_the_right() -> None:
 
 
 def test_pages_show_request_units() -> None:
-    """The report, the summary of a job and the web UI's tab hold rates against the RU/s."""
+    """The report and the web UI's tab hold rates against the RU/s."""
     assert "of 600" in document(COSMOS)
-    assert "| RU/s mean | best 1 s | best 10 s | of 600 |" in markdown(COSMOS)
     tab = {row["partition"]: str(row["of_target"]) for row in rows_of(COSMOS)}
     assert tab["p0"].endswith("75%\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}600\N{NO-BREAK SPACE}RU/s")
     assert "of\N{NO-BREAK SPACE}1,800" in tab["The whole account"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
+import random
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,23 +17,18 @@ from rich.cells import cell_len
 
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.measured import LatencyPart
+from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import EntityPart, RunRecord
-from harness.measure.record.watched import WatchedPart
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import listed
-from harness.model.target import EndpointKind
+from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.compare.comparison import (
     Comparison,
     Subject,
-    Values,
-    change_of,
     compare,
-    differ,
-    findings,
-    parse_regression,
-    values_of,
     warnings,
 )
+from harness.report.compare.differences import UNKNOWN, Values, change_of, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.outputs import (
     changed,
@@ -39,6 +36,7 @@ from harness.report.compare.outputs import (
     comparison_markdown,
     side_by_side,
 )
+from harness.report.compare.regressions import parse_regression
 from harness.report.terminal.page import Page
 from harness.report.web.over_runs import courses
 from tests.support.records import kept, line_with, with_courses, with_heat
@@ -75,13 +73,21 @@ def subjects(*of: Sequence[RunRecord]) -> list[Subject]:
     ]
 
 
+def findings(of: Sequence[Subject]) -> list[str]:
+    return compare(of, []).findings
+
+
 def values(*reached: float) -> Values:
-    """What repeats reached."""
+    """What repeats reached that hardly scattered inside."""
+    mean = sum(reached) / len(reached)
     return Values(
-        mean=sum(reached) / len(reached),
+        mean=mean,
         least=min(reached),
         most=max(reached),
         count=len(reached),
+        low=mean * 0.99,
+        high=mean * 1.01,
+        squares=sum((value - mean) ** 2 for value in reached),
     )
 
 
@@ -123,10 +129,15 @@ def test_a_run_without_load_is_compared_by_nothing() -> None:
         (values(1000), values(1049), False),
         (values(1000), values(1060), True),
         (values(990, 1000, 1010), values(1015, 1025, 1020), False),
-        (values(990, 1000, 1010), values(1030, 1040, 1050), True),
+        (values(990, 1000, 1010), values(1080, 1090, 1100), True),
+        # The means of three repeats are further apart than each scatters, which chance often does.
+        (values(990, 1000, 1010), values(1030, 1040, 1050), False),
+        (values(990, 1000, 1010, 995, 1005), values(1030, 1040, 1050, 1035, 1045), True),
         (values(990, 1000, 1010), values(1015), False),
         (values(990, 1000, 1010), values(1040), True),
-        (values(1000, 1000), values(1004, 1004), False),
+        (values(1000, 1100), values(1170, 1200), True),
+        (values(1000, 1100), values(1100, 1190), False),
+        (values(1000, 1000, 1000), values(1004, 1004, 1004), False),
         # Far apart, although one of them scatters more than they differ.
         (values(113, 141, 369), values(8, 16, 18), True),
         (values(35, 141, 369), values(8, 16, 18), False),
@@ -134,31 +145,94 @@ def test_a_run_without_load_is_compared_by_nothing() -> None:
         (values(0), values(0), False),
     ],
 )
-def test_a_difference_is_larger_than_the_spread(one: Values, other: Values, expected: bool) -> None:
-    """Repeats judge by their spread, single runs by 5 %; less than 1 % is never a difference."""
-    assert differ(RATE, one, other) is expected
-    assert differ(RATE, other, one) is expected
+def test_a_difference_is_larger_than_the_scatter(
+    one: Values, other: Values, expected: bool
+) -> None:
+    """Three repeats tell how far they scatter; of fewer the scatter inside of each run counts."""
+    assert judge(RATE, one, other) == (expected, "")
+    assert judge(RATE, other, one) == (expected, "")
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_repeats_of_equal_runs_hardly_ever_differ(count: int) -> None:
+    """Less than one time in a hundred; what is five deviations of the means apart does."""
+    rng = random.Random(count)
+
+    def repeats(mean: float) -> Values:
+        return values(*(rng.gauss(mean, 50) for _ in range(count)))
+
+    assert sum(judge(RATE, repeats(1000), repeats(1000)).differ is True for _ in range(500)) < 5
+    assert sum(judge(RATE, repeats(1000), repeats(1500)).differ is True for _ in range(100)) > 80
+
+
+def test_the_scatter_inside_of_a_run_explains_a_difference() -> None:
+    """What both intervals together reach over is none; without intervals nothing is said."""
+    one, other = values(1000), values(1200)
+    assert judge(RATE, one, other).differ
+    wide = dataclasses.replace(one, high=1250.0)
+    assert not judge(RATE, wide, other).differ
+    assert judge(RATE, dataclasses.replace(one, low=700.0), other).differ
+    unknown = dataclasses.replace(one, low=None, high=None)
+    assert judge(P99, unknown, other) == (None, UNKNOWN)
+    assert judge(P99, unknown, values(3000)) == (None, UNKNOWN)
+    sent = BY_NAME["sent_bytes"]
+    assert judge(sent, unknown, other) == (None, UNKNOWN)
+    assert judge(sent, unknown, values(2001)).differ
+
+
+def test_other_load_of_the_machine_decides_no_latency() -> None:
+    """Where other processes used more of it during one run, latencies may differ by that."""
+    one, other = (
+        dataclasses.replace(values(mean), others=others)
+        for mean, others in ((10.0, 0.05), (20.0, 0.5))
+    )
+    assert judge(P99, one, other) == (None, "other processes used 5.0% and 50% of the machine")
+    assert judge(P99, one, dataclasses.replace(other, others=0.1)).differ
+
+
+def busy(share: float, limited_by: str = "load") -> RunRecord:
+    """A run on a machine that was saturated for a part of the time, ten times as slow."""
+    generator = RECORD.generator.model_copy(update={"machine_busy_share": share})
+    verdict = RECORD.verdict.model_copy(
+        update={"result": "within_target", "limited_by": limited_by}
+    )
+    assert RECORD.service_ms is not None
+    slow = RECORD.service_ms.model_copy(update={"p50": 60.0, "p99": 6000.0})
+    return run(500, generator=generator, verdict=verdict, service_ms=slow)
+
+
+def test_latencies_of_a_busy_machine_are_not_judged() -> None:
+    """They are shown with the reason; the rate is judged where the load or throttling set it."""
+    said = " ".join(findings(subjects([run()], [busy(0.12)])))
+    assert "Entities/s: A (1,000) is better; B has 500 (50% less)." in said
+    assert re.search(r"Shown, not judged: p50 of service latency, .*\(B: the machine was", said)
+    assert not re.search(r"P99.* is better", said)
+    free = compare(subjects([run()], [busy(0.12, "users")]), [])
+    assert free.differences == ()
+    regression = parse_regression("p99(service) > 120%")
+    assert compare(subjects([run()], [busy(0.12)]), [regression]).exit_code == 3
 
 
 def test_a_handful_of_throttled_attempts_is_no_difference() -> None:
     """A throttled share below what counts as throttled differs from nothing."""
-    assert not differ(THROTTLED, values(0.0), values(0.0009))
-    assert differ(THROTTLED, values(0.0), values(0.02))
+    assert not judge(THROTTLED, values(0.0), values(0.0009)).differ
+    assert judge(THROTTLED, values(0.0), values(0.02)).differ
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5), st.lists(st.floats(0, 1e6), min_size=1))
 def test_what_overlaps_does_not_differ(one: list[float], other: list[float]) -> None:
     """A value does not differ from itself, nor repeats whose mean lies within the others."""
-    assert not differ(RATE, values(*one), values(*one))
+    assert not judge(RATE, values(*one), values(*one)).differ
     if min(one) <= sum(other) / len(other) <= max(one) and len(one) > 1:
-        assert not differ(RATE, values(*one), values(*other))
+        assert not judge(RATE, values(*one), values(*other)).differ
 
 
 def test_repeats_have_a_mean_and_a_spread() -> None:
     """Mean, least and most of repeats are told; one without a value leaves none."""
     found = values_of(RATE, [run(900), run(1000), run(1100)])
-    assert found == values(900, 1000, 1100)
-    assert found.spread == 200
+    assert found is not None
+    assert (found.mean, found.least, found.most, found.count) == (1000, 900, 1100, 3)
+    assert (found.spread, found.squares) == (200, 20000)
     assert values_of(P99, [run(), run(service_ms=None)]) is None
 
 
@@ -197,7 +271,7 @@ def test_rates_are_held_against_the_limit_in_force() -> None:
 
 def test_of_runs_on_blobs_lines_are_compared() -> None:
     """Where one run counts lines of blobs, all labels say lines; else all say entities."""
-    kind = EndpointKind.AZURITE_BLOBS
+    kind = AZURITE_BLOBS.name
     lines = run(endpoint=RECORD.endpoint.model_copy(update={"kind": kind}))
     words = " ".join(one.label + one.noun for one in measures_of([run(), lines])).lower()
     assert "lines/s" in words
@@ -223,12 +297,18 @@ def test_findings_without_any_difference_are_one_sentence() -> None:
 
 def test_findings_compare_response_latency_where_both_have_it() -> None:
     """A closed loop has no response latency and is not held against one that has."""
+    course = with_courses(RECORD).response_over_time
+    assert course is not None
     latency = LatencyPart(count=1, mean=1.0, p50=1.0, p90=1.0, p99=1.0, max=1.0)
     slow = latency.model_copy(update={"p99": 800.0})
-    one, other = run(response_ms=latency), run(response_ms=slow)
+    one = run(response_ms=latency, response_over_time=course)
+    other = run(response_ms=slow, response_over_time=course)
     assert "P99 of response latency: A (1.00 ms) is better; B has 800 ms (800 times as much)." in (
         findings(subjects([one], [other]))
     )
+    untold = one.model_copy(update={"response_over_time": None})
+    said = findings(subjects([untold], [other]))
+    assert f"Shown, not judged: p99 of response latency ({UNKNOWN})." in said
     assert "response" not in "".join(findings(subjects([one], [run()])))
 
 
@@ -343,20 +423,21 @@ def test_a_regression_says_its_figures() -> None:
     assert judged.sentence == "150 ms against 100 ms; the bound is 120 ms"
 
 
-def test_a_regression_inside_the_spread_of_repeats_does_not_hold() -> None:
-    """What repeats do among themselves is no regression; a single run's bound is as written."""
+def test_a_regression_inside_the_scatter_does_not_hold() -> None:
+    """What repeats do among themselves is no regression, nor what single runs do."""
     regression = parse_regression("entities_per_s < 98%")
     noisy = regression.judge(values(900, 1000, 1100), values(960, 970, 980))
     assert noisy.holds is False
-    assert "within the spread of repeats" in noisy.sentence
-    assert regression.judge(values(1000), values(970)).holds is True
+    assert "within the scatter of the runs" in noisy.sentence
+    assert regression.judge(values(1000), values(970)).holds is False
+    assert regression.judge(values(1000), values(940)).holds is True
 
 
 def test_a_regression_without_a_value_is_not_known() -> None:
     """Nothing can be said of a latency that one of the two does not have."""
     judged = parse_regression("p99(response) > 120%").judge(None, values(100))
     assert judged.holds is None
-    assert judged.sentence == "the first has no p99 of response latency"
+    assert judged.sentence == "the first has no p99(response)"
 
 
 @pytest.mark.parametrize(
@@ -431,7 +512,7 @@ def test_the_text_shows_each_beside_the_first() -> None:
     assert line_with(text, "p99 service").split()[-3:] == ["606", "606", "same"]
     assert line_with(text, "verdict").split() == ["verdict", "throttled", "throttled"]
     assert "response" not in text
-    assert "No run was repeated, so the spread is unknown" in text
+    assert "Repeats would show how far runs differ among themselves." in text
 
 
 def test_the_text_shows_the_range_of_repeats() -> None:
@@ -442,13 +523,13 @@ def test_the_text_shows_the_range_of_repeats() -> None:
     place = lines.index(line_with(text, "entities/s "))
     assert lines[place + 1].split() == ["900", "to", "1,100"]
     assert "throttled, 2 of 3" in text
-    assert "exceeds both the widest spread of the repeats" in text
+    assert "exceeds 1.0% and the spread of the repeats" in " ".join(text.split())
 
 
 def test_two_repeats_are_said_to_be_few() -> None:
     """A spread of two says little, which the output says."""
-    assert "2 repeats give a rough spread" in compared([[run()], [run(), run()]]).rule
-    assert "rough spread" not in compared([[run()], [run(), run(), run()]]).rule
+    assert "Fewer than 3 repeats give a rough spread" in compared([[run()], [run(), run()]]).rule
+    assert "rough spread" not in compared([[run(), run(), run()]] * 2).rule
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -487,6 +568,7 @@ def test_json_holds_every_measure_of_every_subject() -> None:
     assert set(read["subjects"][0]["measures"]) == named
     assert read["subjects"][1]["measures"]["entities_per_s"] == {
         "mean": 1000.0, "least": 900.0, "most": 1100.0, "count": 2,
+        "low": pytest.approx(976, abs=1), "high": pytest.approx(1024, abs=1),
     }  # fmt: skip
     assert read["subjects"][0]["measures"]["p99(response)"] is None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.measure.record.origin import LeftOut, ReplayPart
 from harness.measure.record.record import RunRecord
-from harness.measure.record.replay import LeftOut, ReplayPart
 from harness.report.compare.replayed import replay_sentences
 from tests.support.records import kept
 

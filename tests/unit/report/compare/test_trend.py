@@ -7,8 +7,8 @@ import re
 from harness.report.compare.measures import MEASURES
 from harness.report.compare.trend import trend_text, trends_of
 from harness.report.terminal.page import Page
+from harness.report.web.compare_page import trend_page
 from harness.report.web.over_runs import trend
-from harness.report.web.trend_page import trend_page
 from tests.support.records import kept
 
 FIRST = kept()
@@ -63,3 +63,19 @@ def test_request_units_are_of_runs_that_were_charged() -> None:
         page = re.sub(r"<script.*?</script>", "", trend_page(trends, single), flags=re.DOTALL)
         for text in (trend_text(trends, single, PAGE), page):
             assert ("RU/s" in text) is shown
+
+
+def test_a_trend_follows_the_rule_of_all_comparisons() -> None:
+    """What the scatter explains is no change, and latencies of a busy machine decide nothing."""
+    assert FIRST.service_ms is not None
+    rates = FIRST.account.entities_per_s
+    account = FIRST.account.model_copy(
+        update={"entities_per_s": rates.model_copy(update={"mean": rates.mean * 1.04})}
+    )
+    busy = FIRST.generator.model_copy(update={"machine_busy_share": 0.5})
+    slow = FIRST.service_ms.model_copy(update={"p50": 50.0})
+    later = LATER.model_copy(update={"account": account, "generator": busy, "service_ms": slow})
+    [one], _ = trends_of([FIRST, later])
+    assert "Entities/s: 1,692 in the first run, 1,760 in the last (no difference)." in one.sentences
+    [median] = [said for said in one.sentences if said.startswith("P50 of service latency")]
+    assert "(not judged: the last run: the machine was saturated in 50% of the seconds" in median

@@ -17,20 +17,22 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.record.findings import PointersPart
-from harness.measure.record.measured import EstimatePart, LatencyPart
+from harness.measure.record.measured import EstimatePart
 from harness.measure.record.record import RunRecord
+from harness.model.errors import printable
 from harness.model.figures import milliseconds, number, of_core, percent
 from harness.model.operation import WHOLE_TABLE
+from harness.report.columns import best_over
 from harness.report.export import markdown as gfm
-from harness.report.export.data_files import hlog, partitions_csv
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
-from harness.report.names import printable
+from harness.report.export.run_folder import hlog, partitions_csv
 from harness.report.passing import measured
 from harness.report.terminal.page import Page
-from harness.report.terminal.summary import summary
+from harness.report.terminal.summary import brief, summary
 from harness.report.web.document import document
+from harness.report.web.parts import parts
+from harness.report.web.verdict_tab import verdict_rows
 from tests.support.records import kept, with_partitions
 
 RECORD = kept()
@@ -98,108 +100,6 @@ def test_code_in_a_table_is_shown_as_it_is(value: str) -> None:
         assert cells(table)[-1][0] == printable(value).replace("\\|", "\\u005c|")
 
 
-@pytest.mark.parametrize(
-    "expected",
-    [
-        "## FAIL, throttled: single-partition",
-        "**Partition 'p0' was throttled: its target is 2,000 entities/s.**",
-        "\nThrottled: 3,840 of 44,263 attempts (8.7%) were refused",
-        "Limited by the partition.",
-        "Azure Table storage",
-        "20 users in 1 process, at most 2,000 entities/s in total",
-        "44,263 attempts for 40,414 operations (1.095 per operation)",
-        "throttled: 3,840 (8.7%), 3,771 by a partition limit, 69 by an account limit",
-        "44,283 transactions",
-        "(exit code 1)",
-    ],
-)
-def test_markdown_says(expected: str) -> None:
-    """The summary says the verdict, what was stressed, what was throttled, and the cost."""
-    assert expected in markdown(RECORD)
-
-
-def test_the_verdict_comes_first() -> None:
-    """A reader of the CI page sees the verdict before any table."""
-    text = markdown(RECORD)
-    assert text.startswith("## FAIL, throttled")
-    assert text.index(RECORD.verdict.sentence[:20]) < text.index("| ---")
-
-
-def test_markdown_shows_partitions_beside_their_target() -> None:
-    """Rates, share of the target, each throttling apart, and percentiles are one row."""
-    assert row_of(markdown(RECORD), "partition")[4] == "of 2,000"
-    assert row_of(markdown(RECORD), "p0") == [
-        "p0", "1,692", "1,894", "1,738", "85%", "3,746", "94",
-        "404 ResourceNotFound 45, connection_reset 13", "4.77", "606",
-    ]  # fmt: skip
-
-
-def test_markdown_caps_the_partitions_and_names_the_rest() -> None:
-    """Ten partitions are listed; the others are one row, and so is what was folded."""
-    record = spread(*(f"key{n:02d}" for n in range(13))).model_copy(
-        update={"partitions_folded": PARTITION}
-    )
-    source = markdown(record)
-    assert row_of(source, "key09")
-    assert "key10" not in source
-    assert row_of(source, "and 3 more")[1] == "5,077"
-    assert row_of(source, "all others")[1] == "1,692"
-    assert "all others: the sum of the partitions beyond the 13 that are counted" in source
-
-
-def test_markdown_shows_both_latencies() -> None:
-    """Service and response latency stand beside each other; in a closed loop there is one."""
-    latency = LatencyPart(count=1, mean=1.0, p50=1.5, p90=2.5, p99=3.5, max=4.5)
-    row = row_of(markdown(changed(response_ms=latency)), "all")
-    assert row[3:-1] == ["4.74", "25.7", "606", "1,744", "1.50", "2.50", "3.50", "4.50"]
-    assert row_of(markdown(RECORD), "all")[3:] == ["4.74", "25.7", "606", "1,744", ""]
-    assert "A closed loop has no response latency." in markdown(RECORD)
-
-
-def test_markdown_tells_what_was_scanned_from_what_was_returned() -> None:
-    """A query that scans 5,000 and returns 50 shows both, and whether the count is exact."""
-    query = {"kind": "full_table_scan", "type": "query", "entities": 5000, "entities_returned": 50}
-    one = RECORD.operations[0].model_copy(update=query)
-    exact = markdown(changed(operations=(one,)))
-    assert ["full_table_scan", "5,000", "50", "1.0%", "exact"] in cells(exact)
-    other = one.model_copy(update={"entities_estimated": 5000, "uncertain": one.count})
-    estimated = markdown(changed(operations=(other,)))
-    assert ["full_table_scan", "at least 5,000", "50", "1.0%", "estimated"] in cells(estimated)
-    assert "Scans" not in markdown(RECORD)
-
-
-def test_markdown_shows_index_tables_that_fell_out_of_step() -> None:
-    """Rows that name a row that is not there are counted, and rows that none names."""
-    index = PointersPart(table="ByTag", to="", rows=1200, dangling=3, unnamed=4)
-    rows = cells(markdown(changed(pointers=(index,))))
-    assert ["ByTag", "the first table", "1,200", "3", "4"] in rows
-
-
-def test_markdown_conditions_say_yes_or_no() -> None:
-    """A condition holds, does not, or is not known; its value has its unit."""
-    unknown = RECORD.conditions[0].model_copy(update={"value": None, "passed": None})
-    rows = cells(markdown(changed(conditions=(*RECORD.conditions[:2], unknown))))
-    assert ["❌ no", "throttled_ratio < 1%", "measured 8.7%"] in rows
-    assert ["✅ yes", "entities_per_s(partition) > 1000", "measured 1,692"] in rows
-    assert ["❔ not known", "throttled_ratio < 1%", "not measured"] in rows
-
-
-@pytest.mark.parametrize(
-    ("parts", "sentence"),
-    [
-        ({"complete": False}, "Incomplete: the last report of a worker is missing"),
-        ({"invariants": ("due 5 is not sent 4",)}, "due 5 is not sent 4"),
-        ({"outcomes": {"defect": 2}}, "2 operations failed because of a defect in the harness"),
-    ],
-)
-def test_markdown_warns_of_wrong_figures(parts: dict[str, Any], sentence: str) -> None:
-    """What makes the figures wrong stands above the verdict."""
-    text = markdown(changed(**parts))
-    assert text.index("Do not rely on these figures") < text.index(sentence)
-    assert text.index(sentence) < text.index(RECORD.verdict.sentence[:20])
-    assert "Do not rely" not in markdown(RECORD)
-
-
 @given(st.lists(STRANGE, min_size=1, max_size=4, unique=True))
 def test_no_key_breaks_the_markdown(keys: list[str]) -> None:
     """Whatever keys are: every row of the partitions has its ten cells, and nothing is HTML."""
@@ -225,17 +125,6 @@ def verdict_of(suite: ET.Element, name: str) -> tuple[str, str]:
     ends = [(child.tag, child.get("message") or "") for child in case]
     assert len(ends) <= 1
     return ends[0] if ends else ("passed", "")
-
-
-def test_junit_has_a_case_for_each_condition() -> None:
-    """A condition that holds passes, one that does not fails with its value and bound."""
-    suite = suite_of(RECORD)
-    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "4", "failures": "2", "errors": "0", "skipped": "0"}
-    assert verdict_of(suite, "laws of counting") == ("passed", "")
-    assert verdict_of(suite, "entities_per_s(partition) > 1000") == ("passed", "")
-    failed = verdict_of(suite, "p99(service) < 100ms")
-    assert failed == ("failure", "p99(service) < 100ms: measured 606 ms")
 
 
 def test_junit_tells_what_was_not_measured_from_what_failed() -> None:
@@ -274,17 +163,6 @@ def test_junit_has_a_case_for_the_laws_of_counting(parts: dict[str, Any], tag: s
     assert verdict_of(suite_of(changed(**parts)), "laws of counting")[0] == tag
 
 
-def test_junit_names_the_run() -> None:
-    """The suite says which run it is of, against what, and how it was judged."""
-    suite = suite_of(RECORD)
-    named = {one.get("name"): one.get("value") for one in suite.iter("property")}
-    assert named["run_id"] == RECORD.run_id
-    assert named["endpoint"] == "Azure Table storage"
-    assert named["profile"] == "single-partition"
-    assert named["verdict"] == "throttled"
-    assert (suite.get("timestamp"), suite.get("time")) == ("2025-10-09T08:53:20", "55.000")
-
-
 @given(STRANGE)
 def test_junit_is_valid_xml_whatever_it_says(strange: str) -> None:
     """No key, name or sentence makes XML that cannot be read, and none is lost."""
@@ -299,20 +177,6 @@ def test_junit_is_valid_xml_whatever_it_says(strange: str) -> None:
 def rows_of(record: RunRecord) -> list[dict[str, str]]:
     """The table of partitions, read back."""
     return list(csv.DictReader(io.StringIO(partitions_csv(record), newline="")))
-
-
-def test_csv_has_a_row_for_each_partition() -> None:
-    """Rates, target, throttling by status and scope, and both latencies have columns."""
-    [row] = rows_of(RECORD)
-    assert (row["row"], row["partition"], row["entities"]) == ("partition", "p0", "75951")
-    assert (row["entities_per_s_mean"], row["ratio_to_target"]) == ("1692.3", "0.8461")
-    statuses = [row[f"throttled_{status}_attempts"] for status in ("503", "500", "504", "429")]
-    assert statuses == ["3746", "94", "0", "0"]
-    scopes = [row[f"throttled_{scope}_attempts"] for scope in ("partition", "account")]
-    assert scopes == ["3771", "69"]
-    assert (row["attempts"], row["service_p99_ms"]) == ("44263", "606.207")
-    assert row["other_unsuccessful_attempts"] == "58"
-    assert row["response_p99_ms"] == ""
 
 
 def test_csv_tells_what_is_no_single_partition() -> None:
@@ -389,15 +253,6 @@ def test_the_log_is_read_by_hdrhistogram(tmp_path: Path) -> None:
     assert stamps == (1760000005000.0, 1760000045000.0)
 
 
-def test_the_log_states_its_units() -> None:
-    """Microseconds in the histograms, milliseconds in the column that names the maximum."""
-    text = hlog(1760000005.0, 1760000045.0, [("q.service", histogram(0.25))])
-    assert "#[Values are microseconds; Interval_Max is milliseconds]" in text
-    assert "[StartTime: 1760000005.000 (seconds since epoch), 2025-10-09T08:53:25" in text
-    longest = float(text.splitlines()[-1].split(",")[3])
-    assert longest == pytest.approx(250, rel=0.001)
-
-
 def test_the_log_leaves_empty_histograms_out() -> None:
     """A kind of operation without latencies has no interval."""
     assert "Tag=" not in hlog(0.0, 1.0, [("none.service", histogram())])
@@ -426,3 +281,44 @@ def test_a_figure_reads_the_same_in_every_output() -> None:
     ):
         assert all(text in output for output in outputs), text
     assert measured(record.conditions[0]) in junit(record)
+
+
+def test_a_footnote_is_shown_once_by_every_output_of_the_verdict() -> None:
+    """What restricts the figures stands below the verdict, and nowhere else."""
+    note = "74% of the entities are estimated (minimum)."
+    verdict = RECORD.verdict.model_copy(update={"footnote": f"Emulator. {note}"})
+    endpoint = RECORD.endpoint.model_copy(update={"kind": "azurite"})
+    record, page = changed(verdict=verdict, endpoint=endpoint), Page(width=400)
+    for said in (summary(record, page), brief(record, page), markdown(record), junit(record)):
+        assert said.count(note) == 1
+    pages = parts(record, live=False)
+    assert [name for name, text in pages.items() if note in text] == ["verdict"]
+    assert "Emulator." not in pages["verdict"], "the page says in its own words what answered"
+
+
+def test_failures_that_retries_hid_are_on_the_first_screen() -> None:
+    """Every output of the verdict names them, whatever the verdict is about."""
+    said = "8.5% of the attempts failed (500 InternalError)."
+    verdict = RECORD.verdict.model_copy(update={"failures": said})
+    record = changed(verdict=verdict, attempts_by_status={"204": 915, "500 InternalError": 85})
+    for shown in (summary(record, Page(width=400)), markdown(record).replace("\\", "")):
+        assert said in shown
+    pages = parts(record, live=False)
+    assert said in pages["verdict"]
+    assert "of attempts" in pages["figures"]
+    assert said in " ".join(str(row["said"]) for row in verdict_rows("", record, live=False))
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "best"),
+    [(0, "best 10 s"), (7, "best 7 s"), (10, "best 10 s"), (40, "best 10 s")],
+)
+def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: str) -> None:
+    """A window shorter than ten seconds has no best ten; every output says what it has."""
+    record = RECORD.model_copy(update={"measured_s": measured_s})
+    assert best_over(record) == best
+    pages = parts(record, live=False)
+    for output in (summary(record, Page(width=140)), markdown(record), pages["account"]):
+        assert best in output
+        assert best == "best 10 s" or "best 10 s" not in output
+    assert f">{best}</th>" in pages["partitions"]

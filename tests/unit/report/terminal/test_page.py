@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
-from harness.report.terminal.page import FULL, PLAIN, bar, chart, chart_columns
+from harness.report.terminal.page import FULL, PLAIN, Page, bar, chart, chart_columns
 
 
 @given(st.floats(0, 5), st.integers(1, 40), st.sampled_from([FULL, PLAIN]))
@@ -37,3 +39,14 @@ def test_columns_cover_every_point_in_order(count: int, width: int) -> None:
     assert len(groups) <= width
     assert all(groups)
     assert sorted({place for group in groups for place in group}) == list(range(count))
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_no_part_of_a_page_acts_upon_the_terminal(*, colour: bool) -> None:
+    """What is not made printable before becomes so as the page is rendered; its colours stay."""
+    page = Page(width=60, colour=colour)
+    shown = page.render(Text("a\x1b[2Jb\x9b", "red"), "two\nlines")
+    assert "a\\u001b[2Jb\\u009b" in shown
+    assert shown.replace("\x1b[0m", "").replace("\x1b[31m", "").count("\x1b") == 0
+    assert ("\x1b[31m" in shown) is colour
+    assert shown.splitlines()[1:] == ["two", "lines"]

@@ -8,7 +8,7 @@ import pytest
 
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import GapPart
-from harness.measure.record.over_time import LatencyCoursePart
+from harness.measure.record.measured import LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.outcome import THROTTLING_STATUSES
 from harness.report.web.charts import charts

@@ -1,0 +1,194 @@
+"""When two runs, or their repeats, differ in a measure: the one rule of all comparisons."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from harness.measure.record.record import RunRecord
+from harness.measure.verdict.evidence import latency_doubt
+from harness.measure.verdict.verdict import VerdictResult
+from harness.model.figures import counted, percent
+from harness.report.compare.measures import Measure
+from harness.report.compare.scatter import student
+
+SAME_WITHIN = 0.05
+"""A difference of single runs below this share of the larger value counts as none."""
+NEVER_WITHIN = 0.01
+"""With repeats, a smaller share counts as none, however steady the runs were."""
+FAR_APART = 2
+"""More than so many times as much is a difference, where how far values scatter is not known, or
+where all repeats of one are that far from those of the other."""
+FEW_REPEATS = 3
+UNKNOWN = "it takes repeats to tell how far it scatters"
+_OTHER_LOAD = 0.1
+"""Of the machine: where the load of other processes differs by more, so may latencies."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """The mean, the least and the most of repeats in one measure.
+
+    Attributes:
+        low: How far down the mean could be by the scatter inside of each run; None if unknown.
+        high: How far up.
+        squares: Squared distances of the repeats from their mean.
+        others: The load of other processes, as a share of the machine; None if unknown.
+        doubt: Why the values decide nothing; empty if they do.
+    """
+
+    mean: float
+    least: float
+    most: float
+    count: int
+    low: float | None = None
+    high: float | None = None
+    squares: float = 0.0
+    others: float | None = None
+    doubt: str = ""
+
+    @property
+    def spread(self) -> float:
+        """From the least to the most; 0 for a single run."""
+        return self.most - self.least
+
+
+def values_of(measure: Measure, records: Sequence[RunRecord], name: str = "") -> Values | None:
+    """The values of the repeats called ``name``; None where one of them was not measured."""
+    read = [measure.read(record) for record in records]
+    known = [value for value in read if value is not None]
+    if len(known) < len(read):
+        return None
+    mean, low, high = statistics.fmean(known), None, None
+    ranges = [found for record in records if (found := measure.scatter(record)) is not None]
+    if len(ranges) == len(known):
+        each = [*zip(known, ranges, strict=True)]
+        low = mean - math.hypot(*(value * (1 - down) for value, (down, _) in each)) / len(each)
+        high = mean + math.hypot(*(value * (up - 1) for value, (_, up) in each)) / len(each)
+    others = [
+        point.others_percent / 100
+        for record in records
+        for point in record.series
+        if point.others_percent is not None
+    ]
+    return Values(
+        mean=mean,
+        least=min(known),
+        most=max(known),
+        count=len(known),
+        low=low,
+        high=high,
+        squares=sum((value - mean) ** 2 for value in known),
+        others=statistics.fmean(others) if others and measure.timed else None,
+        doubt=[*doubts(records, name), *_of_machine(measure, records, name), ""][0],
+    )
+
+
+class Judgement(NamedTuple):
+    """Whether two differ, or None and why that cannot be told."""
+
+    differ: bool | None
+    why: str = ""
+
+
+def judge(measure: Measure, one: Values, other: Values) -> Judgement:
+    """Whether two differ by more than their scatter explains.
+
+    Three repeats of each tell how far they scatter. Of fewer, the seconds of each run do; the
+    difference has to exceed the spread of the repeats too.
+    """
+    if doubts_found := sorted(filter(None, (one.doubt, other.doubt))):
+        return Judgement(None, doubts_found[0])
+    gap = abs(one.mean - other.mean)
+    repeated = max(one.count, other.count) > 1
+    share = NEVER_WITHIN if repeated else SAME_WITHIN
+    if gap <= max(measure.least, share * max(abs(one.mean), abs(other.mean))):
+        return Judgement(False)
+    if None not in (one.others, other.others):
+        loads = one.others or 0.0, other.others or 0.0
+        if abs(loads[0] - loads[1]) > _OTHER_LOAD:
+            used = f"{percent(loads[0])} and {percent(loads[1])}"
+            return Judgement(None, f"other processes used {used} of the machine")
+    low, high = sorted((one, other), key=lambda values: values.mean)
+    far = high.least > FAR_APART * low.most
+    if min(one.count, other.count) >= FEW_REPEATS:
+        freedom = one.count + other.count - 2
+        error = math.sqrt((one.squares + other.squares) / freedom)
+        widest = student(freedom) * error * math.sqrt(1 / one.count + 1 / other.count)
+        return Judgement(far or gap > widest)
+    if low.high is None or high.low is None:
+        if far and not measure.timed:
+            return Judgement(True)
+        return Judgement(None, UNKNOWN)
+    widest = math.hypot(low.high - low.mean, high.mean - high.low)
+    return Judgement(gap > max(widest, one.spread, other.spread))
+
+
+_DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
+    "is not valid: its counts contradict each other": lambda run: bool(run.invariants),
+    "had operations that failed because of a defect in the harness or its user class": (
+        lambda run: run.outcomes.get("defect", 0) > 0
+    ),
+    "is incomplete: its counts are too low": lambda run: not run.complete,
+    "was client-limited: its rates are those of the generator, not of the endpoint": (
+        lambda run: run.watched is None and run.verdict.result == VerdictResult.CLIENT_LIMITED
+    ),
+    "was client-limited: its rates are those of the application or of its machine, not of the "
+    "endpoint": (
+        lambda run: run.watched is not None and run.verdict.result == VerdictResult.CLIENT_LIMITED
+    ),
+    "met failures of its endpoint, or of the way to it": lambda run: (
+        run.verdict.result == VerdictResult.FAILING
+    ),
+    "was inconclusive": lambda run: run.verdict.result == VerdictResult.INCONCLUSIVE,
+}
+
+
+def doubts(records: Sequence[RunRecord], name: str) -> list[str]:
+    """Why the figures of a run, or of its repeats, are unreliable."""
+    found = []
+    for reason, holds in _DOUBTS.items():
+        if count := sum(map(holds, records)):
+            runs = f"{count} of {counted(len(records), 'run')} of {name}"
+            found.append(f"{name if len(records) == 1 else runs} {reason}")
+    return found
+
+
+def _of_machine(measure: Measure, records: Sequence[RunRecord], name: str) -> list[str]:
+    """Why the value may be that of a busy machine."""
+    found = []
+    for record in records:
+        doubt = latency_doubt(record.generator, record.watched)
+        rate = measure.more_is_better is not False and measure.unit != "%"
+        verdict = record.verdict
+        # Neither the load that was asked for nor throttling was the limit of the rate.
+        free = verdict.limited_by != "load" and verdict.result != VerdictResult.THROTTLED
+        if doubt is not None and (measure.timed or (rate and free)):
+            found.append(f"{name}: {doubt}")
+    return found
+
+
+MANY_TIMES = 10
+"""From here on a ratio is easier to read than a percentage."""
+
+
+def change_of(value: float, reference: float) -> float | None:
+    """The relative difference of a value from a reference; None where the reference is 0."""
+    return None if reference == 0 else value / reference - 1
+
+
+def change_words(value: float, reference: float) -> str:
+    """``55% less``, ``12 times as much``; empty where the reference is 0."""
+    change = change_of(value, reference)
+    if change is None:
+        return ""
+    if change + 1 >= MANY_TIMES:
+        return f"{change + 1:,.0f} times as much"
+    return f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
+
+
+def in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""

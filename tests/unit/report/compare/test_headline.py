@@ -1,0 +1,126 @@
+"""The first words of a comparison: one sentence, the names of the runs, and their settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.measure.record.findings import SearchPart
+from harness.measure.record.record import RunRecord
+from harness.report.compare.comparison import Subject, compare, names_of
+from harness.report.compare.headline import SAME, headline, settings_of
+from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
+from harness.report.terminal.page import Page
+from harness.report.web.compare_page import compare_page
+from tests.support.records import kept
+
+RECORD = kept()
+
+
+def run(name: str, rate: float, result: str = "throttled", **parts: Any) -> RunRecord:
+    """The kept record under another profile, with another rate and result."""
+    rates = RECORD.account.entities_per_s.model_copy(update={"mean": rate})
+    return RECORD.model_copy(
+        update={
+            "profile": {**RECORD.profile, "name": name},
+            "account": RECORD.account.model_copy(update={"entities_per_s": rates}),
+            "verdict": RECORD.verdict.model_copy(update={"result": result}),
+            **parts,
+        }
+    )
+
+
+def searched(rate: float) -> SearchPart:
+    return SearchPart(
+        rate_per_s=rate, at_least=False, confirmed=True, limited_by="", sentence="", steps=()
+    )
+
+
+def subjects(*records: RunRecord, names: tuple[str, ...] = ()) -> list[Subject]:
+    named = names or ("",) * len(records)
+    return [
+        Subject(letter=letter, source=f"out/{letter}", records=(record,), name=name)
+        for letter, record, name in zip("ABC", records, named, strict=False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        ([run("customer", 1000), run("customer", 1000)], SAME),
+        (
+            [run("customer", 1000), run("month", 2400)],
+            "month serves 2.4 times as much as customer before it throttles.",
+        ),
+        (
+            [run("customer", 1000), run("month", 2400, "within_target")],
+            "month serves at least 2.4 times as much as customer, which was throttled.",
+        ),
+        (
+            [run("customer", 1200, "within_target"), run("month", 1000, "within_target")],
+            "customer served 1,200 entities/s, month 1,000 (20% more).",
+        ),
+        (
+            [run("customer", 100), run("month", 1500), run("day", 120)],
+            "month serves 15 times as much as customer before it throttles.",
+        ),
+        (
+            [run("customer", 1000, search=searched(500)), run("m", 1000, search=searched(1250))],
+            "m sustains 2.5 times as much as customer (1,250 against 500).",
+        ),
+        (
+            [run("customer", 1000), run("month", 1000, throttled={"partition": 0, "account": 0})],
+            "month is throttled less than customer: 0% of the attempts against 8.7%.",
+        ),
+        (
+            [run("customer", 1000), run("month", 2400, "client_limited")],
+            "Nothing can be judged: B was client-limited: its rates are those of the generator, "
+            "not of the endpoint.",
+        ),
+    ],
+)
+def test_one_sentence_says_what_a_comparison_comes_to(
+    records: list[RunRecord], sentence: str
+) -> None:
+    """It names the better run and by how much, a lower bound as one; or that none is better."""
+    assert headline(compare(subjects(*records), [])) == sentence
+
+
+def test_names_are_given_or_tell_the_runs_apart() -> None:
+    """By profile or by scheme of keys; letters where those are the same."""
+    one, other = run("customer", 1), run("month", 1)
+    assert names_of(subjects(one, other)) == ["customer", "month"]
+    assert names_of(subjects(one, one, names=("before", "after"))) == ["before", "after"]
+    spread = one.model_copy(update={"profile": {**one.profile, "keys": {"scheme": "spread"}}})
+    single = one.model_copy(update={"profile": {**one.profile, "keys": {"scheme": "single"}}})
+    assert names_of(subjects(spread, single)) == ["spread", "single"]
+    assert names_of(subjects(one, one)) == ["A", "B"]
+
+
+def test_settings_that_differ_are_listed() -> None:
+    """Each with both values; of very many the first, and how many more."""
+    one = run("a", 1)
+    keys = {**one.profile["keys"], "scheme": "spread", "partitions": 50}
+    other = one.model_copy(update={"profile": {**one.profile, "seed": 2, "keys": keys}})
+    assert settings_of(compare(subjects(one, other), [])) == [
+        "A and B: keys.partitions: 1 and 50; keys.scheme: None and spread"
+    ]
+    many = {**one.profile, **{f"setting{place}": place for place in range(11)}}
+    [line] = settings_of(compare(subjects(one, one.model_copy(update={"profile": many})), []))
+    assert line.endswith("; 3 more settings")
+    assert settings_of(compare(subjects(one, one), [])) == []
+
+
+def test_every_output_begins_with_the_sentence_and_the_settings() -> None:
+    """Terminal, Markdown, JSON and page; the names given by the user stand in it."""
+    of = subjects(run("a", 1000), run("b", 2400), names=("customer", "customer + month"))
+    compared = compare(of, [])
+    sentence = "customer + month serves 2.4 times as much as customer before it throttles."
+    terminal = side_by_side(compared, Page(width=120, colour=False, ascii_only=True))
+    assert terminal.lstrip().startswith(sentence)
+    assert "A and B: name: a and b" in terminal
+    assert "customer + month (out/B)" in terminal
+    assert comparison_markdown(compared).splitlines()[2] == f"**{sentence}**"
+    assert f'"headline": "{sentence}"' in comparison_json(compared)
+    assert f"<h1>{sentence}</h1>" in compare_page(compared).replace("&#43;", "+")
