@@ -1,8 +1,10 @@
-"""The operations of a trace.
+"""The operations of a trace, and how large their entities were as far as its bytes tell.
 
 A reader delivers them in batches of columns, because an object for each of millions of operations
 takes most of the time of a calculation. What many operations have in common is one `TracedShape`.
 None always means that a source did not say it: logs know fewer keys than a recording.
+
+Some traces count whole requests and answers, others their bodies: see `TraceHead.counts_whole`.
 """
 
 from __future__ import annotations
@@ -22,9 +24,18 @@ from harness.model.operation import (
     new_operation,
 )
 from harness.model.outcome import Attempt, Outcome, Result, Scope, new_attempt
+from harness.trace.members import RUN, TraceHead
 
 UNKNOWN = "(unknown)"
 """In place of a PartitionKey that the source of the trace did not say."""
+ASSUMED_PROPERTIES = 5
+"""Properties of a written entity besides the keys. Assumed: a trace does not say it."""
+
+# About what a run sends and receives beside an entity:
+_HEAD_BYTES = 460
+_ANSWER_HEAD_BYTES = 400
+_TRANSACTION_BYTES = 260
+_PART_BYTES = 465
 
 
 def address_of(client: str) -> str:
@@ -237,3 +248,41 @@ class Batch:
     def columns(self) -> tuple[list[Any], ...]:
         """All columns."""
         return tuple(getattr(self, name) for name in self.__slots__)
+
+
+def by_page(head: TraceHead) -> bool:
+    """Whether each page of a query is an operation of its own: in all traces but those of runs."""
+    return head.source != RUN
+
+
+def written_bytes(row: TracedOperation, head: TraceHead) -> int:
+    """About the bytes of the entity that a single write sent."""
+    return sent_bytes(row.bytes_sent, len(row.shape.attempts), head)
+
+
+def sent_bytes(sent: int, attempts: int, head: TraceHead) -> int:
+    """About the bytes of the body of each of these attempts, which sent so many bytes together."""
+    whole = sent // attempts
+    return max(0, whole - _HEAD_BYTES) if head.counts_whole else whole
+
+
+def read_bytes(received: int, attempts: int, head: TraceHead) -> int:
+    """About the bytes of the bodies of the answers to these attempts."""
+    return max(0, received - attempts * _ANSWER_HEAD_BYTES) if head.counts_whole else received
+
+
+def part_bytes(whole: int, parts: int, attempts: int, head: TraceHead) -> int:
+    """About the bytes of the entity that a part of a transaction sent.
+
+    Args:
+        whole: The recorded size of the part.
+        parts: Parts of the transaction.
+        attempts: Its attempts.
+        head: That of the trace.
+    """
+    if by_page(head):
+        return whole
+    # A part has an equal share of all attempts.
+    once = _TRANSACTION_BYTES + (_HEAD_BYTES if head.counts_whole else 0)
+    around = _PART_BYTES + once // parts
+    return max(0, whole // attempts - around)

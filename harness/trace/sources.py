@@ -18,15 +18,13 @@ from pathlib import Path
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_entries, json_entries
-from harness.trace.logs.entries import LogEntry
+from harness.trace.logs.entries import DAMAGED, LogEntry, first_lines, lines_of
 from harness.trace.logs.joining import Joiner
-from harness.trace.logs.packing import DAMAGED, first_lines, lines_of
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
 from harness.trace.members import BODIES, TraceError, TraceHead, next_member
 from harness.trace.operations import TracedParts, TracedQuery, address_of
 from harness.trace.reader import Trace, has_member
-from harness.trace.recorder import Recorder
-from harness.trace.writer import TraceWriter
+from harness.trace.recorder import Recorder, TraceWriter
 
 _LOOKED_AT_BYTES = 64 * 1024
 _TOLD_BYTES = 4 * 1024 * 1024

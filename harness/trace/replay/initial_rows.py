@@ -5,6 +5,13 @@ row was there: a read or an update that succeeded, or an insert that met a confl
 insert that succeeded, or a read that found nothing, did not. An upsert does not say it: then the
 queries before and after it do, by the number of rows that they found, or else the row is taken for
 a new one, as in a what-if (`harness.trace.whatif.rows`).
+
+Rows have to be added so that queries find what they found.
+Between two neighbouring bounds of the queried ranges lies an interval of keys. With S(k) as the
+number of rows before the bound k, a query of the range from a to b that found n rows says S(b) -
+S(a) = n, and the known rows of each interval say S(k+1) - S(k) >= known. These are difference
+constraints: the least solution is the longest path from the first bound, found by relaxing until
+nothing changes (Bellman and Ford).
 """
 
 from __future__ import annotations
@@ -13,14 +20,15 @@ import bisect
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import Outcome
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
-from harness.trace.replay.fill import Wanted, fill, keys_between
-from harness.trace.replay.operations import PAGE_ENTITIES, SERVICE_FAILED, key_range
+from harness.trace.replay.operations import PAGE_ENTITIES, key_range
 
+_MOST_SWEEPS = 60
+"""Constraints that contradict each other would be relaxed for ever."""
 _ABSENT, _PRESENT, _FREE = 0, 1, 2
 """Whether a row was there at first; free is not known."""
 _INSERT, _DELETE, _POINT_QUERY = Kind.INSERT, Kind.DELETE, Kind.POINT_QUERY
@@ -31,6 +39,80 @@ _PRECONDITION = Outcome.PRECONDITION
 
 Bounds = tuple[str | None, str | None]
 """First key of a range, and the end that is not in it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows that a query found between the bounds with the numbers ``first`` and ``end``.
+
+    ``exact``: False if there may be more of them.
+    """
+
+    first: int
+    end: int
+    rows: int
+    exact: bool = True
+
+
+def fill(known: Sequence[int], wanted: Sequence[Wanted]) -> list[int]:
+    """Rows to add to each interval.
+
+    If no numbers satisfy all queries, each query finds at least the rows that it found.
+
+    Args:
+        known: Rows that are in each interval anyway.
+        wanted: What the queries found.
+    """
+    # The narrowest range first: fewer sweeps.
+    ordered = sorted(wanted, key=lambda one: one.end - one.first)
+    possible = [
+        one for one in ordered if not one.exact or sum(known[one.first : one.end]) <= one.rows
+    ]
+    before = _relaxed(known, possible)
+    if before is None:
+        least = [dataclasses.replace(one, exact=False) for one in ordered]
+        before = _relaxed(known, least)
+        assert before is not None
+    return [
+        end - first - there for first, end, there in zip(before, before[1:], known, strict=False)
+    ]
+
+
+def _relaxed(known: Sequence[int], wanted: Sequence[Wanted]) -> list[int] | None:
+    """The least numbers of rows before each bound; None if there seem to be none."""
+    before = [0] * (len(known) + 1)
+    for _ in range(_MOST_SWEEPS):
+        changed = False
+        for place, rows in enumerate(known):
+            if before[place + 1] < before[place] + rows:
+                before[place + 1] = before[place] + rows
+                changed = True
+        for one in wanted:
+            if before[one.end] < before[one.first] + one.rows:
+                before[one.end] = before[one.first] + one.rows
+                changed = True
+            if one.exact and before[one.first] < before[one.end] - one.rows:
+                before[one.first] = before[one.end] - one.rows
+                changed = True
+        if not changed:
+            return before
+    return None
+
+
+def keys_between(start: str, end: str | None, number: int, taken: Container[str]) -> list[str]:
+    """New keys from ``start`` on and before ``end``, at most ``number``: fewer if none fit.
+
+    The start itself comes first, because queries often begin at a row.
+    """
+    keys = [start] if start and start not in taken else []
+    width = len(str(number))
+    for place in range(number - len(keys)):
+        key = f"{start}!{place:0{width}}"
+        if end is not None and key >= end:
+            break
+        if key not in taken:
+            keys.append(key)
+    return keys
 
 
 @dataclasses.dataclass(slots=True)
@@ -160,7 +242,7 @@ class InitialRows:
         shape, key = row.shape, row.partition_key
         outcome = shape.outcome
         assert key is not None
-        if outcome in SERVICE_FAILED:
+        if outcome.maybe_applied and not outcome.succeeded:
             return
         table = self._tables.get(name)
         if table is None:

@@ -1,9 +1,11 @@
-"""The operations of a trace as a run sends them again."""
+"""The operations of a trace as a run sends them again, with made data: a trace holds only sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 
+from harness.model.entity import EdmValue
 from harness.model.operation import (
     ALL_KEYS,
     WHOLE_TABLE,
@@ -15,29 +17,25 @@ from harness.model.operation import (
 )
 from harness.model.outcome import Outcome
 from harness.trace.members import TraceHead
-from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
-from harness.trace.replay.made_data import MadeData, filter_for
-from harness.trace.sizes import by_page, part_bytes, written_bytes
+from harness.trace.operations import (
+    ASSUMED_PROPERTIES,
+    TracedOperation,
+    TracedParts,
+    TracedQuery,
+    by_page,
+    part_bytes,
+    written_bytes,
+)
+from harness.workload.entity_factory import RUN_PROPERTY, wire_bytes
 
+GROUPS = 1000
+"""Rows have one of so many numbers in each property that filters compare, so that a filter returns
+about any share of them."""
+_TEXT_CHARACTERS = 30_000
+_LEAST_TEXT = 40
+"""Bytes of a text property as sent, beside its text."""
 PAGE_ENTITIES = 1000
 """The service returns at most so many entities in one page."""
-SERVICE_FAILED = frozenset(
-    {
-        Outcome.THROTTLED,
-        Outcome.TIMEOUT,
-        Outcome.CONNECTION,
-        Outcome.SERVER_ERROR,
-        Outcome.AMBIGUOUS,
-    }
-)
-"""Outcomes of operations that were wanted, although the service did not serve them."""
-_REPRODUCED = SERVICE_FAILED | {
-    Outcome.SUCCESS,
-    Outcome.SUCCESS_AFTER_AMBIGUITY,
-    Outcome.NOT_FOUND,
-    Outcome.CONFLICT,
-    Outcome.PRECONDITION,
-}
 UNKNOWN_KEYS = "the trace does not hold their keys"
 REFUSED = "the service refused them as invalid"
 NO_ORDER = "they read ranges of keys, and the aliases in the trace do not keep the order of keys"
@@ -47,6 +45,54 @@ _STALE_ETAG = "W/\"datetime'2000-01-01T00%3A00%3A00.0000000Z'\""
 _QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
 _INSERT, _DELETE = Kind.INSERT, Kind.DELETE
 _CONDITIONAL = frozenset({Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE})
+
+
+class MadeData:
+    """Makes properties of about a wanted size as sent, marked with the run id."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._fixed = wire_bytes("", "", {RUN_PROPERTY: run_id})
+        self._each = wire_bytes("", "", {"": 0}) - wire_bytes("", "", {})
+
+    def properties(
+        self, partition_key: str, row_key: str, compared: Sequence[str], sent_bytes: int
+    ) -> dict[str, EdmValue]:
+        """The properties of one entity.
+
+        Args:
+            compared: Names of the properties that filters compare.
+            sent_bytes: Wanted size of the entity in a request, keys included. Smaller entities than
+                the least possible have that.
+        """
+        made: dict[str, EdmValue] = {RUN_PROPERTY: self._run_id}
+        group = group_of(row_key)
+        missing = sent_bytes - self._fixed - len(partition_key) - len(row_key)
+        for name in compared:
+            made[name] = group
+            missing -= self._each + len(name) + 2
+        # As many properties as request units are estimated for, where they have room.
+        texts = max(1, min(ASSUMED_PROPERTIES - len(made), missing // (2 * _LEAST_TEXT)))
+        number = 0
+        while missing > _LEAST_TEXT:
+            length = min(missing // max(1, texts - number) - _LEAST_TEXT, _TEXT_CHARACTERS)
+            made.setdefault(f"Text{number}", "x" * length)
+            missing -= length + _LEAST_TEXT
+            number += 1
+        return made
+
+
+def group_of(row_key: str) -> int:
+    """The number of a row in the properties that filters compare."""
+    return zlib.crc32(row_key.encode("utf-8", "surrogatepass")) % GROUPS
+
+
+def filter_for(compared: Sequence[str], returned: int, walked: int) -> str:
+    """A filter on these properties that returns about ``returned`` of ``walked`` rows."""
+    share = 1.0 if walked <= 0 else min(1.0, returned / walked)
+    first, *others = compared
+    terms = [f"{first} lt {round(share * GROUPS)}", *(f"{name} ge 0" for name in others)]
+    return " and ".join(terms)
 
 
 def why_left_out(row: TracedOperation, head: TraceHead) -> str:
@@ -64,7 +110,7 @@ def why_left_out(row: TracedOperation, head: TraceHead) -> str:
                 return NO_ORDER
     elif row.row_key is None:
         return UNKNOWN_KEYS
-    return "" if row.shape.outcome in _REPRODUCED else REFUSED
+    return "" if row.shape.outcome.charged else REFUSED
 
 
 def bound(text: str | None) -> str | None:

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.measure.record.replay import ReplayPart
+from harness.measure.record.origin import ReplayPart
 from harness.model.operation import Kind, Operation
 from harness.trace.operations import TracedOperation, TracedParts
 from harness.trace.reader import Trace
-from harness.trace.replay.effect import in_order_of_effect
-from harness.trace.replay.made_data import MadeData
-from harness.trace.replay.operations import OperationMaker, units_of
-from harness.trace.replay.preparation import Preparation
+from harness.trace.replay.operations import MadeData, OperationMaker, units_of
+from harness.trace.replay.preparation import Preparation, in_order_of_effect
 from harness.trace.replay.selection import Selection
 from harness.trace.sources import opened
 from harness.trace.whatif.scheme import Scheme

@@ -15,24 +15,17 @@ from typing import NamedTuple
 
 from harness.model.errors import echoed
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.model.outcome import Outcome
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, TracedShape
-from harness.trace.whatif.collisions import Collisions, digest_of
-from harness.trace.whatif.loads import NOTHING, Loads, Places, Walked
-from harness.trace.whatif.refusals import refused_as_recorded
+from harness.trace.whatif.losses import Collisions, digest_of, refused_as_recorded
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.scheme import ROW_KEY, Field, KeySource, Scheme
-from harness.trace.whatif.units import ENTITIES, LoadUnit
+from harness.trace.whatif.units import ENTITIES, NOTHING, Loads, LoadUnit, Places, Walked
 
 _KEPT = 50_000
 """Keys and queries whose treatment is remembered."""
 _MOST_PARTITIONS = 1000
 """A query that would need more partitions reads the whole table instead."""
 _MOST_SAMPLES = 5
-_NOT_SERVED = frozenset(
-    {Outcome.THROTTLED, Outcome.TIMEOUT, Outcome.CONNECTION, Outcome.SERVER_ERROR}
-)
-"""Outcomes of operations that were wanted, although nothing was counted for them."""
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 
 
@@ -188,7 +181,7 @@ class Rekeying:
         origins: Sequence[int] = range(len(batch))
         numbers = collections.Counter(shapes)
         self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
-        if any(shape.outcome in _NOT_SERVED for shape in numbers):
+        if any(shape.outcome.wanted_again for shape in numbers):
             counts = list(map(_wanted, shapes, counts, batch.details))
         keys = [key for key in batch.partition_keys if key is not None]
         if len(keys) < len(batch):
@@ -475,7 +468,7 @@ class Rekeying:
 
 def _wanted(shape: TracedShape, amount: int, detail: Detail) -> int:
     """What an operation asks for, or would have asked for if it had been served."""
-    if amount or shape.outcome not in _NOT_SERVED:
+    if amount or not shape.outcome.wanted_again:
         return amount
     return len(detail.kinds) if isinstance(detail, TracedParts) else 1
 

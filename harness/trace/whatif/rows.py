@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from harness.gateway.demand import Place
 from harness.model.operation import Kind
-from harness.model.outcome import FAILURES, Outcome
 from harness.trace.operations import Batch, TracedParts, TracedQuery
 
 _ROWS = 1 << 24
@@ -22,15 +21,6 @@ _KEPT = 50_000
 """Keys whose digest is remembered, and rows that are missing."""
 _DELETE, _INSERT, _QUERY, _TRANSACTION = Kind.DELETE, Kind.INSERT, Kind.QUERY, Kind.TRANSACTION
 _UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
-MISSED = frozenset({Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION})
-FREE = FAILURES - {
-    Outcome.THROTTLED,
-    Outcome.TIMEOUT,
-    Outcome.CONNECTION,
-    Outcome.SERVER_ERROR,
-    Outcome.AMBIGUOUS,
-}
-"""Outcomes of operations that the service would refuse again, without a charge."""
 
 OTHER = 2
 """In place of a number of rows: the operation is not about a single row."""
@@ -52,8 +42,9 @@ class KnownRows:
         for at, (shape, key, row, detail) in enumerate(
             zip(batch.shapes, batch.partition_keys, batch.row_keys, batch.details, strict=True)
         ):
-            kind = shape.kind
-            if kind is _QUERY or key is None or shape.outcome in FREE or shape.outcome in MISSED:
+            kind, outcome = shape.kind, shape.outcome
+            applied = outcome.succeeded or outcome.wanted_again
+            if kind is _QUERY or key is None or not applied:
                 continue
             if kind is _TRANSACTION:
                 if isinstance(detail, TracedParts):

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence, Set
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
-from harness.trace.whatif.loads import NOTHING, Walked, name_of
 from harness.trace.whatif.rows import OTHER, Changes, Effects, MissingRows, RowWalk
+from harness.trace.whatif.units import NOTHING, Walked, name_of
 from harness.workload.retry import RetryPolicy
 
 _MOST_LOST = 50_000

@@ -10,16 +10,26 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from harness.gateway.demand import Place
 from harness.gateway.limits import Cosmos, GatewayLimits
 from harness.model.entity import key_problem
-from harness.model.operation import Kind
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.partition import Partition
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.trace.members import TraceHead
-from harness.trace.operations import Batch, Detail, TracedParts, TracedShape
-from harness.trace.sizes import ASSUMED_PROPERTIES, part_bytes, read_bytes, sent_bytes
-from harness.trace.whatif.rows import FREE, MISSED, Known
+from harness.trace.operations import (
+    ASSUMED_PROPERTIES,
+    Batch,
+    Detail,
+    TracedParts,
+    TracedShape,
+    part_bytes,
+    read_bytes,
+    sent_bytes,
+)
+from harness.trace.whatif.rows import Effects, Known
 
 _KEPT = 50_000
 """Charges that are remembered."""
@@ -27,6 +37,62 @@ _QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACT
 _INSERT, _DELETE = Kind.INSERT, Kind.DELETE
 _UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 _NEED_A_ROW = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, _DELETE))
+
+
+class Walked(int):
+    """The entities that an operation takes, although it asks for one: the gateway cannot know more.
+
+    They are those that a query scans, and none if an operation found nothing to write.
+    """
+
+    __slots__ = ()
+
+
+NOTHING = Walked(0)
+
+
+class Places(dict[str, Place]):
+    """Table and PartitionKey, by the names of partitions in counts. Forgotten names are parsed."""
+
+    def __missing__(self, name: str) -> Place:
+        partition = Partition.named(name)
+        place = self[name] = partition.table, None if partition.whole_table else partition.key
+        return place
+
+
+def name_of(place: Place) -> str:
+    """The name of a place in counts."""
+    table, key = place
+    return Partition(table, WHOLE_TABLE if key is None else key).name
+
+
+class Loads(NamedTuple):
+    """What the operations of a batch ask for, in columns of equal length.
+
+    Attributes:
+        instants: Milliseconds.
+        names: Partitions as named in counts.
+        amounts: In the unit of the limits.
+        origins: Places of the operations in the batch; negative where the effect on rows is not
+            known, as of a transaction that is split.
+        effects: The effects of the operations on rows; None where they do not matter.
+    """
+
+    instants: Sequence[int]
+    names: Sequence[str]
+    amounts: Sequence[int]
+    origins: Sequence[int]
+    effects: Effects | None
+
+    def between(self, start: int, end: int) -> Loads:
+        """Those of some rows."""
+        return Loads(
+            self.instants[start:end],
+            self.names[start:end],
+            self.amounts[start:end],
+            self.origins[start:end],
+            self.effects,
+        )
 
 
 def _up_to(characters: int) -> re.Pattern[str]:
@@ -121,7 +187,7 @@ class RequestUnits:
         ]
 
     def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
-        if shape.outcome in FREE:
+        if not shape.outcome.charged:
             return 0
         answered = sum(200 <= answer.status < 300 for answer in shape.attempts)
         return max(1, answered) * QUERY_PAGE * (self._physical if all_partitions else 1)
@@ -148,9 +214,9 @@ class RequestUnits:
         detail: Detail,
     ) -> int:
         kind, outcome = shape.kind, shape.outcome
-        if outcome in FREE:
+        if not outcome.charged:
             return 0
-        if outcome in MISSED:
+        if not (outcome.succeeded or outcome.failed):
             return MISSING
         attempts = len(shape.attempts)
         if kind is _QUERY:

@@ -9,8 +9,8 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
 from harness.model.errors import SetupError, cut
 from harness.model.operation import Kind
+from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
-from harness.trace.sizes import ASSUMED_PROPERTIES
 from harness.trace.whatif.projection import BACKOFF, Projection
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
 from harness.trace.whatif.simulation import Throttling

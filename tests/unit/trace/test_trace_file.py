@@ -21,9 +21,8 @@ from harness.trace.members import BLOCK, TraceError, TraceHead, pack
 from harness.trace.members import HEAD as HEAD_MEMBER
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.reader import Trace
-from harness.trace.recorder import KEPT_S, LATE_MS, Recorder
+from harness.trace.recorder import KEPT_S, LATE_MS, Recorder, TraceWriter
 from harness.trace.sources import SourceFormat, format_of
-from harness.trace.writer import TraceWriter
 from tests.support.results import done
 
 START = 1_700_000_000

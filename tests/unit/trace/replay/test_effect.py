@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import TracedOperation
-from harness.trace.replay.effect import in_order_of_effect
+from harness.trace.replay.preparation import in_order_of_effect
 from tests.support.traced import shape
 
 SHAPES = {

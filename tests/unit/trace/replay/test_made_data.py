@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.trace.replay.made_data import MadeData
-from harness.trace.sizes import ASSUMED_PROPERTIES
+from harness.trace.operations import ASSUMED_PROPERTIES
+from harness.trace.replay.operations import MadeData
 from harness.workload.entity_factory import wire_bytes
 
 

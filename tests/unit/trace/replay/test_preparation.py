@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.record.replay import ReplayPart
+from harness.measure.record.origin import ReplayPart
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
+from harness.trace.recorder import Recorder, TraceWriter
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
-from harness.trace.writer import TraceWriter
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
 from tests.support.results import done

@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.record.replay import ReplayPart
+from harness.measure.record.origin import ReplayPart
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.trace.operations import (
-    TracedOperation,
-    TracedParts,
-    TracedQuery,
-)
+from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.replay.preparation import Preparation
-from harness.trace.replay.rekeyed import RekeyedOperations
+from harness.trace.replay.selection import RekeyedOperations
 from harness.trace.replay.source import ReplaySource
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from tests.support.memory_tables import MemoryTables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,8 +30,6 @@ BY_TENANT = {
 
 
 UPSERT, QUERY, BATCH = (shape(k) for k in (Kind.UPSERT_REPLACE, Kind.QUERY, Kind.TRANSACTION))
-REFUSED = shape(Kind.INSERT, Outcome.THROTTLED)
-EXISTS = shape(Kind.INSERT, Outcome.CONFLICT)
 
 
 def operation(
@@ -128,12 +127,11 @@ def test_two_entities_with_the_same_new_keys_collide_once() -> None:
     assert rekeying.collisions.count == 1
 
 
-def test_wanted_operations_count_although_they_were_refused() -> None:
-    """A throttled insert counts an entity; one that existed already is a request without one."""
-    _, loads = rekeyed(
-        None, operation(REFUSED, "p", "r", entities=0), operation(EXISTS, "p", "r", entities=0)
-    )
-    assert loads == [("p", 1), ("p", 0)]
+@pytest.mark.parametrize("outcome", Outcome)
+def test_wanted_operations_count_although_they_were_refused(outcome: Outcome) -> None:
+    """An insert that was not served counts an entity; one that was answered is only a request."""
+    insert = operation(shape(Kind.INSERT, outcome), "p", "r", entities=0)
+    assert rekeyed(None, insert)[1] == [("p", 1 if outcome.wanted_again else 0)]
 
 
 def test_unknown_and_unmatched_keys_are_counted() -> None:

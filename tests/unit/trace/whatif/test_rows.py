@@ -15,11 +15,11 @@ from harness.gateway.limits import GatewayLimits, Rate
 from harness.gateway.model import Model
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
-from harness.trace.whatif.loads import Loads, Walked
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowWalk
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
+from harness.trace.whatif.units import Loads, Walked
 from harness.workload.retry import ScheduledBackoff
 from tests.support.traced import shape
 

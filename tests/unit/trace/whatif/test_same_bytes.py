@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
 from harness.trace.members import TraceHead
-from harness.trace.writer import TraceWriter
+from harness.trace.recorder import TraceWriter
 
 PARTITIONS = 60_000
 """More than are counted one by one."""

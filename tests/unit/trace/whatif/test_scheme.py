@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.errors import SetupError
 from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
 
 
@@ -50,44 +49,6 @@ def test_keys_that_do_not_match_have_no_new_keys() -> None:
     made = scheme({"match": {"partition_key": "s(?P<n>[0-9]+)"}, "keys": {"partition_key": "{n}"}})
     assert made.keys("s12", "r") == ("12", "r")
     assert made.keys("s12x", "r") is None
-
-
-def test_every_mistake_is_listed_with_its_place() -> None:
-    """A file with several mistakes is refused with all of them."""
-    with pytest.raises(SetupError) as raised:
-        scheme(
-            {
-                "match": {"partition_key": "(?P<day>.+)", "row_key": "(?P<day>["},
-                "keys": {"partition_key": "{dya}", "row_key": "{day:week}"},
-            }
-        )
-    lines = str(raised.value).splitlines()
-    assert lines[0] == "key scheme mine.toml: 2 mistakes:"
-    assert "match.row_key: invalid regular expression at character" in lines[1]
-    assert "keys.row_key: there is no function 'week'" in lines[2]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ({}, "keys: is missing"),
-        ({"keys": {"partition_key": "{x}"}}, "there is no group 'x'"),
-        ({"keys": {"partition_key": "{row_key:bucket1}"}}, "2 to 10000 buckets"),
-        ({"keys": {"partition_key": "{row_key:bucket0}"}}, "2 to 10000 buckets"),
-        ({"keys": {"partition_key": "{row_key:first0}"}}, "no function"),
-        ({"keys": {"partition_key": "{row_key:hash9}"}}, "there is no function"),
-        ({"keys": {"partition_key": "{row_key"}}, "write a brace of the key twice"),
-        ({"keys": {"partition_key": "{row_key!r}"}}, "!r has no meaning"),
-        ({"keys": {}, "match": {"row_key": "(?P<partition_key>.)"}}, "has two meanings"),
-        ({"keys": {}, "colour": "red"}, "there is no such setting"),
-        ({"keys": 3}, r"keys: should be a table: \[keys\]"),
-        ({"keys": {"row_key": "{row_key}/1"}}, "'/1' contains /; forbidden in a key"),
-    ],
-)
-def test_a_mistake_is_named(content: dict[str, Any], reason: str) -> None:
-    """What is wrong with a scheme is said in its message."""
-    with pytest.raises(SetupError, match=reason):
-        scheme(content)
 
 
 @given(st.text(max_size=8), st.text(max_size=8))

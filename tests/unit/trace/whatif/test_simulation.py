@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.gateway.decision import GatewayAction
 from harness.gateway.demand import Demand
 from harness.gateway.limits import GatewayLimits, Moving, Rate, Servers
 from harness.gateway.model import Model
@@ -24,16 +23,14 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
-from harness.report.whatif.outputs import whatif_json, whatif_text
-from harness.report.whatif.rows import best_of
+from harness.report.whatif import best_of, whatif_json, whatif_text
 from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
-from harness.trace.whatif.peaks import WINDOWS_S, Peaks
+from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.whatif.projection import WINDOWS_S, Peaks
 from harness.trace.whatif.scheme import parse_scheme
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
 from harness.trace.whatif.whatif import what_if
-from harness.trace.writer import TraceWriter
 from harness.workload.retry import ScheduledBackoff
 
 START = 1_700_000_000
@@ -108,7 +105,7 @@ def one_by_one(requests: Requests, rate: float, limits: GatewayLimits) -> dict[s
     for at_s, key, row_key in requests:
         asked = Asked(Kind.UPSERT_MERGE, "", "", key, 1, rows=(RowWrite(key, row_key),))
         decision = model.decide(asked, at_s / rate)
-        if decision.action is GatewayAction.PASS:
+        if not decision.rule:
             model.answered(asked, Answered(status=204), at_s / rate)
         else:
             refused[decision.rule] += 1

@@ -1,13 +1,62 @@
-"""Recorded keys that another service refuses: Azure Storage takes longer ones than Cosmos DB."""
+"""What a key scheme loses: entities that share new keys, and recorded keys that a service refuses.
+
+Azure Storage takes longer keys than Cosmos DB.
+"""
 
 from __future__ import annotations
+
+import zlib
 
 from harness.model.errors import echoed
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, TracedParts
 from harness.trace.whatif.units import ENTITIES, LoadUnit
 
+_MOST_TRACKED = 50_000
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
+
+
+class Collisions:
+    """Entities that would share both keys with another one.
+
+    Exact for up to 50,000 entities. Of more, a part chosen by hash is tracked, and its number is
+    scaled up.
+
+    Attributes:
+        mask: Entities whose digest has one of these bits are not tracked.
+    """
+
+    def __init__(self) -> None:
+        self._bits = 0
+        self.mask = 0
+        self._tracked: dict[tuple[str, str], set[tuple[str, str]]] = {}
+
+    @property
+    def estimated(self) -> bool:
+        return self._bits > 0
+
+    @property
+    def count(self) -> int:
+        found = sum(len(recorded) - 1 for recorded in self._tracked.values())
+        return found << self._bits
+
+    def add(self, digest: int, new: tuple[str, str], recorded: tuple[str, str]) -> None:
+        """Note an entity; ``digest`` is that of its new keys."""
+        if digest & self.mask:
+            return
+        self._tracked.setdefault(new, set()).add(recorded)
+        while len(self._tracked) > _MOST_TRACKED:
+            self._bits += 1
+            self.mask = mask = (1 << self._bits) - 1
+            self._tracked = {
+                new: found
+                for new, found in self._tracked.items()
+                if not digest_of(new[1], digest_of(new[0])) & mask
+            }
+
+
+def digest_of(text: str, start: int = 0) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"), start)
 
 
 def refused_as_recorded(batch: Batch, unit: LoadUnit) -> list[str]:
