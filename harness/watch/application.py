@@ -6,14 +6,20 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 
 import psutil
 
 from harness.measure.counts.generator import CpuSample
 from harness.model.errors import SetupError
+from harness.model.figures import agreed, counted
 
 _KILLED_WITHIN_S = 5.0
+_LOOKED_EVERY_S = 1.0
+_MOST_NAMED = 8
+_MARK = "TABLE_WATCH"
+"""The variable by which the processes of a watch are found, whoever their parent is."""
 _CONNECTION_STRING, _ENDPOINT = "{connection_string}", "{endpoint}"
 
 
@@ -31,16 +37,34 @@ class Application:
     In a terminal the command stays in the foreground, so that it may read from the terminal and
     gets Ctrl-C itself. Elsewhere it gets a process group of its own, and signals are passed on.
 
+    Args:
+        command: Program and arguments.
+        environ: Its environment.
+        mark: What no other command has in its environment.
+        with_children: Whether the command goes on until every process that it started has ended.
+
     Raises:
         SetupError: the command cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        mark: str,
+        *,
+        with_children: bool = False,
+    ) -> None:
         self._in_terminal = os.isatty(0)
-        self._seen: set[psutil.Process] = set()
+        self._mark = mark
+        self._with_children = with_children
+        self._children: list[psutil.Process] = []
+        self._look_again_s = 0.0
         try:
             self._popen = subprocess.Popen(
-                command, env=environ, process_group=None if self._in_terminal else 0
+                command,
+                env={**environ, _MARK: mark},
+                process_group=None if self._in_terminal else 0,
             )
         except OSError as error:
             raise SetupError(
@@ -51,7 +75,18 @@ class Application:
     def exit_code(self) -> int | None:
         """The exit code; 128 + N after signal N, as in a shell; None while the command runs."""
         code = self._popen.poll()
-        return 128 - code if code is not None and code < 0 else code
+        if code is None or (self._with_children and self._has_children()):
+            return None
+        return 128 - code if code < 0 else code
+
+    def _has_children(self) -> bool:
+        """Whether processes go on, by a look at all of them once a second and at the end."""
+        now_s = time.monotonic()
+        running = any(child.is_running() for child in self._children)
+        if not running or now_s >= self._look_again_s:
+            self._look_again_s = now_s + _LOOKED_EVERY_S
+            self._children = self.children()
+        return bool(self._children)
 
     @property
     def ended(self) -> str:
@@ -65,17 +100,49 @@ class Application:
             return signal.Signals(-code).name
         return f"signal {-code}"
 
+    @property
+    def left(self) -> str:
+        """That the command has ended, and what goes on; empty without any."""
+        pids = [str(process.pid) for process in self.children()]
+        if not pids:
+            return ""
+        return (
+            f"the command ended ({self.ended}), but "
+            f"{counted(len(pids), 'process', 'processes')} that it started "
+            f"{agreed(len(pids), 'goes', 'go')} on (PID {', '.join(pids[:_MOST_NAMED])})"
+        )
+
     def family(self) -> list[psutil.Process]:
-        """The process of the command and those below it; empty once it has ended."""
+        """The process of the command and those below it; once it has ended, what goes on."""
         if self._popen.poll() is not None:
-            return []
-        found = []
+            return self._children
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self._popen.pid)
-            found = [process, *process.children(recursive=True)]
-        # Those whose parent has ended are no longer below the command.
-        self._seen = {one for one in self._seen if one.is_running()}.union(found[1:])
+            return [process, *process.children(recursive=True)]
+        return []
+
+    def children(self) -> list[psutil.Process]:
+        """What goes on of the processes that the command started, daemons too."""
+        found = []
+        for process in psutil.process_iter():
+            # Processes of other users cannot be looked at.
+            with contextlib.suppress(psutil.Error, OSError):
+                if (
+                    process.pid != self._popen.pid
+                    and process.environ().get(_MARK) == self._mark
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
+                    found.append(process)
         return found
+
+    def is_connected_to(self, host: str, port: int) -> bool:
+        """Whether a process of the command has a connection to an address of this machine."""
+        for process in self.family():
+            with contextlib.suppress(psutil.Error, OSError):
+                for connection in process.net_connections("tcp"):
+                    if connection.raddr and tuple(connection.raddr) == (host, port):
+                        return True
+        return False
 
     def pass_on(self, number: int, *, always: bool = False) -> None:
         """Pass a signal of this process on, unless the terminal has sent it to the command too."""
@@ -98,25 +165,23 @@ class Application:
     def kill_rest(self) -> None:
         """Kill what the command, which has ended, left running.
 
-        In a terminal these are the processes that `family` has returned, since the process group
-        is also that of the shell's other commands. Elsewhere it is the group of the command.
+        In a terminal the process group is also that of the shell's other commands.
         """
         if not self._in_terminal:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
-            return
-        for process in self._seen:
+        for process in self.children():
             with contextlib.suppress(psutil.Error):
                 process.kill()
 
     def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if not self._in_terminal:
+        if not self._in_terminal and self._popen.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, number)
-                return
-            for process in self.family():
-                with contextlib.suppress(psutil.Error):
-                    process.send_signal(number)
+            return
+        for process in self.family():
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
 
 
 class CpuMeter:

@@ -11,7 +11,7 @@ import dataclasses
 from typing import Any
 
 from harness.gateway.rules.counting import Count
-from harness.measure.counts.behaviour import Behaviour
+from harness.measure.counts.behaviour import Behaviour, is_hopeless
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
 from harness.model.operation import FOLDED, Operation
@@ -22,6 +22,7 @@ JOINED_WITHIN_S = 130.0
 """An operation ends when its SDK has not sent it again for this time. The longest back-off of the
 SDKs for Python and JavaScript is 120 s."""
 MOST_PENDING = 10_000
+MOST_HOPELESS = 1_000
 MOST_CLIENTS = 20
 
 Identity = tuple[str, str, str]
@@ -38,6 +39,7 @@ class WatchTally:
         requests: All requests, refused ones included.
         passed: Requests that reached the endpoint: these are billed.
         others: Requests that are not about entities, such as the creation of a table.
+        unreadable: Those of them that are no HTTP.
         clients: Requests by user agent.
         succeeded_after: Operations that succeeded, by the number of their attempts, from 2.
         unjoined: Requests that failed and may be sent again, without an id to recognize that.
@@ -47,6 +49,7 @@ class WatchTally:
     requests: int = 0
     passed: int = 0
     others: int = 0
+    unreadable: int = 0
     clients: dict[str, int] = dataclasses.field(default_factory=dict)
     succeeded_after: dict[int, int] = dataclasses.field(default_factory=dict)
     unjoined: int = 0
@@ -57,6 +60,7 @@ class WatchTally:
         self.requests += other.requests
         self.passed += other.passed
         self.others += other.others
+        self.unreadable += other.unreadable
         self.unjoined += other.unjoined
         self.over_budget += other.over_budget
         add_counts(self.succeeded_after, other.succeeded_after)
@@ -99,6 +103,8 @@ class Books:
         self.behaviour = Behaviour()
         # Operations that may be sent again, in the order of their last attempts.
         self.pending: dict[Identity, Course] = {}
+        # The latest requests with an answer that no retry changes.
+        self._hopeless: dict[Identity, None] = {}
 
     @property
     def in_flight(self) -> int:
@@ -143,6 +149,12 @@ class Books:
                     self._give_up(next(iter(self.pending)))
                 return
             self.tally.unjoined += 1
+        elif identity is not None and identity[0] and is_hopeless(attempt):
+            if identity in self._hopeless:
+                self.behaviour.note_in_vain()
+            self._hopeless[identity] = None
+            if len(self._hopeless) > MOST_HOPELESS:
+                del self._hopeless[next(iter(self._hopeless))]
         self._end(course, len(course.attempts) - 1, done_s)
 
     def expire(self, now_s: float) -> None:

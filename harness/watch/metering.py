@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import resource
+import ssl
 import struct
 import sys
 import time
@@ -24,9 +25,10 @@ from typing import IO, Annotated
 import msgpack
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
+from harness.endpoint.address import is_table_host
+from harness.gateway.forward import Interception
 from harness.gateway.limits import load_limits
-from harness.gateway.loop import run, stopped_by_parent
-from harness.gateway.server import serve
+from harness.gateway.server import run, serve, stopped_by_parent
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
@@ -38,9 +40,6 @@ from harness.watch.marks import Marks
 from harness.watch.observer import Observer
 
 REPORT_EVERY_S = 1.0
-_Behaviour = Annotated[
-    Behaviour, PlainValidator(Behaviour.decode), PlainSerializer(Behaviour.encode)
-]
 # The pipe comes from a process of this program, so that unpickling executes nothing foreign.
 _Handed = Annotated[
     list[tuple[Identity, Course]], PlainValidator(pickle.loads), PlainSerializer(pickle.dumps)
@@ -59,6 +58,9 @@ class MeteringSettings:
         listen: HOST:PORT.
         limits: File of the limits.
         certificate: File with key and certificate (PEM) for TLS; empty for plain HTTP.
+        intercepts: Hosts for which the gateway is a forward proxy in plain HTTP: ``*`` for those of
+            all table endpoints, or one. Empty for none, and the gateway listens with TLS.
+        account: The account of an emulator that gets the intercepted requests, signed anew.
         budget: Most requests that may reach the endpoint; None is unlimited.
         window_s: When the measured window begins, UTC seconds.
         looks: Whether the gateway may read rows that were stored before.
@@ -72,6 +74,8 @@ class MeteringSettings:
     listen: str
     limits: str
     certificate: str = ""
+    intercepts: str = ""
+    account: str = ""
     budget: int | None = None
     window_s: float = 0.0
     looks: bool = True
@@ -99,7 +103,7 @@ class MeteringReport:
     url: str
     delta: Delta
     tally: WatchTally
-    behaviour: _Behaviour
+    behaviour: Behaviour
     handed: _Handed
     until_s: float
     final: bool
@@ -174,12 +178,16 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         # Without reports nothing is counted: the watch has to end.
         reporting[0].add_done_callback(lambda task: stop.set())
 
-    tls = None
+    tls = interception = None
     if certificate := settings.certificate:
         # Only a gateway with TLS needs the library.
         from harness.gateway.tls import given_certificate
 
-        tls = given_certificate(Path(certificate), None)
+        context = given_certificate(Path(certificate), None)
+        if settings.intercepts:
+            interception = _interception(settings, context)
+        else:
+            tls = context
     await serve(
         upstream=settings.upstream,
         listen=settings.listen,
@@ -187,6 +195,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         ready=ready,
         stop=stop,
         tls=tls,
+        interception=interception,
         meter=observer,
         looks=settings.looks,
         shared=marks is not None,
@@ -202,6 +211,17 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         await asyncio.sleep(0)
     observer.finish()
     report(final=True)
+
+
+def _interception(settings: MeteringSettings, tls: ssl.SSLContext) -> Interception:
+    host, sign = settings.intercepts, None
+    if settings.account:
+        # It imports the SDK.
+        from harness.endpoint.credential import EMULATOR_KEY, SharedKey
+
+        sign = SharedKey(settings.account, EMULATOR_KEY).authorization
+    covers = is_table_host if host == "*" else host.__eq__
+    return Interception(covers=covers, tls=tls, account=settings.account, sign=sign)
 
 
 def _allow_most_connections() -> None:

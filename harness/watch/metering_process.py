@@ -6,10 +6,11 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
-from harness.model.children import ChildProcess
 from harness.model.errors import SetupError
+from harness.model.process import ChildProcess
 from harness.watch.metering import MeteringReport, MeteringSettings
 
 _PACKAGES = Path(__file__).resolve().parents[2]
@@ -23,10 +24,12 @@ Reports = queue.SimpleQueue[tuple[str, MeteringReport | None]]
 class MeteringProcess(ChildProcess):
     """One metering process; a thread puts its reports after the first into ``reports``.
 
-    ``log`` is the file for its errors.
+    ``log`` is the file for its errors; ``proxies`` are variables that name proxies.
     """
 
-    def __init__(self, settings: MeteringSettings, reports: Reports, log: Path) -> None:
+    def __init__(
+        self, settings: MeteringSettings, reports: Reports, log: Path, proxies: Mapping[str, str]
+    ) -> None:
         self.settings = settings
         self._reports = reports
         self._first: queue.SimpleQueue[MeteringReport | None] = queue.SimpleQueue()
@@ -37,7 +40,7 @@ class MeteringProcess(ChildProcess):
                 [sys.executable, "-m", "harness.watch.metering", settings.to_json()],
                 stdout=stdout,
                 stderr=stderr,
-                environ={"PYTHONPATH": str(_PACKAGES)},
+                environ={"PYTHONPATH": str(_PACKAGES), **proxies},
             )
         self._frames = os.fdopen(receiving, "rb")
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.endpoint.protocol.errors import read_error, retry_after_s
-from harness.endpoint.protocol.request_charge import charge_of
+from harness.endpoint.protocol.responses import charge_of, read_error, retry_after_s
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.messages import Request
 from harness.gateway.operations import continuation_of, operation_of
@@ -79,10 +78,12 @@ class Observer:
         self._taken += 1
         return True
 
-    def refused(self) -> None:
+    def refused(self, *, unreadable: bool) -> None:
         """Count a request that cannot be executed, such as one that is too large."""
-        self.books.tally.requests += 1
-        self.books.tally.others += 1
+        tally = self.books.tally
+        tally.requests += 1
+        tally.others += 1
+        tally.unreadable += unreadable
 
     def ended(
         self,

@@ -9,13 +9,14 @@ from harness import __version__
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import read_truth
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.record.enforced import EnforcedPart, moves_of
+from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind, partition_target, targets_for
+from harness.model.services.storage import GATEWAY
+from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
-from harness.report.web.live import Shown, State
+from harness.report.web.document import Shown, State
 from harness.watch.watched_run import SESSION, WatchedRun
 
 LIVE_EVERY_S = 5.0
@@ -88,7 +89,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
         verdict = {
             "verdict": record.verdict.result,
             "limited_by": record.verdict.limited_by,
-            "sentence": record.verdict.sentence,
+            "sentence": record.verdict.whole,
         }
     return Exposed(
         run_id=plan.run_id,
@@ -105,7 +106,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
             billable_transactions=run.tally.passed,
             billable_limit=plan.budget,
         ),
-        targets=targets_for(plan.kind),
+        targets=plan.kind.targets,
         throughput=plan.throughput,
         users=0,
         workers=plan.processes,
@@ -137,16 +138,16 @@ class EnforcedLimits:
         self._authority = authority
 
     def note(self, run: WatchedRun) -> None:
-        """Note what is known now; without an answer of the gateway the earlier moves stay."""
-        if run.plan.kind is not EndpointKind.GATEWAY:
+        """Note what is known now; without an answer of the gateway the earlier page stays."""
+        if run.plan.kind != GATEWAY:
             return
         try:
-            page = read_truth(self._url, self._authority, within_s=_TRUTH_WITHIN_S)
-            moves = json.loads(page)["moves"]
+            text = read_truth(self._url, self._authority, within_s=_TRUTH_WITHIN_S)
+            page = json.loads(text)
         except SetupError:
             if run.enforced is not None:
                 return
-            moves = ()
+            page = {"moves": (), "counts": ()}
         limits, aliases = self._limits, run.aliases
 
         def name_of(table: str, key: str) -> str:
@@ -157,5 +158,6 @@ class EnforcedLimits:
             partition_per_s=limits.partition.entities_per_s,
             account_per_s=limits.account.entities_per_s,
             server_per_s=limits.servers.entities_per_s,
-            moves=moves_of(moves, run.started_s, name_of),
+            moves=moves_of(page["moves"], run.started_s, name_of),
+            refusals=dict(refusals_of(page["counts"])),
         )

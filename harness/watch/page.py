@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 from harness.model.errors import SetupError
 from harness.model.hosts import STRANGE_HOST, readers_of
-from harness.report.web.document import live_page
-from harness.report.web.live import Shown
-from harness.report.web.rendering import page_css, page_js, plotly_js
+from harness.report.web.document import Shown, live_page
+from harness.report.web.tables import page_css, page_js, plotly_js
 
 FRESH_FOR_S = 1.0
 """The least time for which a record of a watch in progress is shown."""

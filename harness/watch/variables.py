@@ -1,7 +1,8 @@
 """The environment in which an application finds the gateway in place of its endpoint.
 
 The gateway passes every request on as it is signed. It needs no credential. A connection string
-for the application is made of the credential that the environment holds already.
+for the application is made of the credential that the environment holds already. Before an endpoint
+on this machine, no variable that is known to lead to another one reaches the application.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from harness.endpoint.address import (
     CONNECTION_STRING,
     KEY,
     SAS_TOKEN,
+    TABLE_HOSTS,
     address_of,
+    is_table_host,
 )
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
@@ -31,12 +34,21 @@ from harness.endpoint.credential import (
 )
 from harness.model.errors import SetupError
 from harness.model.hosts import is_every_address, is_loopback
+from harness.watch.other_endpoints import Lead, lead_of, without_secrets
 
 ENDPOINT = "AZURE_TABLES_ENDPOINT"
-_AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-"""Files that replace all authorities of OpenSSL, and of Python's requests."""
+_AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Files that replace all authorities of OpenSSL, of Python's requests, and of curl."""
 _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
 """Files that are added to the authorities of Node."""
+_PROXY = ("HTTPS_PROXY", "https_proxy")
+_NO_PROXY = ("NO_PROXY", "no_proxy")
+_HERE = ("localhost", "127.0.0.1", "::1")
+_BLOBS_AND_QUEUES = (
+    f"BlobEndpoint=http://127.0.0.1:10000/{EMULATOR_ACCOUNT};"
+    f"QueueEndpoint=http://127.0.0.1:10001/{EMULATOR_ACCOUNT};"
+)
+"""The usual addresses of an emulator. Without them an SDK makes names in Azure of the account."""
 _ANYWHERE, _ANYWHERE_IPV6 = "192.0.2.1", "2001:db8::1"
 """Addresses on other networks, reserved for documentation."""
 
@@ -120,13 +132,43 @@ def _connection_string(url: str, credential: Credential, account: str) -> str:
     return f"DefaultEndpointsProtocol={scheme};AccountName={account};{signs};TableEndpoint={url};"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The environment of an application.
+
+    Attributes:
+        variables: All of them.
+        replaced: Names of those that led elsewhere, and have a value that does not.
+        removed: Names of those that led elsewhere, and are left out.
+        kept: Names of those that lead elsewhere, and stay because the user said so.
+    """
+
+    variables: Mapping[str, str] = dataclasses.field(repr=False)
+    replaced: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    kept: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """What was replaced, removed and kept, by name, for the user."""
+        kept = [f"kept:       {', '.join(self.kept)}, for another endpoint"]
+        return (kept if self.kept else []) + [
+            f"{done + ':':<12}{', '.join(names)}, which led to another endpoint (--keep-env NAME)"
+            for done, names in (("replaced", self.replaced), ("removed", self.removed))
+            if names
+        ]
+
+
 def environment(
     environ: Mapping[str, str],
     found: Addresses,
     *,
     names: Sequence[str] = (),
     authority: Path | None = None,
-) -> dict[str, str]:
+    proxy: str = "",
+    local: bool = False,
+    keep: Sequence[str] = (),
+) -> Environment:
     """The environment of the application.
 
     Args:
@@ -134,25 +176,87 @@ def environment(
         found: How to reach the gateway.
         names: More variables that hold the connection string.
         authority: File of the authority to trust (PEM); a file beside it holds the usual ones too.
+        proxy: URL of the gateway as a proxy that intercepts the hosts of table endpoints; empty for
+            none.
+        local: Whether the endpoint is on this machine: no variable may lead elsewhere.
+        keep: Variables that stay as they are.
 
     Raises:
         SetupError: there is no connection string for ``names``.
     """
-    made = {**environ, ENDPOINT: found.endpoint}
+    made = dict(environ)
+    text = found.connection_string + (_BLOBS_AND_QUEUES if local else "")
+    led = {
+        name: lead
+        for name, value in environ.items()
+        if local and name not in keep and (lead := lead_of(name, value)) is not None
+    }
+    for name, lead in led.items():
+        value = text
+        if lead is not Lead.CONNECTION_STRING:
+            value = _instead(lead, environ[name], found.endpoint, intercepted=bool(proxy))
+        made[name] = value
+        if not value:
+            del made[name]
+    made[ENDPOINT] = found.endpoint
     if names and not found.connection_string:
         raise SetupError(
             f"--env {names[0]}: there is no connection string without a credential: set "
             f"{CONNECTION_STRING}, or {ACCOUNT} and {KEY}"
         )
     if found.connection_string:
-        made |= dict.fromkeys((CONNECTION_STRING, *names), found.connection_string)
+        made |= dict.fromkeys((CONNECTION_STRING, *names), text)
     if authority is not None:
         every = authority.with_name("authorities.pem")
         known = [certifi.where(), *(environ.get(name, "") for name in _AUTHORITIES)]
         more = [environ.get(name, "") for name in _MORE_AUTHORITIES]
         every.write_bytes(b"\n".join(filter(None, map(_content, [*known, *more, str(authority)]))))
         made |= dict.fromkeys((*_AUTHORITIES, *_MORE_AUTHORITIES), str(every))
-    return made
+    if proxy:
+        made |= {**dict.fromkeys(_PROXY, proxy), "NODE_USE_ENV_PROXY": "1"}
+        made |= dict.fromkeys(_NO_PROXY, _not_by_proxy(environ))
+    elif any(name.upper().endswith("_PROXY") for name in environ):
+        # Another proxy does not reach the gateway.
+        given = next((environ[name] for name in _NO_PROXY if name in environ), "")
+        hosts = (given, *_HERE, urlsplit(found.endpoint).hostname or "")
+        made |= dict.fromkeys(_NO_PROXY, ",".join(dict.fromkeys(filter(None, hosts))))
+    made |= {name: environ[name] for name in keep if name in environ}
+    return Environment(
+        variables=made,
+        replaced=[name for name in led if name in made and made[name] != environ[name]],
+        removed=[name for name in led if name not in made],
+        kept=[name for name in keep if local and lead_of(name, environ.get(name, ""))],
+    )
+
+
+def _instead(lead: Lead, value: str, endpoint: str, *, intercepted: bool) -> str:
+    """The value in place of one that leads elsewhere; empty for no variable at all.
+
+    Where the hosts of table endpoints are intercepted, an account leads to the gateway. Its secrets
+    do not reach an application that does without the proxy.
+    """
+    if lead is Lead.URL and not (intercepted and is_table_host(urlsplit(value).hostname or "")):
+        return endpoint
+    if not intercepted:
+        return ""
+    return EMULATOR_KEY if lead is Lead.KEY else without_secrets(value, EMULATOR_KEY)
+
+
+def _not_by_proxy(environ: Mapping[str, str]) -> str:
+    """NO_PROXY without what would keep table endpoints from the proxy."""
+    given = next((environ[name] for name in _NO_PROXY if name in environ), "")
+    kept = [host for host in map(str.strip, given.split(",")) if host and not _has_tables(host)]
+    return ",".join(dict.fromkeys((*kept, *_HERE)))
+
+
+def _has_tables(entry: str) -> bool:
+    """Whether an entry of NO_PROXY is about a table endpoint."""
+    name = entry.lower().partition(":")[0].lstrip("*.")
+    return (
+        not name
+        or is_table_host(name)
+        or any(pattern.endswith(f".{name}") for pattern in TABLE_HOSTS)
+    )
 
 
 def _content(path: str) -> bytes:

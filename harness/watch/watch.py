@@ -9,35 +9,39 @@ first. They end with this process, even after kill -9.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import queue
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 import psutil
 
 from harness import startup
 from harness.endpoint import azurite
-from harness.endpoint.credential import EMULATOR_KEY, STAND_IN_ACCOUNT
+from harness.endpoint.address import TABLE_HOSTS
+from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate
-from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
-from harness.model.target import EndpointKind
+from harness.model.errors import printable_lines
+from harness.model.process import child_environment
+from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.report.export.run_folder import write_run
 from harness.trace.members import BODIES, TraceHead
-from harness.trace.writer import TraceWriter
+from harness.trace.recorder import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
+from harness.watch.causes import EMULATOR_PORT
 from harness.watch.clock import SteadyClock
 from harness.watch.marks import create_marks
 from harness.watch.metering import MeteringSettings
 from harness.watch.metering_process import MeteringProcess, Reports
+from harness.watch.options import WatchOptions
 from harness.watch.outputs import LIVE_EVERY_S, EnforcedLimits, LiveLine, exposed, shown
 from harness.watch.page import LivePage
 from harness.watch.variables import (
@@ -48,7 +52,7 @@ from harness.watch.variables import (
     host_here,
     url_of,
 )
-from harness.watch.watched_run import WatchedRun, WatchEnd, WatchPlan, gateway_sample
+from harness.watch.watched_run import WatchedRun, WatchEnd, gateway_sample
 
 _TURN_S = 0.1
 _SIGNALS = {
@@ -59,48 +63,9 @@ _SIGNALS = {
 _ENDED_WITHIN_S = 10.0
 """Time for the command to end after a signal, before it is killed."""
 _ASKED_AGAIN_AFTER_S = 2.0
+_CAUSE_AFTER_S = 15.0
+"""After this time without a request about entities, the likely cause is said."""
 _TRUTH_EVERY_S = 5.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
-    """The options of a watch.
-
-    Attributes:
-        plan: What the record says of it.
-        upstream: Scheme, host and port of the endpoint; None starts an Azurite.
-        account: The account that the host of the upstream names; may be empty.
-        remote: Whether the upstream is not on this machine.
-        command: Program and arguments; empty waits for Ctrl-C.
-        listen: HOST and port of the gateway.
-        limits: File of the limits.
-        tls: Whether to listen with TLS, with an authority of its own.
-        env: More variables that get the connection string.
-        duration_s: When the watch ends at the latest; None is never.
-        out: Folder of all runs.
-        page: Host and port of the live page; port 0 serves none.
-        metrics: Host and port of the metrics page; port 0 serves none.
-        push: URL of a Pushgateway; None pushes nothing.
-        aliases: Replace the keys in all outputs; None shows them.
-        trace: The file of the trace; None writes none.
-    """
-
-    plan: WatchPlan
-    upstream: str | None
-    account: str
-    remote: bool
-    command: Sequence[str]
-    listen: tuple[str, int]
-    limits: Path
-    tls: bool
-    env: Sequence[str]
-    duration_s: float | None
-    out: str
-    page: tuple[str, int]
-    metrics: tuple[str, int]
-    push: str | None
-    aliases: Aliases | None
-    trace: Path | None = None
 
 
 class Watch:
@@ -133,7 +98,7 @@ class Watch:
         self._second = 0
         self._live_s = self._truth_s = 0.0
         self._record: RunRecord | None = None
-        self._told_of_trace = False
+        self._told_of_trace = self._told_of_cause = self._told_of_children = False
         self.said_of_trace = ""
 
     def run(self) -> tuple[RunRecord, Path, int]:
@@ -198,15 +163,22 @@ class Watch:
 
     @property
     def _cosmos(self) -> bool:
-        return self._options.plan.kind is EndpointKind.COSMOS_EMULATOR
+        return self._options.plan.kind == COSMOS_EMULATOR
 
     def _start_gateways(self, stack: contextlib.ExitStack, upstream: str, folder: Path) -> None:
         options, plan = self._options, self._options.plan
         host, port = options.listen
         certificate = ""
-        if options.tls:
-            _, self._authority = made_certificate(folder, host_elsewhere(host))
+        intercepts = account = ""
+        if options.proxy:
+            intercepts, account = "*", self._account or EMULATOR_ACCOUNT
+            if options.remote:
+                intercepts, account = urlsplit(upstream).hostname or "", ""
+        if options.tls or options.proxy:
+            more = TABLE_HOSTS if options.proxy else ()
+            _, self._authority = made_certificate(folder, host_elsewhere(host), more)
             certificate = str(self._authority.with_name("server.pem"))
+        proxies = child_environment(self._environ, "*_PROXY") if options.proxy else {}
         clock = SteadyClock()
         self._run = WatchedRun(plan, clock, options.aliases, self._trace(stack, clock))
         marks = ""
@@ -220,6 +192,8 @@ class Watch:
                 listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
                 limits=str(options.limits.absolute()),
                 certificate=certificate,
+                intercepts=intercepts,
+                account=account,
                 budget=_share(plan.budget, number, plan.processes),
                 window_s=self._run.window_s,
                 # Requests of the gateway itself are billed too, and not of the budget.
@@ -229,7 +203,7 @@ class Watch:
                 traces=options.trace is not None,
             )
             log = folder / f"{settings.name}.log"
-            process = MeteringProcess(settings, self._reports, log)
+            process = MeteringProcess(settings, self._reports, log, proxies)
             stack.callback(process.stop)
             report = process.first_report()
             # The other processes share the port that the first one was given.
@@ -241,6 +215,7 @@ class Watch:
             self._url_elsewhere = url_of(scheme, host_elsewhere(host), port)
             self._processes.append(process)
             self._run.take_report(settings.name, report)
+        self._run.know(at_emulator=port == EMULATOR_PORT, tls=options.tls, proxy=options.proxy)
         self._gateway_psutil = {
             process.settings.name: psutil.Process(process.pid) for process in self._processes
         }
@@ -281,6 +256,8 @@ class Watch:
         self._say(f"gateway:    {here.endpoint} -> {plan.host}, {plan.described}")
         if elsewhere != here:
             self._say(f"elsewhere:  {elsewhere.endpoint} for other machines")
+        if options.proxy:
+            self._say(f"proxy:      {self._gateway_url} for the hosts of table endpoints")
         if self._authority is not None:
             self._say(f"authority:  {self._authority} (to be trusted by clients)")
         if options.remote:
@@ -307,8 +284,24 @@ class Watch:
             connection_string=found.connection_string,
             endpoint=found.endpoint,
         )
-        environ = environment(self._environ, found, names=options.env, authority=self._authority)
-        self._application = Application(command, environ)
+        made = environment(
+            self._environ,
+            found,
+            names=options.env,
+            authority=self._authority,
+            proxy=self._gateway_url if options.proxy else "",
+            local=not options.remote,
+            keep=options.keep_env,
+        )
+        for line in made.lines:
+            self._say(line)
+        self._run.know(removed=made.removed)
+        self._application = Application(
+            command,
+            made.variables,
+            options.plan.run_id,
+            with_children=options.wait_for_children,
+        )
         stack.callback(self._kill_command)
 
     # While the application runs.
@@ -327,14 +320,21 @@ class Watch:
             if now_s >= self._live_s:
                 self._live_s = max(self._live_s + LIVE_EVERY_S, now_s)
                 self._say(self._line.text())
+                if now_s - begun_s >= _CAUSE_AFTER_S and not self._told_of_cause:
+                    self._told_of_cause = True
+                    if cause := self._run.cause:
+                        self._say(f"no request about entities yet. {cause}.")
             self._run.ended_by = self._end(now_s - begun_s)
 
     def _end(self, elapsed_s: float) -> WatchEnd | None:
         """What ends the watch now; None while it goes on."""
         if self._signals:
             return _SIGNALS[signal.Signals(self._signals[0])]
-        if self._application is not None and self._application.exit_code is not None:
-            return WatchEnd.COMMAND
+        if (application := self._application) is not None:
+            if application.exit_code is not None:
+                return WatchEnd.COMMAND
+            if application.ended:
+                self._tell_of_children("the watch waits for them")
         if self._lost:
             return WatchEnd.GATEWAY
         if self._azurite is not None and not self._azurite.running:
@@ -343,6 +343,14 @@ class Watch:
             return WatchEnd.BUDGET
         duration_s = self._options.duration_s
         return WatchEnd.DURATION if duration_s is not None and elapsed_s >= duration_s else None
+
+    def _tell_of_children(self, then: str) -> None:
+        """Say once which processes go on after the end of the command; ``then`` is what follows."""
+        if self._application is None or self._told_of_children:
+            return
+        if sentence := self._application.left:
+            self._told_of_children = True
+            self._say(f"{sentence}: {then}")
 
     def _take_reports(self, wait_s: float) -> None:
         """Merge the reports that are there, and wait for the first one."""
@@ -380,7 +388,12 @@ class Watch:
         if int(now_s) == self._second:
             return
         self._second = int(now_s)
-        family = [] if self._application is None else self._application.family()
+        family = []
+        if (command := self._application) is not None:
+            family = command.family()
+            known = self._run.circumstances
+            if self._run.cause and not (known.at_emulator or known.to_emulator):
+                self._run.know(to_emulator=command.is_connected_to("127.0.0.1", EMULATOR_PORT))
         application = self._cpu.sample(family, now_s)
         gateway = {
             name: sample
@@ -426,7 +439,11 @@ class Watch:
         if application.killed or run.ended_by is not WatchEnd.COMMAND:
             # A command that ends by itself may leave a server behind on purpose.
             application.kill_rest()
+        else:
+            self._tell_of_children("the gateway closes now (--wait-for-children waits for them)")
         run.command_ended = application.ended
+        if run.ended_by is WatchEnd.COMMAND and application.exit_code:
+            run.know(failed=application.ended)
 
     def _kill_command(self) -> None:
         application = self._application
@@ -474,5 +491,10 @@ def _share(budget: int | None, number: int, count: int) -> int | None:
 
 def write_line(line: str) -> None:
     """Write a line for the user to standard error: standard output is the application's."""
+    write_page(printable_lines(line))
+
+
+def write_page(page: str) -> None:
+    """The same for a rendered page, which may have colours."""
     with contextlib.suppress(OSError, ValueError):
-        print(line, file=sys.stderr, flush=True)
+        print(page, file=sys.stderr, flush=True)

@@ -11,36 +11,31 @@ from typing import Any
 
 import psutil
 
-from harness import __version__
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.generator import CpuSample, GeneratorLog
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
-from harness.measure.record.measured import CountsPart
-from harness.measure.record.record import (
-    SCHEMA_VERSION,
-    EndpointPart,
-    EntityPart,
-    LoadingPart,
-    RunRecord,
-)
+from harness.measure.record.origin import ClientPart, WatchedPart
+from harness.measure.record.record import EndpointPart, RunRecord
 from harness.measure.record.record_builder import (
+    NOTHING_UNFINISHED,
+    Unfinished,
+    assembled,
     broken_invariants,
-    bytes_of_entity,
-    judged_fields,
-    measured_fields,
 )
-from harness.measure.record.watched import ClientPart, WatchedPart
 from harness.measure.verdict.conditions import Condition
 from harness.measure.verdict.evidence import Evidence
-from harness.measure.verdict.verdict import exit_code, judge
-from harness.model.target import UNKNOWN_THROUGHPUT, EndpointKind, Throughput, targets_for
-from harness.report.export.run_folder import iso_instant, this_machine
-from harness.trace.recorder import Recorder
-from harness.trace.writer import TraceWriter
+from harness.measure.verdict.quantities import Facts
+from harness.measure.verdict.verdict import judge
+from harness.model.services.service import Service
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
+from harness.profile.practices.checklist import with_advice
+from harness.report.export.run_folder import this_machine
+from harness.trace.recorder import Recorder, TraceWriter
 from harness.watch.books import WatchTally
+from harness.watch.causes import Circumstances
 from harness.watch.clock import SteadyClock
 from harness.watch.joining import Joining
 from harness.watch.metering import MeteringReport
@@ -89,7 +84,7 @@ class WatchPlan:
     run_id: str
     name: str
     command: str
-    kind: EndpointKind
+    kind: Service
     described: str
     host: str
     processes: int = 1
@@ -135,6 +130,7 @@ class WatchedRun:
         self.enforced: EnforcedPart | None = None
         self.ended_by: WatchEnd | None = None
         self.command_ended = ""
+        self.circumstances = Circumstances()
         self._states: dict[str, MeteringReport] = {}
         self._final: set[str] = set()
 
@@ -169,6 +165,18 @@ class WatchedRun:
         self.ledger.merge(delta)
         self.tally.merge(tally)
         self.behaviour.merge(behaviour)
+
+    def know(self, **more: Any) -> None:
+        """Keep more of the `Circumstances`."""
+        self.circumstances = dataclasses.replace(self.circumstances, **more)
+
+    @property
+    def cause(self) -> str:
+        """Why no request about entities arrived, in sentences; empty if one did."""
+        tally = self.tally
+        if tally.requests > tally.others:
+            return ""
+        return self.circumstances.cause(tally.unreadable)
 
     @property
     def window_s(self) -> float:
@@ -228,38 +236,41 @@ class WatchedRun:
         plan, kind = self.plan, self.plan.kind
         snapshot = self.snapshot(math.inf if over else int(now_s) - 1)
         application = self.application.view(snapshot.start, snapshot.end)
-        targets = targets_for(kind)
         all_reported = self.all_reported or not over
         ended_by = "" if self.ended_by is None else self.ended_by.value
         regular = self.ended_by is None or self.ended_by.regular
-        watched = self._watched_part(snapshot)
         evidence = Evidence(
             snapshot=snapshot,
             generator=application,
             kind=kind,
-            targets=targets,
+            targets=kind.targets,
             wanted_per_s=None,
             users=0,
             entity_bytes=0,
             all_reported=all_reported,
             cut_short_by="" if regular else ended_by,
-            retry=SESSION,
-            watched=watched,
+            watched=self._watched_part(snapshot),
             throughput=plan.throughput,
+            enforced=self.enforced,
         )
         verdict = judge(evidence)
-        conditions = tuple(condition.evaluate(snapshot) for condition in plan.conditions)
-        in_flight = 0 if over else self.in_flight
-        attempts_in_flight = 0
+        facts = Facts(latency_doubt=evidence.latency_doubt)
+        conditions = tuple(condition.evaluate(snapshot, facts) for condition in plan.conditions)
+        unfinished = NOTHING_UNFINISHED
         if not over:
-            attempts_in_flight = sum(one.attempts_in_flight for one in self._states.values())
-            attempts_in_flight += self._joining.books.attempts_in_flight
-        invariants: tuple[str, ...] = ()
-        if over and all_reported:
-            invariants = broken_invariants(snapshot, waiting=0, in_flight=in_flight)
-        return RunRecord(
-            schema_version=SCHEMA_VERSION,
-            harness_version=__version__,
+            attempts = sum(one.attempts_in_flight for one in self._states.values())
+            attempts += self._joining.books.attempts_in_flight
+            unfinished = Unfinished(in_flight=self.in_flight, attempts_in_flight=attempts)
+        # Without conditions, a watch that is too short has not failed.
+        enough = evidence.shortcoming is None or not conditions
+        record = assembled(
+            evidence,
+            verdict,
+            conditions,
+            span_s=(self.started_s, now_s),
+            enough=enough and all_reported and regular,
+            unfinished=unfinished,
+            billable_transactions=self.tally.passed,
             run_id=plan.run_id,
             profile={
                 "name": plan.name,
@@ -273,44 +284,15 @@ class WatchedRun:
                 table=", ".join(_tables(snapshot)),
             ),
             session=SESSION,
-            started_at=iso_instant(self.started_s),
-            ended_at=iso_instant(now_s),
             ended_by=ended_by,
             workers=plan.processes,
-            users=0,
-            complete=all_reported and regular,
-            invariants=invariants,
-            exit_code=self._exit_code(evidence, verdict, conditions, invariants),
-            entity=EntityPart(stored_bytes=0, wire_bytes=bytes_of_entity(snapshot)),
-            loading=LoadingPart(entities=0, seconds=0.0, attempts=0),
-            counts=CountsPart(
-                **dataclasses.asdict(snapshot.counts),
-                waiting=0,
-                in_flight=in_flight,
-                attempts_in_flight=attempts_in_flight,
-                billable_transactions=self.tally.passed,
-            ),
-            generator=application.recorded(),
+            invariants=broken_invariants(snapshot) if over and all_reported else (),
             redacted=self.aliases is not None,
             enforced=self.enforced,
             machine=this_machine(_PACKAGES),
             behaviour=self.behaviour.part(),
-            watched=watched,
-            **measured_fields(snapshot, application, targets, throughput=plan.throughput),
-            **judged_fields(evidence, verdict, conditions),
         )
-
-    def _exit_code(
-        self, evidence: Evidence, verdict: Any, conditions: Sequence[Any], invariants: Sequence[str]
-    ) -> int:
-        """The exit code; without conditions, a watch that is too short has not failed."""
-        enough = evidence.shortcoming is None or not conditions
-        return exit_code(
-            invariants_hold=not invariants,
-            enough=enough and evidence.all_reported and not evidence.cut_short_by,
-            verdict=verdict,
-            conditions=conditions,
-        )
+        return with_advice(record)
 
     def _watched_part(self, snapshot: Snapshot) -> WatchedPart:
         tally, gateway = self.tally, self.gateway.view(snapshot.start, snapshot.end)
@@ -322,6 +304,7 @@ class WatchedRun:
             others=tally.others,
             over_budget=tally.over_budget,
             unjoined=tally.unjoined,
+            cause=self.cause,
             succeeded_after=dict(sorted(tally.succeeded_after.items())),
             clients=tuple(
                 ClientPart(user_agent=client, requests=count)
@@ -334,8 +317,7 @@ class WatchedRun:
 
 def _tables(snapshot: Snapshot) -> list[str]:
     """The tables of the counted partitions, in order."""
-    names = {part.key.partition("/")[0] for part in snapshot.partitions if "/" in part.key}
-    return sorted(names)
+    return sorted({part.partition.table for part in snapshot.partitions} - {""})
 
 
 def gateway_sample(process: psutil.Process, second: int) -> CpuSample | None:

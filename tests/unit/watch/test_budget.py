@@ -23,7 +23,7 @@ JSON = Headers.of({"Content-Type": "application/json"})
 class Endpoint:
     """Executes writes, answers every query with one page of all keys, and counts both."""
 
-    scheme, host, url = "http", "127.0.0.1:1", "http://127.0.0.1:1"
+    scheme, host, url, path = "http", "127.0.0.1:1", "http://127.0.0.1:1", ""
 
     def __init__(self) -> None:
         self.targets: list[str] = []

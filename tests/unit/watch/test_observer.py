@@ -503,7 +503,7 @@ def test_the_part_that_failed_names_the_error_of_a_transaction() -> None:
 def test_a_request_that_cannot_be_executed_is_counted() -> None:
     """Such as one that is too large: the watch has seen it."""
     observer = Observer("gateway")
-    observer.refused()
+    observer.refused(unreadable=False)
     _, tally, _ = observer.drain()
     assert (tally.requests, tally.others, tally.passed) == (1, 1, 0)
 

@@ -76,7 +76,7 @@ def test_without_a_credential_there_is_only_an_endpoint() -> None:
     """An application with bearer tokens gets no connection string."""
     found = addresses(GATEWAY, AZURE, "acme", {})
     assert found == Addresses(endpoint=GATEWAY)
-    made = environment({"HOME": "/home"}, found)
+    made = environment({"HOME": "/home"}, found).variables
     assert made == {"HOME": "/home", "AZURE_TABLES_ENDPOINT": GATEWAY}
     with pytest.raises(SetupError, match="--env STORE"):
         environment({}, found, names=["STORE"])
@@ -94,7 +94,7 @@ def test_more_variables_hold_the_connection_string() -> None:
     """Each --env gets the same; the environment itself stays as it is."""
     environ = {"AZURE_STORAGE_CONNECTION_STRING": "before", "OTHER": "1"}
     found = Addresses(endpoint="e", connection_string="c")
-    made = environment(environ, found, names=["STORE", "Tables__Connection"])
+    made = environment(environ, found, names=["STORE", "Tables__Connection"]).variables
     assert made == {
         "OTHER": "1",
         "AZURE_TABLES_ENDPOINT": "e",
@@ -109,7 +109,7 @@ def test_authorities(tmp_path: Path) -> None:
     """Runtimes that replace their authorities get the usual ones too."""
     authority = tmp_path / "authority.pem"
     authority.write_bytes(b"-----OURS-----\n")
-    made = environment({}, Addresses(endpoint="e"), authority=authority)
+    made = environment({}, Addresses(endpoint="e"), authority=authority).variables
     assert made["NODE_EXTRA_CA_CERTS"] == made["SSL_CERT_FILE"]
     every = Path(made["SSL_CERT_FILE"])
     assert made["REQUESTS_CA_BUNDLE"] == str(every)
@@ -156,3 +156,96 @@ def test_a_gateway_at_every_address_has_names(listening: str, here: str) -> None
         assert elsewhere
         assert not is_every_address(elsewhere)
     assert url_of("https", "::1", 5) == "https://[::1]:5"
+
+
+HERE = Addresses(endpoint="http://127.0.0.1:5/devstoreaccount1", connection_string="C;")
+ELSEWHERE = {
+    "AZURE_STORAGE_ACCOUNT": "acme",
+    "AZURE_STORAGE_ACCESS_KEY": KEY,
+    "STORE": f"AccountName=acme;AccountKey={KEY}",
+    "TABLES_URL": AZURE,
+    "SETTINGS": f'{{"url": "{AZURE}/?{SAS}"}}',
+    "HOME": "/home",
+}
+
+
+def test_before_an_emulator_nothing_leads_elsewhere() -> None:
+    """Connection strings and URLs lead to the gateway; accounts, keys and other texts are gone."""
+    made = environment(ELSEWHERE, HERE, local=True)
+    assert made.replaced == ["STORE", "TABLES_URL"]
+    assert made.removed == ["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCESS_KEY", "SETTINGS"]
+    assert made.variables["STORE"].startswith("C;BlobEndpoint=http://127.0.0.1:10000/")
+    assert made.variables == {
+        "HOME": "/home",
+        "TABLES_URL": HERE.endpoint,
+        "AZURE_TABLES_ENDPOINT": HERE.endpoint,
+        "AZURE_STORAGE_CONNECTION_STRING": made.variables["STORE"],
+        "STORE": made.variables["STORE"],
+    }
+    assert KEY not in f"{made.lines}{made!r}"
+    assert "AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_ACCESS_KEY, SETTINGS" in made.lines[1]
+
+
+def test_a_variable_is_kept_where_the_user_says_so() -> None:
+    """It is neither replaced nor removed, and the others still are."""
+    made = environment(ELSEWHERE, HERE, local=True, keep=["STORE", "AZURE_STORAGE_ACCOUNT"])
+    assert made.variables["STORE"] == ELSEWHERE["STORE"]
+    assert made.variables["AZURE_STORAGE_ACCOUNT"] == "acme"
+    assert (list(made.replaced), list(made.removed)) == (
+        ["TABLES_URL"],
+        ["AZURE_STORAGE_ACCESS_KEY", "SETTINGS"],
+    )
+
+
+def test_a_real_account_keeps_every_variable() -> None:
+    """What the user consented to is the application's own endpoint."""
+    made = environment(ELSEWHERE, HERE)
+    assert (made.replaced, made.removed) == ([], [])
+    assert ELSEWHERE.items() <= made.variables.items()
+
+
+def test_a_proxy_leaves_the_account_and_takes_its_secrets() -> None:
+    """An application that goes past the proxy has no key that an account would accept."""
+    made = environment(ELSEWHERE, HERE, local=True, proxy=GATEWAY)
+    variables = made.variables
+    assert variables["AZURE_STORAGE_ACCOUNT"] == "acme"
+    assert variables["AZURE_STORAGE_ACCESS_KEY"] == EMULATOR_KEY
+    assert variables["TABLES_URL"] == AZURE
+    assert "sig=AAAA" in variables["SETTINGS"]
+    assert not made.removed
+    assert made.replaced == ["AZURE_STORAGE_ACCESS_KEY", "STORE", "SETTINGS"]
+    assert not any(KEY in value or "c2ln" in value for value in variables.values())
+    assert variables["HTTPS_PROXY"] == variables["https_proxy"] == GATEWAY
+    assert variables["NODE_USE_ENV_PROXY"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("", "localhost,127.0.0.1,::1"),
+        ("intra.example, .windows.net", "intra.example,localhost,127.0.0.1,::1"),
+        ("*", "localhost,127.0.0.1,::1"),
+        ("acme.table.core.windows.net:443,localhost", "localhost,127.0.0.1,::1"),
+        (".blob.core.windows.net", ".blob.core.windows.net,localhost,127.0.0.1,::1"),
+    ],
+)
+def test_no_exception_keeps_a_table_endpoint_from_the_proxy(given: str, made: str) -> None:
+    """NO_PROXY keeps its other hosts, and gets those of this machine."""
+    variables = environment({"no_proxy": given}, HERE, proxy=GATEWAY).variables
+    assert variables["NO_PROXY"] == variables["no_proxy"] == made
+
+
+def test_another_proxy_does_not_take_the_requests_to_the_gateway() -> None:
+    """With a proxy in the environment, the gateway is added to the hosts that do without it."""
+    proxies = {"HTTP_PROXY": "http://proxy.example", "no_proxy": "a.example"}
+    variables = environment(proxies, HERE).variables
+    assert variables["NO_PROXY"] == variables["no_proxy"] == "a.example,localhost,127.0.0.1,::1"
+    assert "NO_PROXY" not in environment({}, HERE).variables
+
+
+def test_a_kept_variable_that_leads_elsewhere_is_named() -> None:
+    """One that leads nowhere is not, and neither is one before a real account."""
+    environ = {"AZURE_STORAGE_ACCOUNT": "prodacct", "PORT": "80"}
+    made = environment(environ, HERE, local=True, keep=[*environ, "ABSENT"])
+    assert made.lines == ["kept:       AZURE_STORAGE_ACCOUNT, for another endpoint"]
+    assert environment(environ, HERE, keep=[*environ]).lines == []

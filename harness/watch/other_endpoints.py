@@ -1,0 +1,91 @@
+"""Variables that lead an application to another table endpoint than the gateway.
+
+Names and values are looked at, because applications name their variables as they like. A variable
+that is not recognized reaches the application as it is.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from urllib.parse import parse_qs
+
+from harness.endpoint.address import is_account_name, is_table_host
+
+_WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+_RUN_TOGETHER = re.compile(r"(?i)storage(?=account|key)|account(?=name|key)")
+_SERVICES = {"STORAGE", "TABLE", "TABLES", "COSMOS", "COSMOSDB"}
+_HOSTS = re.compile(r"[a-z0-9.-]+")
+_EMULATOR = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):10002\b")
+_CONNECTION = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|UseDevelopmentStorage) *=")
+_KEY = re.compile(r"[A-Za-z0-9+/]{86}==")
+"""The 64 bytes of an account key, of Storage or Cosmos DB, in base64."""
+_SECRETS = (
+    re.compile(r"(?i)(AccountKey *= *)[^;\"'\s]+"),
+    re.compile(r"(?i)\b(sig=)[^&;\"'\s]+"),
+)
+
+
+class Lead(enum.Enum):
+    """What a variable holds of a table endpoint."""
+
+    CONNECTION_STRING = enum.auto()
+    URL = enum.auto()
+    ACCOUNT = enum.auto()
+    KEY = enum.auto()
+    SAS = enum.auto()
+    TEXT = enum.auto()
+    """A text with one of these in it, such as settings in JSON."""
+
+
+def lead_of(name: str, value: str) -> Lead | None:
+    """What a variable holds of a table endpoint; None for nothing that is recognized."""
+    value = value.strip()
+    if _CONNECTION.search(value):
+        return _of_connection(value)
+    lowered = value.lower()
+    if _EMULATOR.search(lowered) or any(is_table_host(host) for host in _HOSTS.findall(lowered)):
+        is_url = lowered.startswith(("http://", "https://")) and not re.search(r"[\s?]", value)
+        return Lead.URL if is_url else Lead.TEXT
+    if _is_sas(value):
+        return Lead.SAS
+    words = [word.upper() for word in _WORDS.findall(_RUN_TOGETHER.sub(r"\g<0>_", name))]
+    return _of_name(words, value) if value and words else None
+
+
+def _of_connection(value: str) -> Lead | None:
+    fields = [part.partition("=")[::2] for part in value.split(";") if part.strip()]
+    names = {name.strip().lower() for name, _ in fields}
+    if not all(re.fullmatch(r"\w+", name) for name in names):
+        return Lead.TEXT
+    tables = {"accountname", "tableendpoint", "usedevelopmentstorage"} & names
+    return Lead.CONNECTION_STRING if tables else None
+
+
+def _is_sas(value: str) -> bool:
+    """Whether a value is a SAS token for tables."""
+    if "sig=" not in value or "://" in value:
+        return False
+    fields = parse_qs(value.lstrip("?"))
+    return "sv" in fields and ("tn" in fields or "t" in fields.get("ss", [""])[0])
+
+
+def _of_name(words: list[str], value: str) -> Lead | None:
+    """What the name of a variable says, in words; a key has the form of one, or an Azure name."""
+    service = not _SERVICES.isdisjoint(words)
+    stems = [word.rstrip("12") for word in words]
+    if "KEY" in stems and (service or "ACCOUNT" in words):
+        azure = service and words[0] in ("AZURE", "TABLES") and stems[-1] == "KEY"
+        return Lead.KEY if azure or _KEY.fullmatch(value) else None
+    if service and "SAS" in words:
+        return Lead.SAS
+    account = words[-1] == "ACCOUNT" or words[-2:] == ["ACCOUNT", "NAME"]
+    if account and (service or words == ["ACCOUNT", "NAME"]) and is_account_name(value):
+        return Lead.ACCOUNT
+    return None
+
+
+def without_secrets(value: str, key: str) -> str:
+    """A text with ``key`` in place of each account key, and an invalid signature in each SAS."""
+    value = _SECRETS[0].sub(rf"\g<1>{key}", value)
+    return _SECRETS[1].sub(rf"\g<1>{'A' * 43}%3D", value)
