@@ -4,25 +4,31 @@ Any process that reaches the port of a master could join it: a forgotten worker,
 second run on the same machine with another endpoint. So master and workers put the name of their
 swarm into the address by which ZeroMQ routes their messages. The master drops messages of other
 swarms before Locust sees them, and answers with a message that ends the foreign worker.
+
+What is no message, or has a content that its type does not have, is refused: it would end Locust's
+listener, and with it the run.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import secrets
 import socket
 import sys
-from collections.abc import ValuesView
+from collections.abc import Callable, ValuesView
 from functools import partial
 
 import gevent
 import zmq
 from locust import runners
-from locust.exception import RPCError, RPCReceiveError
+from locust.exception import RPCError, RPCSendError
 from locust.rpc import Message, rpc
 
+from harness.model.errors import cut
 from harness.startup import BAD_SETUP, complain, tell
+from harness.swarm.messages import SwarmMessage
 from harness.swarm.ports import MASTER, HeldPorts
 
 _OTHER_SWARM = "aztables-other-swarm"
@@ -30,6 +36,9 @@ _BEFORE_ID = "/"
 """Separates the name of a swarm from the id of a worker; part of neither."""
 _TELL_AFTER_S = 3.0
 _TELL_EVERY_S = 30.0
+_MOST_LOGGED = 10
+_handle_message = runners.MasterRunner.handle_message
+_logger = logging.getLogger(__name__)
 
 
 def join_swarm(options: argparse.Namespace, ports: HeldPorts) -> None:
@@ -41,8 +50,9 @@ def join_swarm(options: argparse.Namespace, ports: HeldPorts) -> None:
     if options.swarm is None and options.processes and not options.worker:
         options.swarm = secrets.token_hex(8)
     # Locust has no setting for this.
-    rpc.Server = partial(_Server, options.swarm or "", ports)
+    rpc.Server = partial(_Server, options.swarm or "", ports, Refusals())
     runners.WorkerNodes = KnownWorkers
+    runners.MasterRunner.handle_message = _handle_valid
     rpc.Client = partial(_Client, options.swarm or "", told=options.worker)
 
 
@@ -57,10 +67,58 @@ class KnownWorkers(runners.WorkerNodes):
         return dict(self).values()
 
 
+class Refusals:
+    """The messages that a master refused: their ``count``; the first ones are logged."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, sender: str, why: str) -> None:
+        self.count += 1
+        if self.count <= _MOST_LOGGED:
+            last = "; further ones are only counted" if self.count == _MOST_LOGGED else ""
+            _logger.warning("refused a message of %s: %s%s", cut(sender), cut(why), last)
+
+    def since(self) -> Callable[[], int]:
+        """Gives how many were refused since now."""
+        before = self.count
+        return lambda: self.count - before
+
+
+def refusals_of(runner: runners.Runner) -> Refusals:
+    """Those of a master; of a local run none."""
+    found: Refusals = getattr(getattr(runner, "server", None), "refusals", None) or Refusals()
+    return found
+
+
+def _handle_valid(runner: runners.MasterRunner, sender: str, message: Message) -> None:
+    """Handle a message, or refuse it if its content is not that of its type."""
+    try:
+        kind = message.type
+        # Locust logs the names of senders and of unknown types as they are.
+        if message.node_id != sender or not f"{kind}{sender}".isprintable():
+            raise ValueError(f"it names another sender or no type, {message.node_id!r}")
+        own = SwarmMessage.KINDS.get(kind)
+        if own is not None:
+            message.data = own.decode(message.data)
+        elif kind == "stats" and sender not in runner.clients:
+            raise ValueError("statistics of an unknown worker")
+        elif kind == "client_ready" and not isinstance(message.data, str | int):
+            raise TypeError("a worker without a version")
+        _handle_message(runner, sender, message)
+    except Exception as error:
+        # The content of a message can be anything, and Locust checks none of it.
+        why = str(error).partition("\n")[0]
+        runner.server.refusals.add(sender, f"{message.type!r} ({type(error).__name__}: {why})")
+
+
 class _Server(rpc.Server):
     """The master's side: exchanges messages with its swarm only."""
 
-    def __init__(self, swarm: str, ports: HeldPorts, host: str, port: int) -> None:
+    def __init__(
+        self, swarm: str, ports: HeldPorts, refusals: Refusals, host: str, port: int
+    ) -> None:
+        self.refusals = refusals
         held = ports.hand_over(MASTER)
         if held is None:
             # Locust makes another one if it lost all workers, and tries again where that fails.
@@ -87,9 +145,12 @@ class _Server(rpc.Server):
         while True:
             try:
                 address, message = super().recv_from_client()
-            except RPCReceiveError as error:
-                error.addr = (error.addr or "").rpartition(_BEFORE_ID)[2]
+            except (RPCError, RPCSendError):
                 raise
+            except Exception as error:
+                # The bytes can be anything, and decoding them can raise as much.
+                self.refusals.add("an unknown sender", f"it is unreadable ({error!r})")
+                continue
             swarm, _, worker = address.rpartition(_BEFORE_ID)
             if swarm == self._swarm:
                 return worker, message

@@ -20,7 +20,7 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Delta
-from harness.model.machine import Machine
+from harness.model.process import Machine
 
 REPORTS_WITHIN_S = 15.0
 """How long the last reports of the workers may take to arrive."""
@@ -34,9 +34,12 @@ class SwarmMessage:
     """Base of all messages. ``NAME`` is the message type that Locust sees."""
 
     NAME: ClassVar[str]
+    KINDS: ClassVar[dict[str, type[SwarmMessage]]] = {}
+    """Every message by its name."""
 
     def __init_subclass__(cls) -> None:
         cls.NAME = f"aztables-{cls.__name__}"
+        cls.KINDS[cls.NAME] = cls
 
     def encode(self) -> dict[str, Any]:
         """The fields in types that Locust can serialize."""

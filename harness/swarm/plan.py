@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import math
 import random
 from collections.abc import Callable
 from typing import Any, Self
@@ -18,9 +19,10 @@ from harness.endpoint.http.exchange import Clock
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import BLOB
 from harness.endpoint.sessions.blob import blob_problem
-from harness.model.accounts import spread_problem
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.partition import spread_problem
+from harness.model.services import service_named
+from harness.model.services.service import Service
 from harness.profile.build.scenarios import fingerprint
 from harness.profile.build.workload import retry_of
 from harness.profile.checks.observed import Observed
@@ -64,7 +66,7 @@ class RunPlan:
     session: str
     fingerprint: str
     embedded: bool
-    kind: EndpointKind
+    kind: Service
     traced: bool = False
     own_class: str = ""
     loads: bool = True
@@ -78,6 +80,9 @@ class RunPlan:
         """The settings for the record of the run, without those that an own class replaces."""
         # The record says at another place what the trace of a replay holds.
         settings = self.profile.model_dump(mode="json", exclude={"replay": {"found"}})
+        if self.profile.load.max_entities_per_s == math.inf:
+            # JSON has no infinity, and an account without a cap in its settings has the usual one.
+            settings["load"]["uncapped"] = True
         if not self.own_class:
             return {"name": self.name, **settings}
         replaced = REPLACED_BY_CLASS if self.loads else {*REPLACED_BY_CLASS, *_LOADED}
@@ -104,7 +109,7 @@ class RunPlan:
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
         profile = parse(content["profile"], source=content["profile_name"])
-        tables, kind = tuple(content["tables"]), EndpointKind(content["kind"])
+        tables, kind = tuple(content["tables"]), service_named(content["kind"])
         return cls(**{**content, "profile": profile, "tables": tables, "kind": kind})
 
     def accounts(

@@ -26,11 +26,9 @@ from harness.swarm.master.master_process import MasterProcess, end_workers
 from harness.swarm.messages import Hello, send
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.ports import WEB_UI, HeldPorts
-from harness.swarm.web.form_choices import offer
-from harness.swarm.web.login import NO_LOGIN, add_login, lacks_login
+from harness.swarm.web.access import NO_LOGIN, add_login, lacks_login, own_hosts, stand_before
 from harness.swarm.web.pages import PLACE, Showing, add_pages, add_tabs
-from harness.swarm.web.same_origin import own_hosts, stand_before
-from harness.swarm.web.start_form import Consent, wrap_start, wrap_stop
+from harness.swarm.web.start_form import Consent, offer, wrap_start, wrap_stop
 from harness.swarm.worker.worker import attach
 
 MASTER_TIMEOUT_S = 10

@@ -33,23 +33,21 @@ from harness.endpoint.sessions import BLOB
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.options import aliases_from
-from harness.profile.build.pace import settle_s, starts_with_window, window_s
-from harness.profile.build.replay import read_trace
+from harness.profile.build.workload import read_trace
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile
 from harness.report.export.run_folder import check_folder, write_run
+from harness.swarm.audit import MasterAudit
 from harness.swarm.command_line import own_class_of
-from harness.swarm.master.audit import MasterAudit
 from harness.swarm.master.console import Console, ConsoleMessages
 from harness.swarm.master.embedded import EmbeddedServers
 from harness.swarm.master.load_monitor import LoadMonitor
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.rehearsal import Rehearsal, provisioned
-from harness.swarm.master.results import record_of
+from harness.swarm.master.results import Traces, record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
-from harness.swarm.master.sharing import GRACE_S, Sharing
-from harness.swarm.master.sign_ins import SignIns
-from harness.swarm.master.traces import Traces
+from harness.swarm.master.sharing import GRACE_S, Sharing, SignIns
+from harness.swarm.membership import refusals_of
 from harness.swarm.messages import (
     AccountThrottled,
     AuditResult,
@@ -175,6 +173,7 @@ class Conductor:
         aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
         run = MasterRun(plan, self.accounts, monotonic_utc(), aliases)
+        run.refused_messages = refusals_of(self.environment.runner).since()
         run.preparation = preparation
         rehearsal = None
         if gateway is not None:
@@ -256,7 +255,7 @@ class Conductor:
         options = self.environment.parsed_options
         vars(options)[OPTION] = run.plan.to_options()
         run.epoch_s = run.clock()
-        if not starts_with_window(run.plan.profile):
+        if not run.plan.profile.load_model.starts_with_window:
             run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
         count = self._sharing.begin()
@@ -276,9 +275,9 @@ class Conductor:
             return
         run.users = max(run.users, user_count)
         if run.phase is Phase.RAMPING and run.window is None:
-            profile = run.plan.profile
-            start = math.ceil(run.clock() + settle_s(profile) + _WINDOW_NOTICE_S)
-            run.window = (start, start + window_s(profile))
+            load = run.plan.profile.load_model
+            start = math.ceil(run.clock() + load.settle_s + _WINDOW_NOTICE_S)
+            run.window = (start, start + load.window_s)
             if run.origin_s is None:
                 # Stages and recorded instants begin when all users are there.
                 run.origin_s = float(start)

@@ -22,21 +22,12 @@ from harness.endpoint.sessions import BLOB
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.record import RunRecord
-from harness.model.figures import counted, listed, number
+from harness.model.errors import printable, printable_lines
+from harness.model.figures import counted, listed
 from harness.model.target import partition_target
-from harness.profile.build.pace import (
-    capped_rate,
-    expected_window_s,
-    found_in_trace,
-    replay_s,
-    scheduled,
-    settle_s,
-    starts_with_window,
-    window_s,
-)
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
-from harness.report.load import scheduled_words, users_words
+from harness.profile.load.search import Step, TakenStep
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
     Live,
@@ -52,7 +43,6 @@ from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.rehearsal import Rehearsal
 from harness.swarm.messages import host_of
 from harness.workload.entity_factory import RUN_PROPERTY
-from harness.workload.load.search import Step, TakenStep
 
 LIVE_EVERY_S = 5.0
 CTRL_C_ENDS = "Ctrl-C ends the wait"
@@ -86,12 +76,16 @@ class Console:
 
     def tell(self, text: str) -> None:
         """Show what the user has to know, also in a quiet run."""
+        self.show(printable_lines(text))
+
+    def show(self, page: str) -> None:
+        """Show a rendered page, which may have colours."""
         if self._rewriting:
             self._rewriting = False
             self._write("\n")
         # A character that the stream cannot encode, such as a surrogate in a key, is replaced.
         encoding = self._out.encoding or "utf-8"
-        self._write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        self._write(page.encode(encoding, "replace").decode(encoding) + "\n")
 
     def error(self, sentence: str) -> None:
         """Write an error to standard error."""
@@ -139,7 +133,8 @@ class Console:
 
     def _rewrite(self, line: str) -> None:
         self._rewriting = True
-        self._write("\r" + line)
+        # A line of blanks ends with a return.
+        self._write("\r" + printable(line.rstrip("\r")) + "\r" * line.endswith("\r"))
 
     def _write(self, text: str) -> None:
         # The reader may be gone, as with `| head`, or the disk is full. The run goes on.
@@ -216,9 +211,9 @@ class ConsoleMessages:
             why = f"nothing, because {plan.own_class} makes its own entities"
             self.console.say(step(2, why))
             return
-        what = self._run.accounts.kind.worded(counted(entities, "entity", "entities"))
+        what = self._run.accounts.kind.unit.counted(entities)
         if profile.replay is not None:
-            trace = found_in_trace(profile).trace
+            trace = profile.replay.content.trace
             rows = f"{what} that {trace} reads before it writes them"
             if not entities:
                 rows = f"nothing, because {trace} reads only what it writes"
@@ -233,46 +228,19 @@ class ConsoleMessages:
 
     def load_begins(self, users: int) -> None:
         run, profile = self._run, self._run.plan.profile
-        length = f"{expected_window_s(profile):,.0f} s measured"
-        if profile.search is not None:
-            length = f"at most {window_s(profile):,} s"
-        after = f"the ramp and {profile.load.settle_s:g} s to settle"
-        if starts_with_window(profile) and not settle_s(profile):
-            after = "all users are up"
-        self.console.say(
-            step(
-                3,
-                f"{users_words(profile.model_dump(), users)}, {self._rate()}, {length} after "
-                f"{after}",
-            )
-        )
+        load = profile.load_model
+        self.console.say(step(3, load.described(users, run.accounts.kind)))
         if profile.replay is not None:
-            for sentence in found_in_trace(profile).sentences():
+            for sentence in profile.replay.content.sentences():
                 self.console.say(sentence)
-            whole_s, window = replay_s(profile), expected_window_s(profile)
-            if starts_with_window(profile) and window < whole_s:
+            whole_s, window = load.trace_s or 0.0, load.expected_window_s
+            if load.starts_with_window and window < whole_s:
                 self.console.say(
                     f"The run time ends the replay after {window:,.0f} of {whole_s:,.0f} s"
                 )
         self._next_live_s = run.epoch_s + LIVE_EVERY_S
         if self._rehearsal is not None:
             self._rehearsal.begin(run.epoch_s)
-
-    def _rate(self) -> str:
-        """The rate of the load, and the setting that limits it."""
-        run, profile = self._run, self._run.plan.profile
-        if (rate := scheduled_words(profile.model_dump())) is not None:
-            return rate
-        cap = capped_rate(profile, run.accounts.kind)
-        if cap is None:
-            return "as fast as answers arrive"
-        if cap == profile.load.max_entities_per_s:
-            setting = "load.max_entities_per_s"
-        elif run.accounts.kind.emulated:
-            setting = "load.emulator_max_entities_per_s"
-        else:
-            setting = "target of one partition; set load.max_entities_per_s for more"
-        return f"at most {number(cap)} entities/s ({setting})"
 
     def load_progress(self, now_s: float, users: int, workers: int) -> None:
         """Show a line with the figures of the last few seconds, every 5 s."""
@@ -304,12 +272,12 @@ class ConsoleMessages:
         if earlier is not None:
             throttled -= earlier.throttled
             attempts -= earlier.counts.attempts
-        open_load = scheduled(run.plan.profile)
+        open_load = run.plan.profile.load_model.scheduled
         return Live(
             elapsed_s=now_s - run.epoch_s,
             step=self._search_step if run.step is not None else None,
             achieved_per_s=snapshot.entities_per_s.mean,
-            unit=run.accounts.kind.worded("entities/s"),
+            unit=run.accounts.kind.unit.rate,
             wanted_per_s=run.mean_offered_per_s(snapshot.start, snapshot.end),
             hottest=None if hottest is None else hottest.key,
             hottest_per_s=hottest_per_s,
@@ -361,10 +329,10 @@ class ConsoleMessages:
         second = math.ceil(from_s)
         self._earlier = run.ledger.snapshot(start=second, end=second + 1, latencies=False)
         self._latencies = {name: run.ledger.overall(name) for name in ("service", "response")}
-        self.console.say(step_begins(self._search_step, step))
+        self.console.say(step_begins(self._search_step, step, self._run.accounts.kind.unit))
 
     def search_step_ends(self, taken: TakenStep) -> None:
-        self.console.say(step_taken(self._search_step, taken))
+        self.console.say(step_taken(self._search_step, taken, self._run.accounts.kind.unit))
 
     # Step 4: the result.
 
@@ -406,7 +374,7 @@ class ConsoleMessages:
                 "delete them:"
             )
             for endpoint, left in tables.items():
-                consent = f" --remote-ok {endpoint.account}" if endpoint.remote else ""
+                consent = f" --remote-ok {endpoint.confirmed_by}" if endpoint.remote else ""
                 text += (
                     f"\n  harness sweep -H {shlex.quote(endpoint.url)}{consent} --older-than-s 0 "
                     f"--delete {' '.join(left)}"
@@ -423,7 +391,8 @@ class ConsoleMessages:
         """
         if self.console.quiet:
             lines = [brief(record, self.console.page), f"Record: {path}", trace]
-            self._summary = "\n".join([*filter(None, lines), f"Exit code: {record.exit_code}"])
+            lines = [*filter(None, lines), f"Exit code: {record.exit_code}"]
+            self._summary = printable_lines("\n".join(lines))
             return
         text = summary(record, self.console.page)
         if self._rehearsal is not None:
@@ -442,11 +411,11 @@ class ConsoleMessages:
         if (replay := self._run.plan.profile.replay) is not None and path.name in names:
             recorded, replayed = shlex.quote(replay.trace), shlex.quote(str(folder))
             lines.append(f"Compare with the recording: harness compare {recorded} {replayed}")
-        shown = "\n".join(filter(None, lines))
+        shown = printable_lines("\n".join(filter(None, lines)))
         self._summary = f"{text}\n\n{shown}\nExit code: {record.exit_code}"
 
     def result(self) -> None:
         """Show the summary, once."""
         if self._summary:
-            self.console.tell(self._summary)
+            self.console.show(self._summary)
             self._summary = ""

@@ -1,19 +1,31 @@
-"""The servers that a run without ``-H`` starts: Azurite, and a gateway before it."""
+"""The servers that a run without ``-H`` starts: Azurite, a gateway, and their CPU."""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.endpoint.azurite.installation import Service
+import gevent
+import psutil
+from locust.env import Environment
+from locust.runners import MasterRunner
+
+from harness.endpoint.azurite.installation import Server
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import Endpoint, as_kind, emulator_endpoint
 from harness.endpoint.sessions import BLOB
 from harness.gateway.limits import COSMOS_LIMITS, limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind, Throughput
+from harness.model.process import this_process_runs_on
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.storage import GATEWAY
+from harness.model.target import Throughput
+from harness.swarm.master.master_run import MasterRun
 
 
 class EmbeddedServers:
@@ -56,18 +68,18 @@ class EmbeddedServers:
                 "The profile is for Azure Cosmos DB, so its stand-in is used: Azurite with "
                 f"--throttling {COSMOS_LIMITS}"
             )
-        limits, kind = None if throttling is None else limits_path(throttling), EndpointKind.GATEWAY
+        limits, kind = None if throttling is None else limits_path(throttling), GATEWAY
         # Checks the limits before anything is started.
         if limits is not None and load_limits(limits).cosmos is not None:
-            kind = EndpointKind.COSMOS_EMULATOR
+            kind = COSMOS_EMULATOR
         atexit.register(self.stop)
-        service: Service = "blob" if session == BLOB else "table"
+        service: Server = "blob" if session == BLOB else "table"
         if self._azurite is not None and self._azurite.service != service:
             self.stop()
         if self._azurite is None:
             self._azurite = start_azurite(service=service)
         if service == "blob":
-            return as_kind(self._azurite.endpoint, EndpointKind.AZURITE_BLOBS)
+            return as_kind(self._azurite.endpoint, AZURITE_BLOBS)
         wanted = None if limits is None else (limits, throughput)
         if self.gateway is not None and wanted != self._gateway_of:
             self.gateway.stop()
@@ -89,3 +101,46 @@ class EmbeddedServers:
             if server is not None:
                 server.stop()
         self.gateway = self._azurite = None
+
+
+def watch_embedded(
+    environment: Environment,
+    servers: EmbeddedServers | None,
+    current: Callable[[], MasterRun | None],
+) -> gevent.Greenlet:
+    """Record the CPU of the ``servers``, and of a master, once a second.
+
+    A process without other workers is a worker itself, whose CPU it reports as such.
+    """
+    own = [os.getpid()] if isinstance(environment.runner, MasterRunner) else []
+
+    def pids() -> list[int]:
+        return [*own, *([] if servers is None else servers.pids)]
+
+    return gevent.spawn(_watch, pids, current)
+
+
+def _watch(pids: Callable[[], list[int]], current: Callable[[], MasterRun | None]) -> None:
+    machine = this_process_runs_on()
+    processes: dict[int, psutil.Process] = {}
+    _percent(pids(), processes)
+    while pids():
+        run = current()
+        if run is None:
+            gevent.sleep(1.0)
+            continue
+        # At full seconds, as the samples of the workers.
+        gevent.sleep(1.0 - run.clock() % 1.0)
+        percent = _percent(pids(), processes)
+        run.generator.note_harness(machine, int(run.clock() - 0.5), percent)
+
+
+def _percent(pids: list[int], processes: dict[int, psutil.Process]) -> float:
+    """CPU of processes since the last call, in percent of one core; 0 for new ones."""
+    total = 0.0
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            if pid not in processes:
+                processes[pid] = psutil.Process(pid)
+            total += processes[pid].cpu_percent(None)
+    return total

@@ -9,24 +9,22 @@ import gevent
 from locust.env import Environment
 
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.record.findings import SearchPart, StepPart
+from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import LatencyPart
-from harness.measure.verdict.evidence import GROWN_FROM, limit_of
+from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.reachable import Extent
-from harness.profile.build.pace import schedule_of, search_bounds
-from harness.swarm.master.console import ConsoleMessages
-from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
-from harness.swarm.master.sharing import NOTICE_S, Sharing
-from harness.workload.load.search import (
+from harness.profile.load.search import (
     Limit,
-    SearchBounds,
-    SearchResult,
+    Search,
+    SearchedRate,
     Step,
     StepOutcome,
     StepSearch,
-    TakenStep,
 )
+from harness.swarm.master.console import ConsoleMessages
+from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
+from harness.swarm.master.sharing import NOTICE_S, Sharing
 
 _POLL_S = 0.25
 _MAX_SPAWN_RATE_PER_S = 100.0
@@ -51,12 +49,11 @@ class LoadMonitor:
         self._sharing = sharing
         self._messages = messages
         profile = run.plan.profile
-        bounds = search_bounds(profile)
-        self._search = None if bounds is None else RateSearch(run, sharing, messages, bounds)
+        self._load = profile.load_model
+        self._search = None
+        if isinstance(self._load, SearchedRate):
+            self._search = RateSearch(run, sharing, messages, self._load.search)
         self._conditions = run.conditions if profile.fail_fast else ()
-        even = profile.load.arrivals == "constant" and profile.search is None
-        even = even and profile.replay is None
-        self._schedule = schedule_of(profile) if even else None
         self._conditions_checked_s = 0.0
 
     def follow(self) -> Ending | None:
@@ -96,52 +93,30 @@ class LoadMonitor:
         if self._conditions and due:
             self._conditions_checked_s = now_s
             snapshot = run.redacted(run.snapshot(now_s))
+            generator = run.generator.view(snapshot.start, snapshot.end)
+            facts = Facts(latency_doubt=latency_doubt(generator))
             for condition in self._conditions:
-                if condition.cannot_hold_any_more(snapshot, Facts(), self._extent(window)):
+                if condition.cannot_hold_any_more(snapshot, facts, self._extent(window)):
                     return Ending(Cause.CONDITION, condition)
         return None
 
     def _extent(self, window: tuple[int, int]) -> Extent:
         """The longest window and the most operations that the run can reach."""
         start, end = window
-        operations = None
-        if self._schedule is not None and self._run.origin_s is not None:
+        operations, origin_s = None, self._run.origin_s
+        due = None if origin_s is None else self._load.most_due_by(end - origin_s)
+        if due is not None:
             # An operation is one unit or more; each worker may be within its first one.
-            due = self._schedule.due_by(end - self._run.origin_s)
             operations = math.ceil(due) + len(self._run.reports)
         return Extent(window_s=end - start, operations=operations)
 
     def _adjust_users(self, window: tuple[int, int], now_s: float) -> None:
         """In stages of users, start or stop users."""
-        profile = self._run.plan.profile
-        if not profile.stage or profile.stage[0].unit != "to_users":
-            return
-        wanted = users_at(
-            [(stage.for_s, stage.to, stage.jump) for stage in profile.stage],
-            float(profile.load.users),
-            now_s - window[0],
-        )
-        runner = self._environment.runner
-        if wanted != runner.target_user_count:
+        wanted, runner = self._load.users_at(now_s - window[0]), self._environment.runner
+        if wanted is not None and wanted != runner.target_user_count:
             change = abs(wanted - runner.target_user_count)
             rate_per_s = min(max(1.0, float(change)), _MAX_SPAWN_RATE_PER_S)
             runner.start(wanted, spawn_rate=rate_per_s, wait=False)
-
-
-def users_at(stages: list[tuple[float, float, bool]], start: float, at_s: float) -> int:
-    """The number of users ``at_s`` seconds after the first of some stages began.
-
-    A stage is its duration in seconds, the users at its end, and whether it begins with a jump to
-    them. Before the first stage there are ``start`` users.
-    """
-    users = start
-    for for_s, to, jump in stages:
-        if at_s < for_s:
-            part = 1.0 if jump else max(0.0, at_s) / for_s
-            return math.floor(users + (to - users) * part)
-        at_s -= for_s
-        users = to
-    return math.floor(users)
 
 
 @dataclasses.dataclass(slots=True)
@@ -170,13 +145,13 @@ class RateSearch:
     """
 
     def __init__(
-        self, run: MasterRun, sharing: Sharing, messages: ConsoleMessages, bounds: SearchBounds
+        self, run: MasterRun, sharing: Sharing, messages: ConsoleMessages, settings: Search
     ) -> None:
         self._run = run
         self._sharing = sharing
         self._messages = messages
-        self._bounds = bounds
-        self._search = StepSearch(bounds)
+        self._settings = settings
+        self._search = StepSearch(settings, run.accounts.kind.unit)
         self._current: _CurrentStep | None = None
 
     def step(self, now_s: float) -> bool:
@@ -197,11 +172,11 @@ class RateSearch:
 
     def _begin(self, now_s: float) -> bool:
         run, step = self._run, self._search.next()
-        if isinstance(step, SearchResult):
-            run.search = run.search_so_far = _search_part(step)
+        if isinstance(step, SearchPart):
+            run.search = run.search_so_far = step
             return True
-        run.search = _search_part(self._search.ended("the run was ended"))
-        run.search_so_far = _search_part(self._search.ended("the search goes on"))
+        run.search = self._search.ended("the run was ended")
+        run.search_so_far = self._search.ended("the search goes on")
         from_s = now_s + NOTICE_S
         self._sharing.hold(from_s, step.rate_per_s)
         start = math.ceil(from_s + step.settle_s)
@@ -232,7 +207,7 @@ class RateSearch:
             billable_transactions=run.billable_transactions - current.spent,
             seconds=float(seconds),
         )
-        failed = self._bounds.failed(outcome)
+        failed = self._settings.failed(outcome)
         # Throttling of operations that left on time is not the fault of a busy generator.
         fine = failed is None or (failed is Limit.THROTTLED and _on_time(service, response))
         generator = run.generator.view(current.start, current.end)
@@ -245,7 +220,7 @@ class RateSearch:
             return True
         light_s = self._run.light_latency_s
         grew = light_s is not None and service.mean / 1000 > light_s * GROWN_FROM
-        return grew or service.p99 > self._bounds.most_p99_ms
+        return grew or service.p99 > self._settings.p99_ms
 
 
 def _latencies(run: MasterRun) -> _Latencies:
@@ -257,28 +232,3 @@ def _on_time(service: LatencyPart | None, response: LatencyPart | None) -> bool:
     if service is None or response is None:
         return False
     return (response.mean - service.mean) / 1000 < _ON_TIME_S
-
-
-def _search_part(found: SearchResult) -> SearchPart:
-    return SearchPart(
-        rate_per_s=found.rate_per_s,
-        at_least=found.at_least,
-        confirmed=found.confirmed,
-        limited_by=str(found.limited_by.value),
-        sentence=found.sentence,
-        steps=tuple(_step_part(taken) for taken in found.steps),
-    )
-
-
-def _step_part(taken: TakenStep) -> StepPart:
-    outcome = taken.outcome
-    return StepPart(
-        rate_per_s=round(taken.step.rate_per_s, 3),
-        achieved_per_s=round(outcome.achieved_per_s, 3),
-        throttled_ratio=round(outcome.throttled_ratio, 6),
-        p99_ms=None if outcome.p99_ms is None else round(outcome.p99_ms, 3),
-        hold_s=outcome.seconds,
-        confirming=taken.step.confirming,
-        billable_transactions=outcome.billable_transactions,
-        failed=None if taken.failed is None else taken.failed.value,
-    )

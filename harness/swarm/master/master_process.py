@@ -28,16 +28,13 @@ from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.target import targets_for
-from harness.profile.build.pace import scheduled
 from harness.profile.profile_loader import NamedProfile
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.console import CTRL_C_ENDS, Console
-from harness.swarm.master.embedded import EmbeddedServers
-from harness.swarm.master.embedded_cpu import watch_embedded
+from harness.swarm.master.embedded import EmbeddedServers, watch_embedded
 from harness.swarm.master.master_run import Cause, Ending, Phase
-from harness.swarm.master.repeats import Repeats
+from harness.swarm.master.results import Repeats
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import Hello, LoginNote, host_of, on
 from harness.swarm.ports import METRICS, HeldPorts
@@ -307,7 +304,7 @@ class MasterProcess:
             self.worker.end()
         self._close()
         if text := self._repeats.text(self.console.page, self._options.out):
-            self.console.tell(text)
+            self.console.show(text)
 
     def on_hangup(self) -> None:
         """The terminal is lost: end as by SIGTERM."""
@@ -442,7 +439,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
             verdict={
                 "verdict": record.verdict.result,
                 "limited_by": record.verdict.limited_by or "",
-                "sentence": record.verdict.sentence,
+                "sentence": record.verdict.whole,
             },
         )
     return Exposed(
@@ -453,15 +450,16 @@ def exposed(conductor: Conductor) -> Exposed | None:
         course=course,
         load=LoadState(
             offered_per_s=run.offered_per_s if run.phase < Phase.ENDING else None,
-            waiting=run.total.waiting if scheduled(plan.profile) else None,
+            waiting=run.total.waiting if plan.profile.load_model.scheduled else None,
             in_flight=run.total.in_flight,
             dropped=snapshot.counts.dropped,
             billable_transactions=run.billable_transactions,
             billable_limit=limit and limit * len(run.accounts),
             billable_by_account=dict(zip(run.accounts.names, run.billable_by_account, strict=True)),
         ),
-        targets=targets_for(run.accounts.kind),
+        targets=run.accounts.kind.targets,
         throughput=plan.profile.endpoint.throughput,
+        partitions=run.partitions,
         users=conductor.environment.runner.user_count,
         workers=conductor.workers,
         cpu_percent={

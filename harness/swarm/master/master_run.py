@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint
@@ -20,25 +20,17 @@ from harness.measure.verdict.conditions import Condition
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
-from harness.profile.build.pace import (
-    at_recorded_instants,
-    capped_rate,
-    counts_operations,
-    found_in_trace,
-    replay_s,
-    schedule_of,
-)
 from harness.profile.build.workload import conditions_of
-from harness.profile.checks.checklist import findings_of
-from harness.profile.checks.keys import refused_keys
 from harness.profile.checks.observed import Observed, observe
+from harness.profile.load.search import Step
+from harness.profile.practices.checklist import findings_of
+from harness.profile.practices.keys import refused_keys
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
+from harness.trace.recorder import TraceWriter
 from harness.trace.replay.preparation import Preparation
-from harness.trace.writer import TraceWriter
 from harness.workload.budget import Budget, Budgets
-from harness.workload.load.search import Step
 
 _MIN_LIGHT_OPERATIONS = 20
 """A mean latency of fewer operations is not used."""
@@ -143,12 +135,14 @@ class MasterRun:
         search: The result of the search if the run ended now.
         search_so_far: The same, worded for a run that goes on.
         offered_per_s: The rate that the load asks for in this second, in entities/s.
+        partitions: The busiest ones by the prediction, as outputs name them.
         checked: One line about the practices that the profile violates.
         took_part: Workers that were there at the beginning or the end, or sent a report. One that
             was killed early has sent none.
         reports: The last reported state of each worker.
         report_numbers: The number of its last report that was counted.
         problem: Why the run could not begin; empty if it could.
+        refused_messages: Gives how many messages the master has refused.
     """
 
     plan: RunPlan
@@ -171,6 +165,7 @@ class MasterRun:
     offered_per_s: float | None = None
     audit: AuditPart | None = None
     prediction: PredictionPart | None = None
+    partitions: tuple[str, ...] = ()
     checked: str = ""
     users: int = 0
     took_part: set[str] = dataclasses.field(default_factory=set)
@@ -178,6 +173,7 @@ class MasterRun:
     report_numbers: dict[str, int] = dataclasses.field(default_factory=dict)
     ending: Ending | None = None
     problem: str = ""
+    refused_messages: Callable[[], int] = int
 
     def __post_init__(self) -> None:
         self.started_s = self.clock()
@@ -200,7 +196,7 @@ class MasterRun:
         Raises:
             SetupError: the endpoint does not take the keys.
         """
-        if self.accounts.kind.cosmos:
+        if self.accounts.kind.charges:
             # Request units are counted for Cosmos DB only, which an answer may have told just now.
             observed = observe(
                 self.plan.profile, kind=self.accounts.kind, preparation=self.preparation
@@ -209,6 +205,7 @@ class MasterRun:
             prediction = _aliased(observed.prediction, self.aliases)
             observed = dataclasses.replace(observed, prediction=prediction)
         self.prediction = observed.prediction
+        self.partitions = tuple(map(self.aliases or str, observed.partitions))
         seen = dataclasses.replace(observed.seen(), accounts=len(self.accounts))
         if problem := refused_keys(seen, self.accounts.kind):
             raise SetupError(problem)
@@ -331,31 +328,29 @@ class MasterRun:
         A schedule of operations is converted by the mean entity count of an operation so far.
         None if the load has no rate, or the rate is unknown.
         """
-        profile = self.plan.profile
+        load, began_s = self.plan.profile.load_model, self.origin_s
         if self.step is not None:
             return self.step.rate_per_s
-        schedule = schedule_of(profile)
-        if schedule is None:
-            return capped_rate(profile, self.accounts.kind)
-        began_s = self.origin_s
-        if began_s is None or end_s <= start_s or profile.search is not None:
+        if not load.scheduled:
+            return load.highest_per_s(self.accounts.kind)
+        schedule = load.schedule
+        if began_s is None or end_s <= start_s or schedule is None:
             return None
-        if at_recorded_instants(profile) and self.preparation is not None:
-            speed = found_in_trace(profile).speed or 1.0
-            return self.preparation.asked_per_s(start_s - began_s, end_s - began_s, speed)
+        if load.speed is not None and self.preparation is not None:
+            return self.preparation.asked_per_s(start_s - began_s, end_s - began_s, load.speed)
         due = schedule.due_by(end_s - began_s) - schedule.due_by(start_s - began_s)
         per_s = due / (end_s - start_s)
-        if not counts_operations(profile) or at_recorded_instants(profile):
+        if not load.by_operation:
             return per_s
         counts = self.ledger.counts
         return per_s * counts.entities / counts.operations if counts.operations else None
 
     def replayed_share(self, now_s: float) -> float | None:
         """The share of a trace that is due at ``now_s``, UTC; None in other runs."""
-        profile, began_s = self.plan.profile, self.origin_s
-        if profile.replay is None or began_s is None or profile.search is not None:
+        load, began_s = self.plan.profile.load_model, self.origin_s
+        if load.trace_s is None or began_s is None:
             return None
-        return min(1.0, max(0.0, (now_s - began_s) / max(replay_s(profile), 0.001)))
+        return min(1.0, max(0.0, (now_s - began_s) / max(load.trace_s, 0.001)))
 
     def note_offered(self, now_s: float) -> None:
         """Record the rate that the load asks for in the UTC second of ``now_s``."""

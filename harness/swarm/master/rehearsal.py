@@ -14,14 +14,13 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from harness.gateway.limits import GatewayLimits
-from harness.gateway.pages import HUNDREDTHS
 from harness.gateway.process import GatewayProcess
-from harness.measure.record.enforced import EnforcedPart, moves_of
+from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.figures import counted, number
 from harness.model.operation import FOLDED, WHOLE_TABLE
-from harness.model.request_units import RU
+from harness.model.request_units import HUNDREDTHS, RU
 from harness.profile.profile_loader import NamedProfile
 from harness.report.answers import attempts_words
 
@@ -45,6 +44,7 @@ class _Counted:
         lost: Those of answers that were not sent whole, which no client can know.
         exact: Partitions whose row has all of their requests.
         moves: The latest moves.
+        refusals: Requests that a limit refused, by its rule.
         splits: The latest splits of physical partitions.
     """
 
@@ -53,6 +53,7 @@ class _Counted:
     lost: int = 0
     exact: frozenset[str] = frozenset()
     moves: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    refusals: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     splits: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
@@ -69,8 +70,11 @@ class Rehearsal:
         self._gateway = gateway
         self._name = name
         self._tables = {table + suffix: suffix for suffix in suffixes}
+        # Partitions without a row of their own have an empty table.
+        self._counted_tables = {*self._tables, ""}
         self._before, self._after = _Counted(), _Counted()
         self._moves: list[dict[str, Any]] = []
+        self._refusals: collections.Counter[str] = collections.Counter()
         self._began_s = 0.0
         self._problem = ""
 
@@ -80,12 +84,14 @@ class Rehearsal:
 
     def end(self) -> None:
         self._after = self._read()
-        self._moves = self._after.moves
+        self._moves, self._refusals = self._after.moves, self._after.refusals
 
     def follow(self) -> None:
-        """Read the moves so far; the earlier ones stay if the gateway does not answer."""
+        """Read moves and refusals so far; the earlier ones stay if the gateway does not answer."""
         with contextlib.suppress(SetupError):
-            self._moves = json.loads(self._gateway.truth())["moves"]
+            page = json.loads(self._gateway.truth())
+            self._moves = page["moves"]
+            self._refusals = refusals_of(page["counts"], self._counted_tables)
 
     def enforced(self) -> EnforcedPart | None:
         """The limits that the run is held to, and the moves up to its end.
@@ -100,6 +106,8 @@ class Rehearsal:
             account_per_s=limits.account.entities_per_s,
             server_per_s=limits.servers.entities_per_s,
             moves=moves_of(self._moves, self._began_s, self._named),
+            # Those before the load are of loading.
+            refusals=dict(self._refusals - self._before.refusals),
         )
 
     def text(self, record: RunRecord) -> str:
@@ -107,7 +115,7 @@ class Rehearsal:
         described = record.endpoint.described
         if self._problem:
             return f"{described}: the counts of the gateway cannot be read: {self._problem}"
-        # Above 200 partitions, gateway and record have rows for different ones, and some rows begin
+        # Above `EXACT_PARTITIONS`, gateway and record have rows for different ones, and some begin
         # late: only partitions that both have counted from the start are compared one by one.
         kept = self._after.exact & {part.key for part in record.partitions if part.exact}
         recorded = _folded(recorded_counts(record), kept)
@@ -199,6 +207,7 @@ class Rehearsal:
             lost=lost,
             exact=frozenset(exact),
             moves=page["moves"],
+            refusals=refusals_of(page["counts"], self._counted_tables),
             splits=page.get("splits", []),
         )
 

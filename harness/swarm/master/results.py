@@ -1,42 +1,47 @@
-"""The result of a run: judged by its counts, at its end or before, recorded, written to files."""
+"""The results of runs: judged by their counts, recorded, written to files; repeats, and traces.
+
+A run is judged at its end or before. ``--repeat`` makes several runs of one process; each records
+its trace in a file of its own.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import shlex
+from pathlib import Path
 
-from harness import __version__
 from harness.measure.audit.audit import lost_writes
+from harness.measure.counts.generator import SampledGenerator
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.findings import AuditPart, ConditionPart, PointersPart
-from harness.measure.record.measured import CountsPart, GeneratorPart
+from harness.measure.record import record_builder as builder
+from harness.measure.record.findings import AuditPart, PointersPart
 from harness.measure.record.record import (
-    SCHEMA_VERSION,
+    BODIES_ONLY,
     EndpointPart,
     EntityPart,
     LoadingPart,
     RunRecord,
 )
-from harness.measure.record.record_builder import (
-    broken_invariants,
-    bytes_of_entity,
-    judged_fields,
-    measured_fields,
-)
+from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
-from harness.measure.verdict.verdict import exit_code, judge
-from harness.model.target import targets_for
-from harness.profile.build.pace import scheduled
+from harness.measure.verdict.verdict import judge
 from harness.profile.build.workload import entity_sizes
-from harness.report.export.run_folder import iso_instant, this_machine
+from harness.profile.load.search import Limit
+from harness.profile.practices.checklist import with_advice
+from harness.report.compare.repeats import repeats_text
+from harness.report.export.run_folder import this_machine
+from harness.report.terminal.page import Page
 from harness.swarm.master.master_run import Cause, Ending, MasterRun
-from harness.workload.load.search import Limit
+from harness.trace.members import BODIES, RUN, WHOLE, TraceHead
+from harness.trace.recorder import TraceWriter
 
 _PACKAGES = (
     *("locust", "gevent", "geventhttpclient", "azure-data-tables", "azure-core"),
     *("datasketches", "hdrhistogram"),
 )
 """Packages whose version can change the results."""
+_SEVEREST_FIRST = (2, 4, 3, 1, 0)
 
 
 def record_of(
@@ -46,7 +51,7 @@ def record_of(
 
     Only when it is ``over`` missing last reports count, and conservation is checked.
     """
-    plan, profile, total = run.plan, run.plan.profile, run.total
+    plan, profile = run.plan, run.plan.profile
     # Reports come every second: the last second of a run in progress would show a drop.
     until_s = now_s if over else int(now_s) - 1
     counted = snapshot = run.redacted(run.snapshot(until_s, latencies=True))
@@ -56,21 +61,23 @@ def record_of(
     generator = run.generator.view(snapshot.start, snapshot.end).model_copy(
         update={"capacity": run.generator.capacity(snapshot, plan.session)}
     )
-    targets = targets_for(run.accounts.kind)
     stored, wire = _entity_bytes(run, snapshot)
     # While the run goes on, no worker has sent its last report.
     all_reported = run.all_reported or not over
     evidence = _evidence(run, snapshot, generator, stored, all_reported=all_reported)
-    # The snapshot lists accounts only if there are several.
-    hosts = [endpoint.host for endpoint in run.accounts] if snapshot.accounts else ()
     search = run.search if over else run.search_so_far
     verdict = judge(evidence, search)
     conditions = _conditions(run, counted, evidence)
-    # Conservation can be checked only with the last report of every worker.
-    invariants = _broken_invariants(run, snapshot, conserved=over and all_reported)
-    record = RunRecord(
-        schema_version=SCHEMA_VERSION,
-        harness_version=__version__,
+    record = builder.assembled(
+        evidence,
+        verdict,
+        conditions,
+        span_s=(run.started_s, now_s),
+        enough=evidence.shortcoming is None
+        and (search is None or search.limited_by != Limit.UNFINISHED),
+        unfinished=_unfinished(run),
+        # The snapshot lists accounts only if there are several.
+        hosts=[endpoint.host for endpoint in run.accounts] if snapshot.accounts else (),
         run_id=plan.run_id,
         profile={
             **plan.recorded_settings(),
@@ -84,20 +91,10 @@ def record_of(
             signed_with=run.accounts.signed_with,
         ),
         session=plan.session,
-        started_at=iso_instant(run.started_s),
-        ended_at=iso_instant(now_s),
         ended_by=run.ended_by,
         workers=len(run.reports),
-        users=run.users,
-        complete=all_reported and not evidence.cut_short_by,
-        invariants=invariants,
-        exit_code=exit_code(
-            invariants_hold=not invariants,
-            enough=evidence.shortcoming is None
-            and (search is None or search.limited_by != Limit.UNFINISHED),
-            verdict=verdict,
-            conditions=conditions,
-        ),
+        # Conservation can be checked only with the last report of every worker.
+        invariants=_broken_invariants(run, snapshot, conserved=over and all_reported),
         entity=EntityPart(
             stored_bytes=stored,
             wire_bytes=wire,
@@ -108,16 +105,6 @@ def record_of(
             seconds=round(run.loaded.seconds, 3),
             attempts=run.loaded.attempts,
         ),
-        counts=CountsPart(
-            **dataclasses.asdict(snapshot.counts),
-            waiting=total.waiting,
-            in_flight=total.in_flight,
-            attempts_in_flight=total.attempts_in_flight,
-            billable_transactions=0,
-        ),
-        generator=generator.recorded(
-            connections=evidence.connections, connections_in_use=evidence.connections_in_use
-        ),
         pointers=pointers,
         search=search,
         audit=_audit(run),
@@ -125,60 +112,64 @@ def record_of(
         redacted=run.aliases is not None,
         enforced=run.enforced,
         replay=None if profile.replay is None else profile.replay.found,
+        refused_messages=run.refused_messages(),
         machine=this_machine(_PACKAGES),
-        **measured_fields(
-            snapshot, generator, targets, hosts, throughput=profile.endpoint.throughput
-        ),
-        **judged_fields(evidence, verdict, conditions),
     )
-    return record.billed(run.billable_by_account)
+    return with_advice(record.billed(run.billable_by_account))
 
 
 def _entity_bytes(run: MasterRun, snapshot: Snapshot) -> tuple[int, int]:
     """Bytes of an entity as stored, 0 if unknown, and on the wire."""
     if run.plan.own_class:
         # What a class of the user stores is unknown, as for a watched application.
-        return 0, bytes_of_entity(snapshot)
+        return 0, builder.bytes_of_entity(snapshot)
     return entity_sizes(run.plan.profile, run.plan.run_id)
 
 
 def _evidence(
-    run: MasterRun, snapshot: Snapshot, generator: GeneratorPart, stored: int, *, all_reported: bool
+    run: MasterRun,
+    snapshot: Snapshot,
+    generator: SampledGenerator,
+    stored: int,
+    *,
+    all_reported: bool,
 ) -> Evidence:
     """The evidence of a verdict; ``stored`` is the stored size of an entity in bytes."""
-    plan, profile, total = run.plan, run.plan.profile, run.total
-    mixed = not plan.own_class and profile.scenario is None and profile.replay is None
+    profile, total = run.plan.profile, run.total
+    load = profile.load_model
     return Evidence(
         snapshot=snapshot,
         generator=generator,
         kind=run.accounts.kind,
-        targets=targets_for(run.accounts.kind),
+        targets=run.accounts.kind.targets,
         # A search asks for several rates.
         wanted_per_s=None
-        if profile.search is not None
+        if load.searched
         else run.mean_offered_per_s(snapshot.start, snapshot.end),
         users=run.users,
         entity_bytes=stored,
         all_reported=all_reported,
         cut_short_by="" if run.ending is None or run.ending.cause.regular else run.ended_by,
-        scheduled=scheduled(profile),
+        scheduled=load.scheduled,
         waiting=total.waiting,
         connections=profile.session.connections * max(1, len(run.reports)),
         connections_in_use=total.connections_in_use or None,
         light_latency_s=run.light_latency_s,
-        retry=profile.retry.strategy,
-        searched=profile.search is not None,
-        growing_keys=mixed and profile.keys.made().grows,
-        leaner_session=None if plan.session == "wire" else "wire",
+        searched=load.searched,
         throughput=profile.endpoint.throughput,
+        enforced=run.enforced,
     )
 
 
 def _conditions(
     run: MasterRun, snapshot: Snapshot, evidence: Evidence
-) -> tuple[ConditionPart, ...]:
+) -> tuple[ConditionResult, ...]:
     """The results of the pass conditions; that of the one that ended the run is certain."""
-    facts = Facts(lost_writes=lost_writes(run.audit), held_ratio=evidence.held_ratio)
+    facts = Facts(
+        lost_writes=lost_writes(run.audit),
+        held_ratio=evidence.held_ratio,
+        latency_doubt=evidence.latency_doubt,
+    )
     lost = None if run.ending is None else run.ending.condition
     return tuple(
         result.model_copy(update={"certain": True}) if condition == lost else result
@@ -187,18 +178,17 @@ def _conditions(
     )
 
 
+def _unfinished(run: MasterRun) -> builder.Unfinished:
+    total = run.total
+    return builder.Unfinished(total.waiting, total.in_flight, total.attempts_in_flight)
+
+
 def _broken_invariants(run: MasterRun, snapshot: Snapshot, *, conserved: bool) -> tuple[str, ...]:
     """Each broken invariant in words; conservation is checked only if it has to hold by now."""
-    total = run.total
     broken: tuple[str, ...] = ()
     if conserved:
-        broken = broken_invariants(
-            snapshot,
-            waiting=total.waiting,
-            in_flight=total.in_flight,
-            attempts_in_flight=total.attempts_in_flight,
-            defects=run.loaded.defects + total.defects,
-        )
+        defects = run.loaded.defects + run.total.defects
+        broken = builder.broken_invariants(snapshot, _unfinished(run), defects=defects)
     if run.ending == Ending(Cause.HARNESS):
         broken = (*broken, "the harness failed during the load; see the log")
     return broken
@@ -209,3 +199,70 @@ def _audit(run: MasterRun) -> AuditPart | None:
         return run.audit
     # The examples name keys.
     return run.audit.model_copy(update={"examples": ()})
+
+
+class Repeats:
+    """The runs that have ended. One that could not begin has an exit code and no record."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, RunRecord] = {}
+        self._exit_codes: list[int] = []
+
+    @property
+    def exit_code(self) -> int:
+        """The severest of all runs."""
+        return min(self._exit_codes, key=_SEVEREST_FIRST.index)
+
+    def __len__(self) -> int:
+        return len(self._exit_codes)
+
+    def take(self, record: RunRecord | None, exit_code: int) -> None:
+        """Add a run that has ended. ``record`` is None, or an earlier run's, if it has none."""
+        self._exit_codes.append(exit_code)
+        if record is not None:
+            self._records[record.run_id] = record
+
+    def text(self, page: Page, folder: str) -> str:
+        """The runs side by side, and how to compare them with others; empty for a single run."""
+        if len(self._records) < 2:
+            return ""
+        command = f"harness compare {shlex.quote(folder)}"
+        return (
+            f"{repeats_text(list(self._records.values()), page)}\n\n"
+            f"Records: {folder}\n"
+            f"This table again: {command}\n"
+            f"Against other runs: {command} OTHER_FOLDER\n"
+            f"Exit code: {self.exit_code} (the severest of {len(self)} runs)"
+        )
+
+
+class Traces:
+    """Opens the files; that of a further run of this process gets a number in its name."""
+
+    def __init__(self) -> None:
+        self._opened = 0
+
+    def open(self, run: MasterRun, name: str | None) -> None:
+        """Begin the trace of ``run``; None for no trace.
+
+        Raises:
+            SetupError: the file exists, or cannot be written.
+        """
+        if name is None:
+            return
+        path = Path(name)
+        if self._opened:
+            path = path.with_stem(f"{path.stem}-{self._opened + 1}")
+        accounts, aliases = run.accounts, run.aliases
+        head = TraceHead(
+            started_ms=int(run.started_s) * 1000,
+            source=RUN,
+            name=run.plan.name,
+            run_id=run.plan.run_id,
+            endpoint=accounts.kind.described,
+            account="" if aliases else ", ".join(one.account for one in accounts),
+            keys="" if aliases is None else aliases.kept,
+            bytes_of=BODIES if run.plan.session in BODIES_ONLY else WHOLE,
+        )
+        run.trace = TraceWriter(path, head, None if aliases is None else aliases.key)
+        self._opened += 1

@@ -13,11 +13,11 @@ import gevent.lock
 import gevent.pool
 
 from harness.endpoint.accounts import of_one_kind
-from harness.endpoint.admin.clients import MOST_REQUESTS
 from harness.endpoint.admin.containers import create_container, delete_container
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
 from harness.endpoint.admin.probe import check, recognised
 from harness.endpoint.admin.tables import (
+    MOST_REQUESTS,
     create_table,
     delete_run_entities,
     delete_table,
@@ -34,7 +34,6 @@ from harness.model.errors import SetupError
 from harness.model.figures import counted
 from harness.model.operation import Operation
 from harness.model.outcome import Result
-from harness.profile.build.pace import loading_pacer_of
 from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_transactions, source_of
 from harness.swarm.master.console import CTRL_C_ENDS, ConsoleMessages
 from harness.swarm.master.master_run import MasterRun
@@ -325,7 +324,7 @@ def load_table(
     doing = f"loading the {run.plan.store}"
     began = heard_s = clock()
     # Loading must not flood the account either.
-    pacer = loading_pacer_of(run.plan.profile, run.accounts.kind)
+    pacer = run.plan.profile.load_model.loading_pacer(run.accounts.kind)
     failures: list[str] = []
     on_the_way = 0
     paced = PacedItems(operations, pacer, clock, units=lambda operation: operation.entities_asked)

@@ -21,9 +21,8 @@ from werkzeug.wrappers import Response as AnyResponse
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, duration
 from harness.report.web import partitions_tab, verdict_tab
-from harness.report.web.document import live_page
-from harness.report.web.live import FILES, OPENED, Shown, State
-from harness.report.web.rendering import page_css, page_js, plotly_js
+from harness.report.web.document import FILES, OPENED, Shown, State, live_page
+from harness.report.web.tables import page_css, page_js, plotly_js
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
 

@@ -1,8 +1,8 @@
-"""Paces the operations of a worker: each operation waits for its turn in the schedule."""
+"""Paces the operations of a worker: each waits for its turn in the schedule, or in a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Self, TypeVar
 
 import gevent
@@ -13,14 +13,20 @@ from locust.exception import StopUser
 
 from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.ledger import Ledger
-from harness.profile.build.pace import counts_operations
+from harness.model.operation import Operation
 from harness.profile.settings.schema import Profile
 from harness.swarm.messages import Share
+from harness.trace.replay.source import DueOperation, ReplaySource
 from harness.workload.budget import Budgets
-from harness.workload.load.pacing import STOP, Pacer
+from harness.workload.lanes import Claim, Lanes
+from harness.workload.pacing import STOP, Pacer
 
 _MAX_SLEEP_S = 60.0
 _T = TypeVar("_T")
+_DECIDED_BEFORE_S = 0.2
+"""A worker decides at this time before an operation is due whether it sends the operation, because
+its share may change; less than the notice of a change."""
+_LONGEST_WAIT_S = 10.0
 
 
 class Departures:
@@ -41,7 +47,7 @@ class Departures:
         self._budgets = budgets
         self._ledger = ledger
         self._give_up_after_s = profile.load.give_up_after_s
-        self.by_operation = counts_operations(profile)
+        self.by_operation = profile.load_model.by_operation
         self._share: Share | None = None
         self._shares: list[Share] = []
         self._pacer: Pacer | None = None
@@ -245,3 +251,119 @@ class PacedItems(Generic[_T]):
             self._handed_out += self._units(item)
             gevent.sleep(max(0.0, self._began_s + due_s - now_s))
         return item
+
+
+class ReplayedLoad:
+    """Hands the operations of this worker to its users, in the order of the trace.
+
+    One user at a time takes an operation and waits for its turn. Then the operation waits for the
+    earlier ones that it depends on, but not for their retries: a throttled partition must not stop
+    an open load.
+
+    Attributes:
+        finished_s: When the last operation of this worker ended, UTC seconds; None before.
+    """
+
+    def __init__(self, source: ReplaySource, departures: Departures, clock: Clock) -> None:
+        self._source = source
+        self._departures = departures
+        self._clock = clock
+        self._due: Iterator[DueOperation] = source.due()
+        self._next: DueOperation | None = None
+        self._taking = gevent.lock.Semaphore(1)
+        self._lanes = Lanes()
+        self._held: set[gevent.event.Event] = set()
+        self._stopped = False
+        self._unsent = 0
+        self._exhausted = False
+        self._in_flight = 0
+        # By the identity of an operation in flight.
+        self._claims: dict[int, Claim] = {}
+        self.finished_s: float | None = None
+
+    def take(self) -> tuple[Operation, float]:
+        """The next operation, and when it was due, UTC seconds.
+
+        Raises:
+            StopUser: the run is over.
+        """
+        with self._taking:
+            taken, due_s = self._take()
+            operation, claim = self._source.operation(taken.row), self._source.claim(taken.row)
+            self._in_flight += 1
+            leaves = gevent.event.Event()
+            if self._lanes.enter(claim, leaves):
+                self._claims[id(operation)] = claim
+                return operation, due_s
+            self._held.add(leaves)
+        leaves.wait()
+        self._held.discard(leaves)
+        if self._stopped:
+            raise StopUser
+        self._claims[id(operation)] = claim
+        return operation, due_s
+
+    def let_others_pass(self, operation: Operation) -> None:
+        """Other operations need not wait for one in flight any longer: it failed or ended."""
+        claim = self._claims.pop(id(operation), None)
+        if claim is None:
+            return
+        for leaves in self._lanes.leave(claim):
+            assert isinstance(leaves, gevent.event.Event)
+            leaves.set()
+
+    def done(self, operation: Operation) -> None:
+        """The operation that `take` returned has ended."""
+        self.let_others_pass(operation)
+        self._in_flight -= 1
+        self._note_finished()
+
+    def waiting(self) -> int:
+        """Operations that were due, and wait for others that they depend on."""
+        return len(self._held)
+
+    def stop(self) -> None:
+        """Let no more operations leave."""
+        self._unsent = len(self._held)
+        self._stopped = True
+        for leaves in tuple(self._held):
+            leaves.set()
+
+    def unsent(self) -> int:
+        """The operations of this worker that were due before the stop and were not sent."""
+        while (due := self._next or next(self._due, None)) is not None:
+            self._next = None
+            second = self._departures.due_at(due.place)
+            if second is None:
+                break
+            self._unsent += self._departures.sends(due.owner, second)
+        return self._unsent
+
+    def _take(self) -> tuple[DueOperation, float]:
+        departures = self._departures
+        departures.wait_for_share()
+        while True:
+            due = self._next or next(self._due, None)
+            if due is None:
+                self._exhausted = True
+                self._note_finished()
+                while True:
+                    # Only the end of the run ends a user.
+                    departures.due_in_s(self._source.units)
+                    departures.wait_for_change(_LONGEST_WAIT_S)
+            self._next = due
+            early_s = departures.due_in_s(due.place) - _DECIDED_BEFORE_S
+            if early_s > 0:
+                departures.wait_for_change(min(early_s, _LONGEST_WAIT_S))
+                continue
+            second = departures.due_at(due.place)
+            if second is not None and departures.sends(due.owner, second):
+                due_s = departures.wait_for_place(due.place)
+                self._next = None
+                if due_s is not None:
+                    return due, due_s
+            self._next = None
+
+    def _note_finished(self) -> None:
+        if self._exhausted and not self._in_flight:
+            self.finished_s = self._clock()

@@ -23,15 +23,14 @@ from harness.endpoint.http.exchange import Clock
 from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
-from harness.model.accounts import account_of, spread_problem
 from harness.model.errors import SetupError
-from harness.model.machine import this_process_runs_on
 from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
-from harness.profile.build.pace import pacer_of
-from harness.profile.build.replay import require_same_trace
+from harness.model.partition import account_of, spread_problem
+from harness.model.process import this_process_runs_on
 from harness.profile.build.scenarios import fingerprint, mistake_of
-from harness.profile.build.workload import source_of
+from harness.profile.build.workload import require_same_trace, source_of
+from harness.swarm.audit import Auditor
 from harness.swarm.messages import (
     REPORTS_WITHIN_S,
     AccountThrottled,
@@ -42,20 +41,63 @@ from harness.swarm.messages import (
     send,
 )
 from harness.swarm.plan import RunPlan
-from harness.swarm.worker.auditor import Auditor
-from harness.swarm.worker.departures import Departures
-from harness.swarm.worker.replayed_load import ReplayedLoad
-from harness.swarm.worker.reports import Reports
+from harness.swarm.worker.departures import Departures, ReplayedLoad
 from harness.swarm.worker.request_events import RequestEvents
 from harness.trace.recorder import Recorder
 from harness.trace.replay.source import ReplaySource
 from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.operation_source import next_operation
 
+REPEATED_AFTER_S = 2.0
+"""A report that is not confirmed in this time is sent again. A lost packet delays it less."""
 REPORT_EVERY_S = 1.0
 _ACCOUNT = Scope.ACCOUNT
 _T = TypeVar("_T")
 _Arguments = TypeVarTuple("_Arguments")
+
+
+class Reports:
+    """The reports of one run to the master, each of which arrives and counts once.
+
+    A connection that breaks loses the messages that are underway. So the master confirms each
+    report, and until then the worker repeats it and counts on: the next report has all that came
+    since.
+    """
+
+    def __init__(self, send: Callable[[WorkerReport], None], clock: Clock) -> None:
+        self._send = send
+        self._clock = clock
+        self._number = 0
+        self._unconfirmed: WorkerReport | None = None
+        self._sent_s = 0.0
+
+    @property
+    def next_number(self) -> int:
+        return self._number + 1
+
+    @property
+    def all_confirmed(self) -> bool:
+        """True if the next report may be sent."""
+        return self._unconfirmed is None
+
+    def send(self, report: WorkerReport) -> None:
+        """Send the next report."""
+        self._number = report.number
+        # First, because in a local run the confirmation comes while the report is sent.
+        self._unconfirmed = report
+        self._sent_s = self._clock()
+        self._send(report)
+
+    def confirm(self, number: int) -> None:
+        """The master has counted the report ``number``."""
+        if number == self._number:
+            self._unconfirmed = None
+
+    def repeat(self) -> None:
+        """Send the last report again, if it was not confirmed in time."""
+        if self._unconfirmed is not None and self._clock() >= self._sent_s + REPEATED_AFTER_S:
+            self._sent_s = self._clock()
+            self._send(self._unconfirmed)
 
 
 class WorkerRun:
@@ -87,7 +129,7 @@ class WorkerRun:
         self._send = partial(send, runner)
         # A random source of its own, so that random arrivals do not change the operations.
         arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
-        pacer = pacer_of(profile, accounts.kind, arrivals)
+        pacer = profile.load_model.pacer(accounts.kind, arrivals)
         self._departures = Departures(profile, pacer, self.clock, self.budgets, self.ledger)
         self._replayed: ReplayedLoad | None = None
         if isinstance(self.workload, ReplaySource):
