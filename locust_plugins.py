@@ -1,4 +1,4 @@
-"""Shows the harness's options in ``locust --help``.
+"""Takes part in plain ``locust`` before a locustfile is loaded: its help, and Ctrl-C.
 
 Locust prints its help before it loads a locustfile, so that a locustfile cannot add to it. It does
 import a module of this name, if there is one, "to allow for registering custom arguments". Where
@@ -12,8 +12,12 @@ import sys
 from pathlib import Path
 
 
-def _locustfile_is_ours(arguments: list[str]) -> bool:
-    """Whether the locustfile that the arguments name, or the default one, uses the harness."""
+def _is_a_run_of_ours(program: str, arguments: list[str]) -> bool:
+    """Whether this is ``locust`` with a locustfile, named or the default, that uses the harness."""
+    path = Path(program)
+    # `python -m locust` runs the file __main__.py of the package.
+    if "locust" not in (path.name, path.parent.name):
+        return False
     from locust.argument_parser import get_empty_argument_parser
 
     found, _ = get_empty_argument_parser(add_help=False).parse_known_args(arguments)
@@ -23,9 +27,13 @@ def _locustfile_is_ours(arguments: list[str]) -> bool:
         return False
 
 
-if {"-h", "--help"} & set(sys.argv[1:]) and _locustfile_is_ours(sys.argv[1:]):
-    from locust import events
+if _is_a_run_of_ours(sys.argv[0], sys.argv[1:]):
+    from harness import startup
 
-    from harness.swarm.command_line import add_options
+    startup.begin()
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        from locust import events
 
-    events.init_command_line_parser.add_listener(lambda parser, **_: add_options(parser))
+        from harness.swarm.command_line import add_options
+
+        events.init_command_line_parser.add_listener(lambda parser, **_: add_options(parser))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from harness import __version__
-from harness.model.errors import SetupError, did_you_mean, echoed
+from harness.model.errors import SetupError, did_you_mean, echoed, printable_lines
 from harness.model.files import shipped
 from harness.startup import BAD_SETUP, interrupts_held
 
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
     except SetupError as error:
-        print(f"harness: {error}", file=sys.stderr)
+        print(f"harness: {printable_lines(str(error))}", file=sys.stderr)
         return BAD_SETUP
     except KeyboardInterrupt:
         print("harness: interrupted", file=sys.stderr)

@@ -119,7 +119,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         action=Joined,
         help="Confirm that ACCOUNT, the account in the host name, may be loaded and billed. "
         "Required for every host that is not this machine; several accounts are separated by "
-        "commas. Can be repeated.",
+        "commas. Can be repeated. With a login, a host that is not Azure's is named itself.",
     )
     add(
         "--table",

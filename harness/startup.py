@@ -1,7 +1,7 @@
 """Signals and standard streams while a process starts.
 
 Locustfile and command line import this module first, because all other imports take seconds. It
-uses the standard library only.
+uses the standard library, and what makes texts printable.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
+
+from harness.model.errors import printable_lines
 
 BAD_SETUP = 2
 """Exit code of a process with bad input or set-up; nothing was sent."""
@@ -28,7 +30,8 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 def begin() -> None:
     """Let signals end the process with a message, and secure its standard streams.
 
-    The handlers hold until others are set. A second call changes nothing.
+    The handlers hold until others are set. A second call changes nothing. What was held back before
+    takes effect now.
     """
     secure_streams()
     starter = os.getpid()
@@ -48,6 +51,9 @@ def begin() -> None:
     for one in _SIGNALS:
         if signal.getsignal(one) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(one, end)
+    if hasattr(signal, "pthread_sigmask"):
+        # `harness run` starts this process with a Ctrl-C held back.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def secure_streams() -> None:
@@ -82,13 +88,13 @@ def interrupts_held() -> Iterator[None]:
 def complain(sentence: str) -> None:
     """Write an error to standard error, if that is open."""
     with contextlib.suppress(OSError, ValueError):
-        print(f"error: {sentence}", file=sys.stderr, flush=True)
+        print(f"error: {printable_lines(sentence)}", file=sys.stderr, flush=True)
 
 
 def tell(line: str) -> None:
     """Write a line to standard output, if that is open."""
     with contextlib.suppress(OSError, ValueError):
-        print(line, flush=True)
+        print(printable_lines(line), flush=True)
 
 
 def _flush() -> None:

@@ -12,12 +12,18 @@ from rich.text import Text
 
 from harness import __version__
 from harness.commands.servers import end_by_signal
-from harness.doctor.checks import CheckResult, Status, exit_code
+from harness.doctor.checks import (
+    CheckResult,
+    Status,
+    check_text,
+    exit_code,
+    section_text,
+    summary_text,
+    together,
+)
 from harness.doctor.endpoint import EXPECTED_TRANSACTIONS, MOST_TRANSACTIONS, Examination
-from harness.doctor.generator import SESSIONS, generate
+from harness.doctor.generator import SESSIONS, capacity_checks, generate
 from harness.doctor.machine import load_part, machine_checks, watch_idle
-from harness.doctor.page import check_text, section_text, summary_text, together
-from harness.doctor.sizing import capacity_checks
 from harness.endpoint.accounts import listed
 from harness.endpoint.azurite import start_azurite
 from harness.endpoint.sessions import SESSION_KINDS
@@ -104,7 +110,7 @@ class Doctor:
                 report.take(CheckResult(name="capacity", status=Status.FAILED, text=str(error)))
             else:
                 kinds = [one.endpoint.kind for one in examinations if one.endpoint is not None]
-                cosmos = bool(kinds) and all(kind.cosmos for kind in kinds)
+                cosmos = bool(kinds) and all(kind.charges for kind in kinds)
                 for check in capacity_checks(made, cosmos=cosmos):
                     report.take(check)
                 report.note(

@@ -7,18 +7,21 @@ import json
 import sys
 from pathlib import Path
 
-from harness.commands.arguments import duration
-from harness.commands.progress import Progress
+from harness.commands.common import Progress, duration
 from harness.commands.records import read_record, record_files
 from harness.endpoint.address import address_of, kind_and_account
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.services import SERVICES, service_named
+from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.cosmos import COSMOS
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 from harness.profile.build.plan import plan_of
-from harness.profile.build.replay import read_trace
-from harness.profile.checks.checklist import findings_of, of_severity
+from harness.profile.build.workload import read_trace
 from harness.profile.checks.observed import observe
-from harness.profile.checks.practice import Severity
 from harness.profile.checks.recorded import seen_in
+from harness.profile.practices.checklist import findings_of, of_severity
+from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import (
     NamedProfile,
     resolve,
@@ -35,8 +38,8 @@ from harness.report.terminal.plan import plan_text
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_WIDTH = 110
 _VIOLATED = 1
-_NOT_NAMED = (EndpointKind.GATEWAY, EndpointKind.AZURITE_BLOBS)
-_KINDS = [str(kind) for kind in EndpointKind if kind not in _NOT_NAMED]
+_NOT_NAMED = (GATEWAY, AZURITE_BLOBS)
+_KINDS = [str(kind) for kind in SERVICES if kind not in _NOT_NAMED]
 
 
 class Profiles:
@@ -202,18 +205,18 @@ def _kind_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _kind_of(args: argparse.Namespace, profile: Profile) -> EndpointKind:
+def _kind_of(args: argparse.Namespace, profile: Profile) -> Service:
     """The kind that was given, or the one that the profile implies."""
     if args.host_kind is not None:
-        return EndpointKind(args.host_kind)
+        return service_named(args.host_kind)
     if profile.hosts:
         kind, _ = kind_and_account(address_of(profile.hosts[0], "hosts"), "hosts")
-        if kind is not EndpointKind.AZURITE:
+        if kind != AZURITE:
             return kind
     if profile.session.kind == "blob":
-        return EndpointKind.AZURITE_BLOBS
+        return AZURITE_BLOBS
     of_cosmos = profile.endpoint.provisioned_ru_per_s is not None
-    return EndpointKind.COSMOS if of_cosmos else EndpointKind.STORAGE
+    return COSMOS if of_cosmos else STORAGE
 
 
 def _profile_of(args: argparse.Namespace, run_time_s: int | None = None) -> NamedProfile:

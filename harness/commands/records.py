@@ -1,33 +1,56 @@
-"""``harness compare`` and ``harness report``: comparisons and reports from records of runs."""
+"""``harness compare`` and ``harness report``: comparisons and reports from records of runs.
+
+A trace or a log is made a record, to be compared with runs.
+"""
 
 from __future__ import annotations
 
 import argparse
+import collections
+import dataclasses
 import os
 import string
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from harness.commands.pages import say_page, write_page
-from harness.commands.recorded_traffic import recorded_traffic
-from harness.measure.record.record import RecordError, RunRecord
-from harness.model.errors import SetupError, cut
-from harness.model.figures import counted, listed
-from harness.report.compare.comparison import Regression, Subject, compare, parse_regression
+from harness import __version__
+from harness.commands.common import Progress, say_page, write_page
+from harness.measure.counts.generator import GeneratorLog
+from harness.measure.record.origin import WatchedPart
+from harness.measure.record.record import EndpointPart, RecordError, RunRecord
+from harness.measure.record.record_builder import assembled
+from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.verdict import judge
+from harness.model.errors import SetupError, cut, printable_lines
+from harness.model.figures import counted, duration, listed
+from harness.model.services import SERVICES
+from harness.model.services.service import Service
+from harness.model.services.storage import STORAGE
+from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
+from harness.report.compare.regressions import Regression, parse_regression
 from harness.report.compare.repeats import repeats_text
+from harness.report.compare.replayed import Recording
 from harness.report.compare.settings import differences_of
 from harness.report.compare.trend import trend_text, trends_of
 from harness.report.terminal.page import Page
-from harness.report.web.compare_page import compare_page
+from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from harness.report.web.trend_page import trend_page
-from harness.trace.sources import holds_operations
+from harness.trace.counting import TraceCounts
+from harness.trace.members import TraceHead
+from harness.trace.operations import UNKNOWN, TracedOperation
+from harness.trace.replay.preparation import fingerprint
+from harness.trace.sources import SourceFormat, holds_operations, opened
 
 _RECORD = "run.json"
 _REPORT = "report.html"
 _MOST_WIDTH = 140
 """Columns; a comparison needs more room than other output."""
+_SESSION = "recorded"
+_MOST_PARTITIONS = 1_000_000
+_UNNAMED = "an endpoint that the trace does not name"
+_LOGS = frozenset(form.value for form in SourceFormat if form is not SourceFormat.TRACE)
 
 
 class Compare:
@@ -36,10 +59,10 @@ class Compare:
     A RUN is a run.json, the folder of a run, or a folder of several runs, which count as repeats of
     one run. It can also be a trace or a log of Azure Storage, as `harness trace` reads it:
     `harness compare TRACE out/REPLAY` says whether a replay had the same entities in every
-    partition as its trace. The first RUN is the baseline. A difference within the spread of repeats
-    does not count. Exit codes: 1 if a regression was found, 2 for bad input, 3 if a regression
-    cannot be decided, else 0. With --trend, any number of RUNs is grouped by profile and sorted by
-    time.
+    partition as its trace. The first RUN is the baseline. A difference that the scatter of the runs
+    explains does not count, and latencies of a busy machine are not judged. Exit codes: 1 if a
+    regression was found, 2 for bad input, 3 if a regression cannot be decided, else 0. With
+    --trend, any number of RUNs is grouped by profile and sorted by time.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -49,6 +72,14 @@ class Compare:
             metavar="RUN",
             help="two or more, of which the first is the baseline; or one folder of repeats, which "
             "are shown side by side",
+        )
+        parser.add_argument(
+            "--name",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="what to call a run in the first sentence; once for each RUN, in their order "
+            "(default: the profiles or the key schemes if they differ, or else A, B, ...)",
         )
         parser.add_argument(
             "--fail-if",
@@ -83,11 +114,17 @@ class Compare:
         if args.trend:
             return _show_trends(args)
         regressions = _regressions(args.fail_if)
+        if args.name and len(args.name) != len(args.runs):
+            runs = counted(len(args.runs), "run")
+            names = counted(len(args.name), "name")
+            raise SetupError(f"--name names one run each: {runs}, but {names}")
         if len(args.runs) > len(string.ascii_uppercase):
             raise SetupError(f"2 to 26 runs can be compared, not {len(args.runs)}")
         subjects = [
-            _subject(letter, source)
-            for letter, source in zip(string.ascii_uppercase, args.runs, strict=False)
+            _subject(letter, source, name)
+            for letter, source, name in zip(
+                string.ascii_uppercase, args.runs, args.name or [""] * len(args.runs), strict=False
+            )
         ]
         if len(subjects) == 1:
             [alone] = subjects
@@ -144,13 +181,13 @@ class Report:
         for file, record in records:
             path = args.out or file.with_name(_REPORT)
             write_page(path, document(record))
-            print(f"Report: {path}")
+            print(printable_lines(f"Report: {path}"))
         return 0
 
 
 def _show_trends(args: argparse.Namespace) -> int:
-    if args.fail_if or args.format != "text":
-        raise SetupError("--trend takes neither --fail-if nor --format")
+    if args.fail_if or args.name or args.format != "text":
+        raise SetupError("--trend takes neither --fail-if nor --name nor --format")
     paths = [Path(run) for run in args.runs]
     # A pattern such as out/* also matches files and folders that are no runs.
     held = [path for path in paths if path.name == _RECORD or _holds_records(path)]
@@ -210,13 +247,15 @@ def _regressions(texts: list[str]) -> list[Regression]:
     return parsed
 
 
-def _subject(letter: str, source: str) -> Subject:
+def _subject(letter: str, source: str, name: str) -> Subject:
     path = Path(source)
     is_folder_of_runs = os.path.isdir(path) and _holds_records(path)
     if not is_folder_of_runs and holds_operations(path):
         record, recording = recorded_traffic(path)
-        return Subject(letter=letter, source=source, records=(record,), recording=recording)
-    return Subject(letter=letter, source=source, records=_repeats(path))
+        return Subject(
+            letter=letter, source=source, records=(record,), recording=recording, name=name
+        )
+    return Subject(letter=letter, source=source, records=_repeats(path), name=name)
 
 
 def _repeats(path: Path) -> tuple[RunRecord, ...]:
@@ -232,3 +271,78 @@ def _repeats(path: Path) -> tuple[RunRecord, ...]:
                 f"{record.run_id} differ in {difference}. Name the runs themselves"
             )
     return tuple(records)
+
+
+def recorded_traffic(path: Path) -> tuple[RunRecord, Recording]:
+    """What is in a trace or a log, judged like an application under `harness watch`.
+
+    Raises:
+        SetupError: it cannot be read, or is longer than two weeks.
+    """
+    with opened(path, Progress("reading the log")) as trace:
+        counts = TraceCounts(trace, path.name, Progress("counting"))
+        entities = _entities(counts.rows())
+        record = _record(trace.head, counts, path.name)
+        counts.close()
+        head = trace.head
+    operations = counted(record.counts.operations, "operation")
+    return record, Recording(
+        fingerprint=fingerprint(path),
+        described=f"trace: {head.recorded} on {record.endpoint.described}; {operations}, "
+        f"{duration(counts.seconds)}" + (f"; record {head.run_id}" if head.run_id else ""),
+        counts_whole=head.counts_whole,
+        entities=entities,
+    )
+
+
+def _entities(rows: Iterable[TracedOperation]) -> dict[str, int] | None:
+    """Entities of every partition; None if they are too many."""
+    found: collections.Counter[str] = collections.Counter()
+    for row in rows:
+        if row.partition_key is not None and len(found) < _MOST_PARTITIONS:
+            found[row.partition] += row.entities
+    return +found if len(found) < _MOST_PARTITIONS else None
+
+
+def _record(head: TraceHead, counts: TraceCounts, name: str) -> RunRecord:
+    snapshot = counts.snapshot()
+    # Operations without a known PartitionKey have a row; a replay leaves them out, so drop it.
+    named = [part for part in snapshot.partitions if part.partition.key != UNKNOWN]
+    snapshot = dataclasses.replace(snapshot, partitions=tuple(named))
+    kind = _kind(head)
+    attempts = snapshot.counts.attempts
+    evidence = Evidence(
+        snapshot=snapshot,
+        generator=GeneratorLog().view(snapshot.start, snapshot.end),
+        kind=kind,
+        targets=kind.targets,
+        wanted_per_s=None,
+        users=0,
+        entity_bytes=0,
+        all_reported=True,
+        watched=WatchedPart(command=head.name, requests=attempts, passed=attempts),
+    )
+    return assembled(
+        evidence,
+        judge(evidence),
+        span_s=(counts.started_s, counts.ended_s),
+        billable_transactions=attempts,
+        harness_version=head.harness or __version__,
+        run_id=head.run_id,
+        profile={"name": head.name or name},
+        endpoint=EndpointPart(
+            kind=str(kind),
+            described=head.endpoint or (kind.described if head.source in _LOGS else _UNNAMED),
+            host=head.account,
+            table="",
+        ),
+        session=_SESSION,
+        ended_by="",
+        workers=1,
+    )
+
+
+def _kind(head: TraceHead) -> Service:
+    """The kind of the endpoint that the trace names; Storage for a log."""
+    named = (kind for kind in SERVICES if kind.described == head.endpoint)
+    return next(named, STORAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -55,6 +56,8 @@ class Run:
         """Replace this process by Locust; ``args.given`` is what was typed after ``run``."""
         command = [sys.executable, "-P", "-c", _LOCUST, *locust_arguments(args.given)]
         sys.stdout.flush()
+        # A Ctrl-C waits for `startup.begin`: while Python starts, it would print a traceback.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.execv(command[0], command)
 
 

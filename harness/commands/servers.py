@@ -15,13 +15,12 @@ from harness.endpoint import azurite
 from harness.endpoint.address import address_of, kind_and_account
 from harness.endpoint.endpoint import as_kind, emulator_endpoint
 from harness.gateway import limits
+from harness.gateway.addresses import TRUTH_PATH, check_upstream, on_this_machine
 from harness.gateway.addresses import address_of as listen_address
-from harness.gateway.addresses import check_upstream, on_this_machine
-from harness.gateway.loop import run
-from harness.gateway.pages import TRUTH_PATH
-from harness.gateway.server import serve
+from harness.gateway.server import run, serve
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.service import Service
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _AZURITE_PORT = 10002
@@ -145,7 +144,7 @@ class Gateway:
             def ready(url: str) -> None:
                 print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
                 if held.cosmos is not None:
-                    stand_in = as_kind(emulator_endpoint(url), EndpointKind.COSMOS_EMULATOR)
+                    stand_in = as_kind(emulator_endpoint(url), COSMOS_EMULATOR)
                     print(f"endpoint: {stand_in.url} (SDKs take localhost for Cosmos DB)")
                 print(f"statistics: {url}{TRUTH_PATH} (Ctrl-C ends it)")
                 if authority is not None:
@@ -174,7 +173,7 @@ class Gateway:
         return 0
 
 
-def require_consent(upstream: str, remote_ok: str | None) -> tuple[EndpointKind, str]:
+def require_consent(upstream: str, remote_ok: str | None) -> tuple[Service, str]:
     """The kind and the account of an endpoint that is not on this machine.
 
     Raises:

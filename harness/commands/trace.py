@@ -11,11 +11,12 @@ from pathlib import Path
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch, hll_sketch
 
-from harness.commands.progress import Progress
-from harness.measure.counts.per_second import PerSecond
-from harness.model.errors import SetupError
+from harness.commands.common import Progress
+from harness.measure.counts.time_course import PerSecond
+from harness.model.errors import SetupError, printable_lines
 from harness.model.figures import counted, data_size, duration
-from harness.model.operation import FOLDED, Kind, over_partitions, table_and_key
+from harness.model.operation import FOLDED, Kind
+from harness.model.partition import Partition
 from harness.options import aliases_from
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
@@ -84,8 +85,12 @@ class TraceCommand:
             else:
                 print(traffic_text(traffic, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
                 named = shlex.quote(str(args.file))
-                print(f"\nSend it again: harness run replay --set replay.trace={named}")
-                print(f"Try other keys: harness whatif {named} --keys scheme.toml")
+                print(
+                    printable_lines(
+                        f"\nSend it again: harness run replay --set replay.trace={named}"
+                    )
+                )
+                print(printable_lines(f"Try other keys: harness whatif {named} --keys scheme.toml"))
             return 0
         return self._convert(args)
 
@@ -108,9 +113,13 @@ class TraceCommand:
                 convert(args.file, args.to, aliases.key, aliases.kept, progress)
         with opened(args.to) as made:
             size = data_size(made.bytes)
-            print(f"Trace: {args.to} ({counted(made.operations, 'operation')}, {size})")
+            print(
+                printable_lines(
+                    f"Trace: {args.to} ({counted(made.operations, 'operation')}, {size})"
+                )
+            )
             for note in made.notes:
-                print(note)
+                print(printable_lines(note))
         return 0
 
 
@@ -136,7 +145,7 @@ class _Study:
         self.clients[client] = self.clients.get(client, 0) + 1
         if row.partition_key is None:
             unknown["PartitionKey"] += 1
-        elif not over_partitions(partition):
+        elif not Partition.named(partition).whole_table:
             self.partitions.update(partition)
         if shape.estimated:
             unknown["entities counted"] += 1
@@ -171,7 +180,7 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
         snapshot=snapshot,
         seconds=counts.seconds,
         partitions=sum(
-            not over_partitions(part.key) and table_and_key(part.key)[1] != UNKNOWN
+            not part.partition.whole_table and part.partition.key != UNKNOWN
             for part in snapshot.partitions
         )
         if snapshot.folded is None

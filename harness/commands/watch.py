@@ -12,13 +12,17 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from harness.commands.arguments import duration, whole_number
+from harness.commands.common import duration, whole_number
 from harness.commands.servers import require_consent
 from harness.gateway import limits
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.errors import SetupError
-from harness.model.target import UNKNOWN_THROUGHPUT, EndpointKind, Throughput
+from harness.model.hosts import is_loopback
+from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.service import Service
+from harness.model.services.storage import AZURITE, GATEWAY
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.options import aliases_from
 from harness.profile.build.workload import conditions_of
 from harness.profile.profile_loader import resolve
@@ -26,7 +30,8 @@ from harness.report.export.run_folder import check_folder
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.watch import watch
-from harness.watch.watch import WatchOptions, write_line
+from harness.watch.options import WatchOptions
+from harness.watch.watch import write_line, write_page
 from harness.watch.watched_run import WatchPlan
 
 _NO_LIMITS = "none"
@@ -43,6 +48,7 @@ examples:
                                                exit code 1 if the condition fails
   harness watch --upstream https://ACCOUNT.table.core.windows.net --remote-ok ACCOUNT -- ./app
                                                a real account, billed
+  harness watch --proxy -- ./app               an application that takes account and key
   harness watch                                no command: shows what to set, until Ctrl-C
 
 The command finds the gateway in AZURE_STORAGE_CONNECTION_STRING and AZURE_TABLES_ENDPOINT.
@@ -103,11 +109,26 @@ class Watch:
             "the authority (SSL_CERT_FILE, REQUESTS_CA_BUNDLE, NODE_EXTRA_CA_CERTS)",
         )
         group.add_argument(
+            "--proxy",
+            action="store_true",
+            help="for applications that make the host of account and key: the gateway is the proxy "
+            "of the command (HTTPS_PROXY), intercepts the hosts of table endpoints with an "
+            "authority of its own, and passes other hosts on untouched",
+        )
+        group.add_argument(
             "--env",
             metavar="NAME",
             action="append",
             default=[],
             help="one more variable that holds the connection string; can be repeated",
+        )
+        group.add_argument(
+            "--keep-env",
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="leave a variable as it is, even if it leads to another table endpoint; can be "
+            "repeated",
         )
         group.add_argument(
             "--processes",
@@ -120,6 +141,11 @@ class Watch:
         group.add_argument("--name", default="watch", help="name in all outputs (%(default)s)")
         group.add_argument(
             "--duration", metavar="TIME", type=duration, help="end after this time: 90s, 5m, 1h"
+        )
+        group.add_argument(
+            "--wait-for-children",
+            action="store_true",
+            help="go on until every process that the command started has ended, daemons too",
         )
         group.add_argument(
             "--warm-up",
@@ -195,7 +221,7 @@ class Watch:
         record, path, code = watching.run()
         page = Page.of_terminal(sys.stderr, _MOST_WIDTH)
         write_line("")
-        write_line(summary(record, page))
+        write_page(summary(record, page))
         if path.is_file():
             write_line(f"\nRecord: {path}\nReport: {path.with_name('report.html')}")
             write_line(f"Practices: harness check --record {path.parent}")
@@ -224,6 +250,12 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         raise SetupError(
             "--billable-transactions needs one process, which counts every request: leave out "
             "--processes"
+        )
+    listen = address_of(args.listen)
+    if args.proxy and (args.tls or not is_loopback(listen[0])):
+        raise SetupError(
+            "--proxy serves commands on this machine, over plain http: leave out --tls, and "
+            "--listen at another address than 127.0.0.1"
         )
     if _NAME.fullmatch(args.name) is None:
         raise SetupError("--name has 1 to 80 letters, digits, dots, - or _")
@@ -258,10 +290,13 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         account=account,
         remote=remote,
         command=args.command,
-        listen=address_of(args.listen),
+        listen=listen,
         limits=path,
         tls=args.tls,
+        proxy=args.proxy,
         env=args.env,
+        keep_env=args.keep_env,
+        wait_for_children=args.wait_for_children,
         duration_s=args.duration,
         out=args.out,
         page=("127.0.0.1", args.page_port),
@@ -274,9 +309,9 @@ def _options(args: argparse.Namespace) -> WatchOptions:
 
 def _endpoint(
     args: argparse.Namespace, *, throttles: bool, cosmos: bool
-) -> tuple[EndpointKind, str, str, str, bool]:
+) -> tuple[Service, str, str, str, bool]:
     """Kind, name, host and account of the endpoint, and whether it is not on this machine."""
-    kind, account, remote, host = EndpointKind.AZURITE, "", False, "embedded Azurite"
+    kind, account, remote, host = AZURITE, "", False, "embedded Azurite"
     if args.upstream is not None:
         check_upstream(args.upstream)
         if args.upstream == NO_UPSTREAM:
@@ -293,12 +328,12 @@ def _endpoint(
                 "--limits cosmos stands in for Azure Cosmos DB before an Azurite: leave out "
                 "--upstream, or name an endpoint on this machine"
             )
-        kind = EndpointKind.COSMOS_EMULATOR
+        kind = COSMOS_EMULATOR
         return kind, kind.described, host, account, remote
-    described = EndpointKind.GATEWAY.described
+    described = GATEWAY.described
     if remote:
         described = f"{kind.described} behind a model of the published limits"
-    return EndpointKind.GATEWAY, described, host, account, remote
+    return GATEWAY, described, host, account, remote
 
 
 def _provisioned(args: argparse.Namespace) -> Throughput:

@@ -10,16 +10,14 @@ import sys
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.arguments import whole_number
-from harness.commands.pages import say_page, write_page
-from harness.commands.progress import Progress
+from harness.commands.common import Progress, say_page, whole_number, write_page
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
-from harness.model.garbage import search_rarely
+from harness.model.process import search_rarely
 from harness.model.target import Throughput
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
-from harness.report.whatif.outputs import whatif_json, whatif_text
+from harness.report.whatif import whatif_json, whatif_text
 from harness.trace.sources import opened
 from harness.trace.whatif.scheme import read_scheme
 from harness.trace.whatif.whatif import what_if

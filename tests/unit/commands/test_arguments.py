@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from harness.commands.arguments import duration, whole_number
+from harness.commands.common import duration, whole_number
 
 
 @pytest.mark.parametrize(

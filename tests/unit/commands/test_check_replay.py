@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.profile.build.replay import read_trace
+from harness.profile.build.workload import read_trace
 from harness.profile.profile_loader import resolve
 from tests.support.records import kept
 

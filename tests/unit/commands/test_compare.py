@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.commands.recorded_traffic import recorded_traffic
-from harness.measure.record.replay import ReplayPart
+from harness.commands.records import recorded_traffic
+from harness.measure.record.origin import ReplayPart
 from tests.support.golden import GOLDEN
 from tests.support.recorded import Application, record
 from tests.support.records import kept, with_courses, with_heat
@@ -59,6 +59,8 @@ def test_a_page_has_the_runs_over_each_other(
     assert {"chart-throttled", "chart-p99", "chart-heat-A", "chart-heat-B"} <= made.keys()
     assert len({str(chart["layout"]["xaxis"]["range"]) for chart in made.values()}) == 1
     assert "Entities/s: A (900) is better" in page.read_text(encoding="utf-8")
+    assert main(["compare", str(one), str(two), "--name", "before", "--name", "after"]) == 0
+    assert "before serves 50% more than after" in capsys.readouterr().out
 
 
 def test_a_comparison_for_programs_stays_one(
@@ -113,6 +115,7 @@ def test_a_trend_says_where_settings_changed(
         ),
         (["--trend", "RUN", "--fail-if", "entities_per_s < 95%"], "--trend takes neither"),
         (["RUN", "RUN", "--html", "no/page.html"], "cannot be written"),
+        (["RUN", "RUN", "--name", "before"], "2 runs, but 1 name"),
     ],
 )
 def test_what_cannot_be_shown_is_said(

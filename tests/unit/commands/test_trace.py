@@ -14,8 +14,7 @@ from harness.model.operation import KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Result, Scope
 from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
-from harness.trace.writer import TraceWriter
+from harness.trace.recorder import Recorder, TraceWriter
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -208,3 +207,32 @@ def test_options_that_do_not_go_together(
     """The message says what to change."""
     assert main(["trace", str(recorded), *options]) == 2
     assert reason in capsys.readouterr().err
+
+
+ACT = "\x1b]0;title\x07\x1b[31m"
+"""A terminal would act upon it."""
+
+
+@pytest.mark.parametrize("to", [False, True], ids=["shown", "converted"])
+def test_what_a_trace_says_does_not_act_upon_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, to: bool
+) -> None:
+    """Notes, head and clients of a foreign trace are printed as text, whole."""
+    path, recorder = tmp_path / "foreign.trace", Recorder()
+    recorder.add(result(Operation(kind=Kind.INSERT, partition_key="p", row_key="r"), 0), ACT)
+    head = TraceHead(started_ms=START * 1000, source=ACT, name=ACT, account=ACT, endpoint=ACT)
+    with TraceWriter(path, head) as writer:
+        writer.append(recorder.drain(0.0, final=True))
+        writer.close(notes=[f"noted {ACT}"])
+    assert main(["trace", str(path), *(["--to", str(tmp_path / "new.trace")] * to)]) == 0
+    printed = capsys.readouterr()
+    assert "noted \\u001b]0;title\\u0007\\u001b[31m" in printed.out
+    assert "\x1b" not in printed.out + printed.err
+
+
+def test_what_an_error_repeats_does_not_act_upon_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The lines of a message stay, and every other control character is written out."""
+    assert main(["trace", f"/nowhere/{ACT}"]) == 2
+    assert "\x1b" not in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""What several subcommands share: the forms of options' values, pages that they write, progress.
+
+A form is a ``type`` of argparse, and raises `argparse.ArgumentTypeError` for a value of another
+form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.model.errors import SetupError, cut, echoed, printable_lines
+from harness.report.export.run_folder import write_whole
+
+_PART = r"(\d{1,12}(?:\.\d{1,12})?)"
+_DURATION = re.compile(rf"(?:{_PART}h)?(?:{_PART}m)?(?:{_PART}s?)?", re.ASCII)
+_TOLD_EVERY_S = 0.5
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """The type of an option whose value is a whole number in these bounds."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number from {least} to {most}, not {echoed(text)}"
+            )
+        return int(text)
+
+    return read
+
+
+def duration(text: str) -> float:
+    """Seconds of a duration such as 90, 90s, 5m or 1h30m; an integer if they are whole."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not text:
+        raise argparse.ArgumentTypeError(
+            f"{echoed(text)} is not a duration; write 90, 90s, 5m or 1h30m"
+        )
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    total = hours * 3600 + minutes * 60 + seconds
+    return int(total) if total.is_integer() else total
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write ``page`` whole or not at all; a `SetupError` says why it cannot be written."""
+    try:
+        write_whole(path, page)
+    except OSError as error:
+        raise SetupError(
+            f"{cut(str(path))} cannot be written ({error.strerror or error})"
+        ) from error
+
+
+def say_page(path: Path | None) -> None:
+    """Print where the page is, if one was written."""
+    if path is not None:
+        print(printable_lines(f"\nPage: {path}"))
+
+
+class Progress:
+    """Shows on a terminal which share of a file has been read."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._told_s = time.monotonic()
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        if not sys.stderr.isatty():
+            return
+        if done >= total:
+            if self._shown:
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
+        elif now_s > self._told_s + _TOLD_EVERY_S:
+            self._told_s, self._shown = now_s, True
+            line = f"\r{self._what}: {100 * done // total} %"
+            print(line, end="", file=sys.stderr, flush=True)
