@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from harness.report.web.document import live_page, update
-from harness.report.web.rendering import page_css, page_js, plotly_js
+from harness.report.web.tables import page_css, page_js, plotly_js
 from tests.support.records import kept
 from tests.support.web_pages import PATIENCE_MS
 

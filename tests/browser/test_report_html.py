@@ -9,9 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.trend import trends_of
-from harness.report.web.compare_page import compare_page
+from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from harness.report.web.trend_page import trend_page
 from tests.support.records import kept, with_courses, with_heat, with_partitions
 from tests.support.web_pages import PATIENCE_MS, Pages, drawn
 

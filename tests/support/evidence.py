@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from harness.measure.counts.generator import GeneratorLog
+from harness.measure.counts.generator import GeneratorLog, SampledGenerator
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.measured import GeneratorPart
+from harness.measure.record.findings import SearchPart
+from harness.measure.record.record import RunRecord
+from harness.measure.record.record_builder import assembled
 from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Scope, is_throttling
-from harness.model.target import EndpointKind, targets_for
+from harness.model.services.storage import STORAGE
+from harness.profile.practices.checklist import with_advice
+from harness.profile.profile_loader import resolve
+from tests.support.records import kept
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -57,7 +64,7 @@ IDLE = GeneratorLog().view(START, START)
 QUIET = IDLE.model_copy(update={"cpu_percent_max": 50.0, "cpu_percent_mean": 40.0})
 
 
-def generator(**figures: Any) -> GeneratorPart:
+def generator(**figures: Any) -> SampledGenerator:
     """An idle generator, but for ``figures``."""
     return IDLE.model_copy(update=figures)
 
@@ -67,11 +74,46 @@ def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
     parts: dict[str, Any] = {
         "snapshot": snapshot,
         "generator": QUIET,
-        "kind": EndpointKind.STORAGE,
-        "targets": targets_for(changes.get("kind", EndpointKind.STORAGE)),
+        "kind": STORAGE,
+        "targets": changes.get("kind", STORAGE).targets,
         "wanted_per_s": None,
         "users": 20,
         "entity_bytes": 1024,
         "all_reported": True,
     }
     return Evidence(**(parts | changes))
+
+
+def recorded(
+    given: Evidence,
+    *settings: str,
+    name: str = "single-partition",
+    search: SearchPart | None = None,
+    session: str = "wire",
+    **changes: Any,
+) -> RunRecord:
+    """The record of a run of a profile that led to ``given``, read back, with its advice."""
+    snapshot = given.snapshot
+    offered = {}
+    if given.wanted_per_s is not None:
+        offered = dict.fromkeys(range(snapshot.start, snapshot.end), given.wanted_per_s)
+    asked = given.generator.model_copy(update={"offered": offered})
+    profile = resolve(name, list(settings)).profile.model_dump(mode="json")
+    like = kept()
+    known: dict[str, Any] = {
+        "run_id": like.run_id,
+        "profile": {"name": name, **profile},
+        "endpoint": like.endpoint.model_copy(update={"kind": str(given.kind)}),
+        "session": session,
+        "ended_by": like.ended_by,
+        "workers": like.workers,
+        "search": search,
+    }
+    record = assembled(
+        dataclasses.replace(given, generator=asked),
+        judge(given, search),
+        span_s=(snapshot.start, snapshot.end),
+        hosts=[part.name for part in snapshot.accounts],
+        **known | changes,
+    )
+    return RunRecord.from_json(with_advice(record).to_json())

@@ -74,10 +74,13 @@ def _throttled(status: int) -> Expected:
             for name, count in part.attempts_by_status.items()
             if name.startswith(f"{status} ") and name.endswith(("partition", "account"))
         }
-        labels = f'status="{status}",scope!=""'
-        return seen.since_first(found, "aztables_attempts_total", labels, "partition", "scope")
+        return found
 
-    return Expected(Seen.grown, counted, near)
+    def grown(seen: Seen, expr: str) -> Figures:
+        """Without the partitions that were not throttled, whose series are 0."""
+        return {key: count for key, count in seen.grown(expr).items() if count}
+
+    return Expected(grown, counted, near)
 
 
 def _other_answers(seen: Seen) -> Figures:
@@ -91,8 +94,7 @@ def _other_answers(seen: Seen) -> Figures:
 
 
 def _by_scope(seen: Seen) -> Figures:
-    found: Figures = {(scope,): float(count) for scope, count in seen.record.throttled.items()}
-    return seen.since_first(found, "aztables_attempts_total", 'scope!=""', "scope")
+    return {(scope,): float(count) for scope, count in seen.record.throttled.items()}
 
 
 def _outcomes(seen: Seen) -> Figures:
@@ -205,7 +207,7 @@ PANELS: dict[str, Expected] = {
     "Verdict A": Expected(
         Seen.last,
         lambda seen: {
-            (verdict.limited_by, verdict.sentence, verdict.result): 1.0
+            (verdict.limited_by, verdict.whole, verdict.result): 1.0
             for verdict in [seen.record.verdict]
         },
     ),
@@ -262,7 +264,7 @@ PANELS: dict[str, Expected] = {
     "Verdict": Expected(
         Seen.last,
         lambda seen: {
-            (verdict.sentence, verdict.result): utc_s(seen.record.ended_at) * 1000
+            (verdict.whole, verdict.result): utc_s(seen.record.ended_at) * 1000
             for verdict in [seen.record.verdict]
         },
         same_moment,

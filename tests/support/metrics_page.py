@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.measure.counts.ledger import Ledger
 from harness.metrics.exposition import Exposed, LoadState, Read, RunCourse, RunState
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Fault, Result, Scope
-from harness.model.target import PUBLISHED, Targets
+from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from harness.model.services.service import PUBLISHED, Targets
 from tests.support.results import done
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -159,3 +159,11 @@ WHOLE = exposed(
     load=LOAD,
 )
 """With every family that there is."""
+SOME = exposed(
+    result("p0"),
+    result("p0", attempts=(BUSY, BUSY, OK), service_s=0.5),
+    result("p0", kind=Kind.TRANSACTION, entities=100, service_s=0.03, due_s=START - 1.0),
+    result("p1", attempts=(BUSY,), outcome=Outcome.THROTTLED, entities=0),
+    result("p1", kind=Kind.INSERT, attempts=(RESET,), outcome=Outcome.CONNECTION, entities=0),
+)
+"""With retries, failures, a transaction and something that was due."""

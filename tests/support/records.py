@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
+from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from tests.support.golden import GOLDEN
 

@@ -88,6 +88,11 @@ class Seen:
         """What counters grew by in the whole run."""
         return {key: rate * self._span_s for key, rate in self.whole(expr).items()}
 
+    def integrated(self, expr: str) -> float:
+        """What all series of a rate, asked every second as Grafana would, add up to."""
+        found = self.prometheus.over(self._filled(expr, GRAFANA_S), self.began_s, self.over_s)
+        return sum(sum(points.values.values()) for points in found)
+
     def since_first(self, counted: Figures, name: str, labels: str, *by: str) -> Figures:
         """The record's counts without what there was when Prometheus looked first."""
         selector = f'{name}{{run="{self.record.run_id}",{labels}}}'

@@ -39,6 +39,7 @@ CASES = {
     ),
     "two workers, faults": ("--profile", "upsert", "-u", "20"),
     "sdk-default, faults": ("--profile", "upsert", "--session", "sdk-default", "-u", "20"),
+    "an open load, two workers": ("--profile", "upsert", "--set", "load.entities_per_s=60"),
 }
 
 
@@ -84,3 +85,12 @@ def test_a_run_sends_no_more_than_its_budget(
     # Little is left: what deleting would have needed if the service had refused it at first.
     assert requests > 0.85 * BUDGET
     assert "Traceback" not in process.said
+
+
+def test_a_spent_budget_ends_a_valid_run(ended: dict[str, tuple[LocustProcess, int]]) -> None:
+    """The run ends before its time, and is worth as much as any other."""
+    process, _ = ended["an open load, two workers"]
+    assert process.process.returncode == 0, process.said
+    assert process.record.complete
+    assert process.record.invariants == ()
+    assert 5 <= process.record.measured_s < 40

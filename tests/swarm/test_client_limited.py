@@ -69,13 +69,14 @@ def client_limited(
 
 
 def test_a_starved_generator_is_client_limited(client_limited: LocustProcess) -> None:
-    """Where others burn the generator's core, the rate says nothing about the endpoint.
+    """Where others burn the generator's core, they are the limit, not the endpoint.
 
     More processes would not help: the advice is to free the core.
     """
     verdict = client_limited.record.verdict
-    assert (verdict.result, verdict.limited_by) == ("client_limited", "generator"), verdict
-    assert "free the CPU" in verdict.advice[0].text, verdict
+    assert (verdict.result, verdict.limited_by) == ("client_limited", "machine"), verdict
+    assert "other processes" in verdict.sentence
+    assert "Free the CPU" in verdict.advice[0].text, verdict
     made = client_limited.record.generator.capacity
     assert made is not None
     assert made.operations_per_cpu_s > 0

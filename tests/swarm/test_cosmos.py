@@ -12,7 +12,7 @@ from harness.endpoint.azurite import AzuriteProcess
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.measure.record.record import RunRecord
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import resolve
 from harness.swarm.master.rehearsal import recorded_charges
@@ -50,7 +50,7 @@ def test_request_units_are_equal_to_the_hundredth(
     process.wait()
     record: RunRecord = process.record
     assert record.workers == 2
-    assert record.endpoint.kind == EndpointKind.COSMOS_EMULATOR
+    assert record.endpoint.service == COSMOS_EMULATOR
     assert record.invariants == ()
     assert "all counts are equal" in process.stdout, process.stdout
     assert "request units of each partition are equal" in process.stdout, process.stdout
@@ -85,11 +85,11 @@ def test_a_stand_in_is_found_and_charges_what_was_predicted(
         )
         process.wait()
     record = process.record
-    assert record.endpoint.kind == EndpointKind.COSMOS_EMULATOR
+    assert record.endpoint.service == COSMOS_EMULATOR
     assert record.endpoint.host.startswith("localhost:")
     assert (record.workers, set(record.outcomes)) == (2, {"success"})
     profile = resolve("single-partition", settings).profile
-    predicted = observe(profile, kind=EndpointKind.COSMOS_EMULATOR).seen().charges
+    predicted = observe(profile, kind=COSMOS_EMULATOR).seen().charges
     assert predicted is not None
     expected = {kind.label: kind.each for kind in predicted.kinds}
     measured = {part.kind: part.request_units_each for part in record.operations}
@@ -146,7 +146,7 @@ def test_charges_that_nobody_told_are_unknown(
         assert process.wait() == 3, process.said
         proxy.stop()
     record = process.record
-    assert record.endpoint.kind == EndpointKind.COSMOS_EMULATOR
+    assert record.endpoint.service == COSMOS_EMULATOR
     assert any("429" in answer for part in record.partitions for answer in part.attempts_by_status)
     assert record.request_units is None
     notes = {condition.text: condition.note for condition in record.conditions}

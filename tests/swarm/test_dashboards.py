@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from harness.report.answers import throttled_by_status
 from tests.support.expected_series import EMPTY, PANELS, RULES, Expected
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.metrics_page import Series, labelled, scrape
@@ -68,7 +69,7 @@ LOAD = (
         "key-spread",
     ),
     *("--set", "load.entities_per_s=200", "--set", "load.give_up_after_s=1.5"),
-    *("--set", "load.settle_s=2", "--set", "loading.settle_s=0", "--set", "conditions=[]"),
+    *("--set", "load.settle_s=2", "--set", "loading.settle_s=3", "--set", "conditions=[]"),
     *("--set", "keys.partitions=4", "--set", "keys.distribution=zipfian"),
     *("--set", "keys.rows_per_partition=50"),
     *("--set", "retry.backoff_s=0.1", "--set", "retry.minimum_s=0.1", "--set", "retry.retries=1"),
@@ -180,7 +181,8 @@ def _summed(page: Series, name: str, *places: int) -> Counter[tuple[str, ...]]:
     sums: Counter[tuple[str, ...]] = Counter()
     for labels, count in labelled(page, name).items():
         sums[tuple(labels[place] for place in places)] += int(count)
-    return sums
+    # What may come is 0 before it does.
+    return +sums
 
 
 def test_the_page_has_the_sums_of_the_record(seen: Seen) -> None:
@@ -215,6 +217,20 @@ def test_the_page_has_the_sums_of_the_record(seen: Seen) -> None:
 def test_a_panel_shows_what_the_record_says(seen: Seen, name: str) -> None:
     """Asked as Grafana would, a query has the record's series and, within 10 %, its values."""
     _hold(seen, PANELS[name], QUERIES[name])
+
+
+def test_throttling_added_up_over_the_run_is_that_of_the_record(seen: Seen) -> None:
+    """Nothing of a series is lost at its beginning: 2 % of all, and two requests of a status."""
+    recorded = throttled_by_status(seen.record.attempts_by_status)
+    added = {
+        status: seen.integrated(QUERIES[f"{status} per partition A"])
+        for status in ("503", "500", "504")
+    }
+    counts = {status: recorded[status] for status in added}
+    assert min(counts.values()) > 10
+    assert sum(added.values()) == pytest.approx(sum(counts.values()), rel=0.02)
+    for status, count in counts.items():
+        assert added[status] == pytest.approx(count, rel=0.02, abs=2), status
 
 
 @pytest.mark.parametrize("name", RULES)

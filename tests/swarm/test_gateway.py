@@ -126,7 +126,7 @@ def test_no_output_calls_it_azure(done: LocustProcess, record: RunRecord) -> Non
     assert first.endswith(NAME)
     assert record.endpoint.kind == "gateway"
     assert record.endpoint.described == NAME
-    assert NAME in record.verdict.sentence
+    assert record.verdict.footnote.startswith(f"{NAME}.")
     metrics = (done.folder / "metrics.txt").read_text(encoding="utf-8")
     assert f'described="{NAME}"' in metrics
     for output in (done.said, json.dumps(record.model_dump()), metrics):

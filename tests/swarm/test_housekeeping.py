@@ -30,14 +30,7 @@ from harness.profile.profile_loader import resolve
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.run_tables import LoadingFailed, load_table
 from harness.swarm.plan import new_plan
-from tests.support.locust_process import (
-    QUICK,
-    ROOT,
-    WEB,
-    LocustProcess,
-    Stress,
-    wait_until,
-)
+from tests.support.locust_process import QUICK, ROOT, WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import RESET, Proxy, Seen, refusal
 from tests.support.sdk import named_key

@@ -13,7 +13,7 @@ from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import PLACES, Written
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
-from harness.model.machine import this_process_runs_on
+from harness.model.process import this_process_runs_on
 from harness.swarm.messages import (
     AccountThrottled,
     AuditRequest,

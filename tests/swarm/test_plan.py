@@ -8,16 +8,13 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from locust.rpc import Message
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.errors import SetupError
-from harness.model.target import EndpointKind
+from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.profile.profile_loader import NamedProfile, parse
-from harness.swarm.master.load_monitor import users_at
 from harness.swarm.master.master_run import Cause, Ending
 from harness.swarm.plan import RunPlan, new_plan
 
@@ -46,6 +43,13 @@ def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
     assert arrived == plan
     assert arrived.profile.model_fields_set == plan.profile.model_fields_set
     assert arrived.table_names == ("stress1", "stress1Index")
+
+
+def test_a_record_says_that_its_load_had_no_cap() -> None:
+    """JSON has no infinity: without a cap in its settings, a load has the usual one."""
+    without = made({"load": {"max_entities_per_s": float("inf")}})
+    assert without.recorded_settings()["load"]["uncapped"] is True
+    assert "uncapped" not in made({}).recorded_settings()["load"]
 
 
 def test_an_own_class_is_recorded_without_the_settings_that_it_replaces() -> None:
@@ -90,42 +94,8 @@ def made(parts: dict[str, Any]) -> RunPlan:
         session="sdk",
         fingerprint="f",
         embedded=True,
-        kind=EndpointKind.COSMOS_EMULATOR,
+        kind=COSMOS_EMULATOR,
     )
-
-
-STAGES = [(4.0, 10.0, False), (2.0, 10.0, False), (3.0, 30.0, True), (5.0, 0.0, False)]
-
-
-@pytest.mark.parametrize(
-    ("at_s", "users"),
-    [(-1, 2), (0, 2), (2, 6), (3.99, 9), (4, 10), (6, 30), (8.9, 30), (9, 30), (11.5, 15), (99, 0)],
-)
-def test_users_follow_their_stages(at_s: float, users: int) -> None:
-    """From 2 users up to 10, held, a jump to 30, down to nobody; the last stage stays."""
-    assert users_at(STAGES, 2.0, at_s) == users
-
-
-@given(
-    stages=st.lists(
-        st.tuples(
-            st.floats(min_value=0.1, max_value=100),
-            st.integers(min_value=0, max_value=1000).map(float),
-            st.booleans(),
-        ),
-        min_size=1,
-        max_size=6,
-    ),
-    start=st.integers(min_value=0, max_value=1000),
-    at_s=st.floats(min_value=-10, max_value=1000),
-)
-def test_there_are_never_more_users_than_a_stage_has(
-    stages: list[tuple[float, float, bool]], start: int, at_s: float
-) -> None:
-    """Between the fewest and the most of all stages, and at the end as many as the last has."""
-    levels = [start, *(int(to) for _, to, _ in stages)]
-    assert min(levels) <= users_at(stages, float(start), at_s) <= max(levels)
-    assert users_at(stages, float(start), sum(for_s for for_s, _, _ in stages) + 1) == levels[-1]
 
 
 def test_a_throttled_account_is_named_as_the_end_of_a_run() -> None:

@@ -17,7 +17,7 @@ from harness.endpoint.azurite import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import endpoint_from
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord
-from harness.model.accounts import account_of
+from harness.model.partition import account_of
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked
 from tests.support.metrics_page import labelled, series
 from tests.support.ports import free_port
@@ -134,7 +134,7 @@ def test_only_the_limited_account_throttled_and_is_named(
     assert limited.attempts_by_status["503 ServerBusy account"] > 0
     assert set(other.attempts_by_status) == {"200", "204"}
     assert (record.verdict.result, record.verdict.limited_by) == ("throttled", "account")
-    assert f"most of them for account {limited.name} " in record.verdict.sentence
+    assert f"of them for account {limited.name} " in record.verdict.sentence
     assert (limited.target, record.account.target) == (20_000.0, 40_000.0)
     assert "of 40,000, 2 accounts together" in done.stdout
     [file] = (done.folder / "out").glob("*/errors.jsonl")

@@ -100,7 +100,14 @@ def test_ctrl_c_before_the_run_ends_with_a_sentence(
     wait_until(lambda: not process.left_behind(), "no process is left", 5.0)
 
 
-def test_ctrl_c_while_harness_run_starts_ends_with_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [(signal.SIGHUP, "SigCgt"), (signal.SIGINT, "SigBlk")],
+    ids=["the command", "Python starts for Locust"],
+)
+def test_ctrl_c_while_harness_run_starts_ends_with_a_sentence(
+    number: signal.Signals, state: str, tmp_path: Path
+) -> None:
     """From the first line of the command on, however long the imports take."""
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", "run", "single-partition"],
@@ -110,7 +117,7 @@ def test_ctrl_c_while_harness_run_starts_ends_with_a_sentence(tmp_path: Path) ->
         text=True,
         preexec_fn=take_sigint,
     )
-    wait_until(lambda: has_signal(process, signal.SIGHUP, "SigCgt"), "it listens to signals")
+    wait_until(lambda: has_signal(process, number, state), "it is there", every_s=0.002)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60.0)
     assert (process.returncode, said) == (3, "error: ended by Ctrl-C before the run began\n")

@@ -10,8 +10,6 @@ import dataclasses
 import datetime as dt
 import json
 import re
-import shutil
-import subprocess
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -126,10 +124,10 @@ def observed(stress: Stress, proxy_to: Callable[..., Proxy], gateway: Proxy) -> 
     )
 
 
-def test_the_verdict_is_throttled_by_the_partition(observed: Observed) -> None:
-    """The verdict names the partition that was refused, and the condition fails the run."""
+def test_the_verdict_names_the_throttled_partition_and_no_limit(observed: Observed) -> None:
+    """It was refused far below its target, so that its limit is not the cause."""
     verdict = observed.record.verdict
-    assert (verdict.result, verdict.limited_by) == ("throttled", "partition")
+    assert (verdict.result, verdict.limited_by) == ("throttled", "unknown")
     assert repr(HOT) in verdict.sentence
     assert observed.process.process.returncode == 1, observed.process.said
     assert [condition.passed for condition in observed.record.conditions] == [False]
@@ -188,31 +186,6 @@ def test_a_scrape_in_mid_run_shows_failures(observed: Observed) -> None:
     assert samples(observed.early, "aztables_workers")[()] == 1
 
 
-def test_the_last_scrape_has_the_attempts_of_the_record(observed: Observed) -> None:
-    """By partition, status, code and scope, to the last attempt."""
-    labels = ("partition", "status", "error_code", "scope")
-    scraped = {
-        (key, " ".join(filter(None, rest))): count
-        for (key, *rest), count in samples(
-            observed.last, "aztables_attempts_total", *labels
-        ).items()
-    }
-    assert scraped == {
-        (part.key, name): count
-        for part in observed.record.partitions
-        for name, count in part.attempts_by_status.items()
-    }
-
-
-def test_the_last_scrape_has_the_entities_of_the_record(observed: Observed) -> None:
-    """By partition, and by operation."""
-    by_partition = samples(observed.last, "aztables_entities_total", "partition")
-    by_kind = samples(observed.last, "aztables_entities_total", "op")
-    record = observed.record
-    assert by_partition == {(part.key,): part.entities for part in record.partitions}
-    assert by_kind == {(part.kind,): part.entities for part in record.operations}
-
-
 def test_the_last_scrape_has_the_outcomes_of_the_record(observed: Observed) -> None:
     """By operation and outcome, and the durations of those in the measured window."""
     scraped = samples(observed.last, "aztables_operations_total", "op", "outcome")
@@ -248,20 +221,6 @@ def test_the_last_state_is_pushed(observed: Observed) -> None:
     name, labels = "aztables_attempts_total", ("partition", "status", "error_code", "scope")
     pushed = samples(push.body.decode(), name, *labels)
     assert pushed == samples(observed.last, name, *labels)
-
-
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool: run make test-deps")
-@pytest.mark.parametrize("when", ["early", "last"])
-def test_promtool_finds_nothing_to_complain_of(when: str, observed: Observed) -> None:
-    """`promtool check metrics` takes the page of a real run without a word."""
-    done = subprocess.run(
-        ["promtool", "check", "metrics"],
-        input=getattr(observed, when),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_nobody_sees_a_traceback(observed: Observed) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import gevent
 import pytest
 
+from harness.measure.verdict.evidence import latency_doubt
 from tests.support.locust_process import QUICK, Stress, wait_until
 from tests.support.proxy import Proxy, Seen
 
@@ -71,13 +72,13 @@ def test_a_504_is_throttling_and_a_time_out_of_the_client_is_not(
     throttled.wait()
     unanswered.wait()
     record = throttled.record
-    assert (record.verdict.result, record.verdict.limited_by) == ("throttled", "partition")
+    assert (record.verdict.result, record.verdict.limited_by) == ("throttled", "unknown")
     assert record.attempts_by_status["504 partition"] == record.throttled["partition"]
     assert any("504 as 503" in advice.text for advice in record.verdict.advice)
     assert any("a proxy on the way" in sentence for sentence in record.verdict.evidence)
     record = unanswered.record
-    assert record.verdict.result == "inconclusive", record.verdict
-    assert "most of them with timeout" in record.verdict.sentence
+    assert record.verdict.result == "failing", record.verdict
+    assert "read_timeout" in record.verdict.sentence
     assert record.attempts_by_status["read_timeout"] > 10
     assert sum(record.throttled.values()) == 0
 
@@ -92,11 +93,16 @@ def test_a_short_window_is_inconclusive(stress: Stress, host: str) -> None:
 
 
 def test_a_failed_condition_fails_the_run(stress: Stress, host: str) -> None:
-    """A verdict alone fails no run; a condition that does not hold does, with exit code 1."""
+    """A verdict alone fails no run; a condition that does not hold does, with exit code 1.
+
+    What others that keep the machine busy do to a latency decides nothing.
+    """
     process = stress(*QUICK, "-H", host, "--set", "conditions=['p50(service) < 0.01ms']")
     code = process.wait()
-    assert [condition.passed for condition in process.record.conditions] == [False]
-    assert code == (1 if process.record.verdict.result == "within_target" else 3)
+    record = process.record
+    decided = latency_doubt(record.generator) is None
+    assert [condition.passed for condition in record.conditions] == [False if decided else None]
+    assert code == (1 if decided and record.verdict.result == "within_target" else 3)
     wait_until(lambda: not process.left_behind(), "no process is left", 5.0)
 
 

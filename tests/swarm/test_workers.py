@@ -17,20 +17,13 @@ from azure.data.tables import TableClient
 
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
-from tests.support.locust_process import (
-    QUICK,
-    LocustProcess,
-    Stress,
-    forked,
-    wait_until,
-)
+from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
 from tests.support.ports import free_port
-from tests.support.proxy import Proxy, Seen, refusal
+from tests.support.proxy import Proxy, Seen
 from tests.support.sdk import named_key
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
-BUDGET = 400
 INSERTS = (
     *("--set", "load.max_entities_per_s=80"),
     *("--set", "mix.point_query=0", "--set", "mix.upsert_merge=0"),
@@ -72,14 +65,14 @@ def counted(proxy_to: Callable[..., Proxy], endpoint: Endpoint) -> Callable[...,
     """Makes a proxy that counts requests, and rows before they are gone."""
     credential = named_key(endpoint)
 
-    def make(**said: object) -> Counted:
+    def make() -> Counted:
         def list_first(seen: Seen) -> None:
             if seen.method == "DELETE" and seen.of_table:
                 name = seen.path.split("'")[1]
                 with TableClient(endpoint.url, name, credential=credential) as table:
                     result.rows = sum(1 for _ in table.list_entities(select=["RowKey"]))
 
-        result = Counted(proxy_to(before=list_first, **said))
+        result = Counted(proxy_to(before=list_first))
         return result
 
     return make
@@ -87,30 +80,15 @@ def counted(proxy_to: Callable[..., Proxy], endpoint: Endpoint) -> Callable[...,
 
 @pytest.fixture(scope="module")
 def runs(stress: Stress, counted: Callable[..., Counted]) -> dict[str, Counted]:
-    """Three ways to send, a budget, and a worker that is killed: all at once, all ended."""
+    """Three ways to send, and a worker that is killed: all at once, all ended."""
     port = free_port()
-    refused = 0
-
-    def refuse_some(seen: Seen) -> bytes | None:
-        nonlocal refused
-        if seen.of_table or seen.method == "GET":
-            return None
-        refused += 1
-        return None if refused % 20 else refusal(503, "ServerBusy", "The server is busy.")
-
     made = {name: counted() for name in (*MODES, "killed")}
-    made["budget"] = counted(answer=refuse_some)
     options: dict[str, tuple[str, ...]] = {
         "one process": INSERTS,
         "--processes 2": (*INSERTS, *forked(2)),
         "--master and --worker": (
             *INSERTS,
             *("--master", "--expect-workers", "2", "--master-bind-port", str(port)),
-        ),
-        "budget": (
-            *("--set", "load.max_entities_per_s=80", "-t", "40s"),
-            *("--set", f"limits.billable_transactions={BUDGET}"),
-            *forked(2),
         ),
         "killed": (*INSERTS, "-t", "9s", *forked(2)),
     }
@@ -184,30 +162,11 @@ def test_the_cap_is_exact(runs: dict[str, Counted]) -> None:
 
 def test_operations_are_conserved_over_workers(runs: dict[str, Counted]) -> None:
     """What was due is sent or dropped, and what was sent has an outcome or is in flight."""
-    for name in (*MODES, "budget"):
+    for name in MODES:
         counts = runs[name].record.counts
         assert counts.due == counts.sent + counts.waiting + counts.dropped
         assert counts.sent == counts.operations + counts.in_flight
         assert runs[name].record.invariants == ()
-
-
-def test_a_budget_is_never_exceeded(runs: dict[str, Counted]) -> None:
-    """Two workers, retries, loading and cleaning together send no more than the budget."""
-    run = runs["budget"]
-    assert len(run.proxy.seen) <= BUDGET
-    assert len(run.proxy.seen) > BUDGET * 0.95
-    assert len(run.proxy.seen) == run.record.counts.billable_transactions
-    assert run.record.attempts_by_status["503 ServerBusy partition"] > 5
-
-
-def test_a_spent_budget_ends_a_valid_run(runs: dict[str, Counted]) -> None:
-    """The run ends before its time, says why, and is worth as much as any other."""
-    run = runs["budget"]
-    assert run.process is not None
-    assert run.process.process.returncode == 0, run.process.said
-    assert "budget" in run.record.ended_by
-    assert 5 <= run.record.measured_s < 40
-    assert run.rows == 100
 
 
 def test_a_killed_worker_does_not_end_the_run(runs: dict[str, Counted]) -> None:

@@ -34,6 +34,7 @@ class Rule:
             ``close`` after the answer without saying so; ``loop``, a page whose continuation token
             leads to the same page again; ``endless``, a page whose continuation token is new.
         delay_s: How long the answer is held back.
+        stall_s: For so long of every second no answer leaves.
         timeout_s: After so long without an answer the client goes, of ``hang``.
         status: Status of the answer; 0 is the real one.
         code: The service's error code in it.
@@ -54,6 +55,7 @@ class Rule:
     apply: bool = False
     how: str = "answer"
     delay_s: float = 0.0
+    stall_s: float = 0.0
     timeout_s: float = 2.0
     status: int = 0
     code: str = ""

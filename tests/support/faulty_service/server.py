@@ -123,6 +123,8 @@ class FaultyTable(Proxy):
         answer = self._answered(rule, request, seen, upstream)
         if rule.delay_s:
             gevent.sleep(rule.delay_s)
+        if rule.stall_s:
+            gevent.sleep(max(0.0, rule.stall_s - time.time() % 1.0))
         if rule.how == "hang":
             _wait_until_closed(client)
         if _connection(client)[0] in _CLOSED:

@@ -1,7 +1,7 @@
 // An application with @azure/data-tables that counts its own answers. Prints one JSON array: each answer with kind,
 // partition, status, x-ms-client-request-id and address, as the HTTP client of the SDK received it.
 "use strict";
-const { TableClient } = require("@azure/data-tables");
+const { AzureNamedKeyCredential, TableClient } = require("@azure/data-tables");
 const { createDefaultHttpClient } = require("@azure/core-rest-pipeline");
 
 const TABLE = "orders";
@@ -24,9 +24,16 @@ const httpClient = {
     return answer;
   },
 };
-const options = { allowInsecureConnection: true, httpClient };
-const table = TableClient.fromConnectionString(text, TABLE, options);
-const impatient = TableClient.fromConnectionString(text, TABLE, { ...options, retryOptions: { maxRetries: 0 } });
+// With "account" by the account's name and key alone.
+const byAccount = process.argv.includes("account");
+const { AZURE_STORAGE_ACCOUNT: account, AZURE_STORAGE_KEY: key } = process.env;
+const options = { allowInsecureConnection: !byAccount, httpClient };
+const clientOf = (more) =>
+  byAccount
+    ? new TableClient(`https://${account}.table.core.windows.net`, TABLE, new AzureNamedKeyCredential(account, key), more)
+    : TableClient.fromConnectionString(text, TABLE, more);
+const table = clientOf(options);
+const impatient = clientOf({ ...options, retryOptions: { maxRetries: 0 } });
 
 async function take(kind, partition, call) {
   step = { kind, partition };

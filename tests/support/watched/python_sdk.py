@@ -1,6 +1,7 @@
 """An application with azure-data-tables that counts its own answers.
 
-``python python_sdk.py sync`` or ``aio``. Prints one JSON array: each answer with kind, partition,
+``python python_sdk.py sync`` or ``aio``; with ``account`` behind it by the account's name and key
+alone, of which the SDK makes the host. Prints one JSON array: each answer with kind, partition,
 status, ``x-ms-client-request-id`` and address, as the transport of the SDK received it.
 """
 
@@ -170,8 +171,13 @@ async def run_async(connection_string: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sync":
-        run_sync(os.environ["AZURE_STORAGE_CONNECTION_STRING"])
+    if "account" in sys.argv:
+        name, key = os.environ["AZURE_STORAGE_ACCOUNT"], os.environ["AZURE_STORAGE_KEY"]
+        text = f"AccountName={name};AccountKey={key};EndpointSuffix=core.windows.net"
     else:
-        asyncio.run(run_async(os.environ["AZURE_STORAGE_CONNECTION_STRING"]))
+        text = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+    if sys.argv[1] == "sync":
+        run_sync(text)
+    else:
+        asyncio.run(run_async(text))
     print(json.dumps(answers))

@@ -20,7 +20,7 @@ from azure.data.tables import TableServiceClient
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
-from harness.swarm.web.form_choices import profile_in
+from harness.swarm.web.start_form import profile_in
 from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.swarm.worker.master_clock import Difference
+from harness.swarm.worker.worker import Difference
 
 
 @given(ahead_s=st.floats(-100.0, 100.0), there_s=st.floats(0.0, 2.0), back_s=st.floats(0.0, 2.0))

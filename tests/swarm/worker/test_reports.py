@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
-from harness.model.machine import this_process_runs_on
+from harness.model.process import this_process_runs_on
 from harness.swarm.messages import WorkerReport, WorkerState
-from harness.swarm.worker.reports import REPEATED_AFTER_S, Reports
+from harness.swarm.worker.worker_run import REPEATED_AFTER_S, Reports
 
 
 class Connection:

@@ -12,8 +12,7 @@ from harness.profile.settings.schema import Profile
 from harness.swarm.messages import Share
 from harness.swarm.worker.departures import Departures
 from harness.workload.budget import Budgets
-from harness.workload.load.pacing import RecordedOrder
-from harness.workload.load.schedule import Schedule
+from harness.workload.pacing import RecordedOrder, Schedule
 
 LENGTH_S = 100.0
 PROFILE = Profile(question="Why?")
