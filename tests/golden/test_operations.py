@@ -18,7 +18,7 @@ from harness.model.operation import WHOLE_TABLE, Operation
 from harness.profile.build.workload import source_of
 from harness.profile.profile_loader import resolve
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
-from harness.workload.payload import unpacked
+from harness.workload.entity_factory import unpacked
 from tests.support.driving import operations
 from tests.support.golden import GOLDEN, check
 from tests.support.profiles import without_trace

@@ -10,13 +10,14 @@ import pytest
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.profile.checks.checklist import findings_of
 from harness.profile.checks.recorded import seen_in
-from harness.report.compare.comparison import Comparison, Subject, compare, parse_regression
+from harness.profile.practices.checklist import findings_of
+from harness.report.compare.comparison import Comparison, Subject, compare
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
-from harness.report.export.data_files import hlog, partitions_csv
+from harness.report.compare.regressions import parse_regression
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.export.run_folder import hlog, partitions_csv
 from harness.report.terminal.checklist import Checked, check_text, facts_of
 from harness.report.terminal.page import Page
 from tests.support.behaviour import attempt, insert, measured, query, result, write

@@ -53,7 +53,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "cli": {"model", "commands", "startup"},
     "options": {"model", "measure", "profile"},
-    "startup": set(),
+    "startup": {"model"},
     "__main__": {"startup", "cli"},
 }
 """Which rooms a room may import besides itself."""

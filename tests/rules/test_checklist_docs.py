@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.endpoint.sessions import SESSION_KINDS
-from harness.profile.checks.checklist import PRACTICES
-from harness.profile.checks.practice import Document, Practice
+from harness.profile.practices.checklist import PRACTICES
+from harness.profile.practices.practice import Document, Practice
 
 PAGE = (Path(__file__).parents[2] / "docs" / "checklist.md").read_text(encoding="utf-8")
 CATEGORIES = {
@@ -40,6 +40,8 @@ LETTERS = {
     Document.BLOG: "B",
     Document.COSMOS: "DB",
     Document.COSMOS_FAQ: "FAQ",
+    Document.UNITS: "RU",
+    **dict.fromkeys((Document.README, Document.PROFILES, Document.SESSIONS, Document.WATCH), "H"),
 }
 NAME = re.compile(r"`([a-z-]+)`")
 

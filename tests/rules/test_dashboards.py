@@ -17,7 +17,7 @@ import yaml
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.metrics.exposition import RunState
-from harness.model.target import PUBLISHED
+from harness.model.services.service import PUBLISHED
 from tests.support.metrics_page import WHOLE
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import re
 import shlex
@@ -13,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli import COMMANDS, command
-from harness.measure.verdict import advice
+from harness.profile.practices.checklist import PRACTICES
 from harness.profile.profile_loader import shipped_names
-from tests.support.source_tree import HARNESS, ROOT
+from tests.support.source_tree import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("examples/*.md")])
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -67,18 +66,15 @@ def test_every_shipped_profile_is_listed() -> None:
 
 
 def cited_sections() -> Iterator[tuple[str, str]]:
-    """The document of this repository and the section of every advice that cites one."""
-    for file in (HARNESS / "measure" / "verdict").glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "AdvicePart":
-                named = {keyword.arg: keyword.value for keyword in node.keywords}
-                document = getattr(advice, ast.unparse(named["document"]), "")
-                if document.endswith(".md"):
-                    yield document, ast.literal_eval(named["section"])
+    """The document of this repository and the section of every practice that cites one."""
+    for practice in PRACTICES:
+        for source in practice.sources:
+            if source.document.endswith(".md"):
+                yield source.document, source.section
 
 
 def test_advice_cites_sections_that_exist() -> None:
-    """A document of the repository that an advice names has a section of that name."""
+    """A document of the repository that a practice names has a section of that name."""
     cited = set(cited_sections())
     assert len(cited) > 2
     for document, section in cited:

@@ -9,13 +9,13 @@ from tests.support.source_tree import FILES, module_name, parsed
 
 PACKAGES = (
     *("harness.measure.", "harness.report.", "harness.swarm.master."),
-    "harness.workload.load.search",
+    "harness.profile.load.search",
 )
 ROUNDING = re.compile(r"[0-9]%|\.[1-9]\d*f")
 BY_ITSELF = {
     # Figures of no other output.
     "harness.report.export.junit": {".3f"},
-    "harness.report.export.data_files": {".3f"},
+    "harness.report.export.run_folder": {".3f"},
     # Sums of hundredths, which are exact.
     "harness.swarm.master.rehearsal": {"12,.2f"},
     # Changes, with a sign.

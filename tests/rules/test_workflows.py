@@ -14,7 +14,7 @@ import yaml
 
 from harness.cli import COMMANDS, main
 from harness.profile.profile_loader import parse, question_of, resolve, shipped_names
-from harness.report.compare.comparison import parse_regression
+from harness.report.compare.regressions import parse_regression
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -1,0 +1,218 @@
+"""What each practice says of a profile must not change by accident.
+
+`UPDATE_GOLDEN=1 pytest tests/golden` writes the file anew: below each profile stands how it
+compares with the practice, why, and what to change. Nothing stands there where a profile gives no
+occasion.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+from harness.profile.checks.observed import observe
+from harness.profile.practices import generator
+from harness.profile.practices.checklist import PRACTICES
+from harness.profile.practices.practice import Practice
+from harness.profile.profile_loader import parse
+from harness.profile.settings.schema import Profile
+from harness.workload.keys.schemes import SCHEMES
+from tests.support.golden import check
+
+SAMPLE = 600
+"""Operations: enough for what is looked for here, and soon made."""
+SPREAD = {"partitions": 20, "rows_per_partition": 50}
+ONE_ROW = {"partitions": 200, "rows_per_partition": 1}
+PROFILES = """\
+[append-only]
+keys.scheme = 'append-only'; mix.insert = 1
+keys.scheme = 'hash-prefix'; mix.insert = 1
+keys.scheme = 'prepend-only'; mix.insert = 1
+keys.scheme = 'unique'; mix.insert = 1
+keys.scheme = 'append-only-unpadded'; mix.insert = 1
+keys.scheme = 'device'; mix.insert = 1
+keys.scheme = 'date'; mix.insert = 1; mix.point_query = 1
+keys.scheme = 'device-date'; keys.periods = 2; mix.insert = 1
+keys.scheme = 'index-table'; mix.insert = 1
+keys.scheme = 'customer'; keys.distribution = 'zipfian'; mix.insert = 1
+keys.scheme = 'append-only'; mix.insert = 6; mix.point_query = 94
+keys.scheme = 'natural-key'; mix.insert = 6; mix.point_query = 94
+keys.scheme = 'append-only'; mix.point_query = 1
+[date-key]
+keys.scheme = 'date'; mix.insert = 1
+keys.scheme = 'date'; mix.upsert_merge = 1
+keys.scheme = 'device-date'; mix.insert = 1
+[zero-padding]
+keys.scheme = 'append-only-unpadded'; mix.point_query = 1
+keys.scheme = 'append-only-unpadded'; mix.partition_range_scan = 1
+keys.scheme = 'append-only'; mix.insert = 1; mix.partition_range_scan = 1
+keys.scheme = 'unique'; mix.insert = 1
+[hot-partition]
+keys.distribution = 'zipfian'; load.max_entities_per_s = 20000
+keys.partitions = 50; keys.rows_per_partition = 50; load.max_entities_per_s = 20000
+keys.distribution = 'zipfian'; load.max_entities_per_s = 500
+keys.partitions = 50; keys.rows_per_partition = 50; load.max_entities_per_s = 500
+mix.full_table_scan = 1
+[hot-row]
+keys.partitions = 1; keys.rows_per_partition = 1; mix.upsert_merge = 1; \
+load.max_entities_per_s = 5000
+keys.partitions = 1; mix.upsert_merge = 1; load.max_entities_per_s = 5000
+[hot-range]
+keys.scheme = 'append-only'; keys.distribution = 'hotspot'; keys.hot_keys = 0.04; \
+keys.hot_operations = 0.9; mix.point_query = 1
+keys.scheme = 'append-only'; mix.point_query = 1
+keys.partitions = 5
+[constant-partition-key]
+keys.scheme = 'single'
+keys.partitions = 2
+[guid-partition-key]
+keys.scheme = 'unique'; mix.full_table_scan = 1; mix.point_query = 9
+keys.scheme = 'unique'; mix.point_query = 1
+mix.upsert_merge = 1
+[guid-row-key]
+keys.row_keys = 'guid'; mix.row_range_scan = 1
+keys.row_keys = 'guid'; mix.partition_scan = 1
+keys.row_keys = 'guid'; mix.point_query = 1
+[tiny-partitions]
+keys.scheme = 'unique'; mix.full_table_scan = 1
+keys.scheme = 'unique'; mix.point_query = 1
+keys.scheme = 'append-only'; mix.partition_range_scan = 1
+mix.partition_range_scan = 1
+[large-partitions]
+keys.rows_per_partition = 1000000
+keys.rows_per_partition = 99999
+keys.rows_per_partition = 100000
+keys.rows_per_partition = 10
+[key-length]
+keys.prefix = 'BIB:12345678123456781234567812345678123456781234567812345678\
+12345678123456781234567812345678123456781234567812345678'
+keys.prefix = 'BIB:1234567812345678123456781234567812345678123456781234567812345678\
+123456781234567812345678'
+[key-characters]
+keys.prefix = 'Zürich-'
+keys.prefix = 'Zuerich-'
+keys.prefix = 'two words '
+keys.prefix = 'BIB:'
+[key-change]
+mix.insert = 1; mix.key_change = 1
+mix.insert = 1
+mix.point_query = 1
+[table-queries]
+mix.full_table_scan = 1; mix.point_query = 9
+mix.row_range_scan = 1; mix.point_query = 9
+mix.partition_range_scan = 1; mix.point_query = 9
+mix.partition_scan = 1; mix.point_query = 9
+mix.insert = 1
+[partition-queries]
+mix.row_range_scan = 9; mix.point_query = 1
+mix.row_range_scan = 1; mix.point_query = 9
+mix.row_range_scan = 55; mix.point_query = 45
+mix.row_range_scan = 45; mix.point_query = 55
+mix.insert = 1
+[query-density]
+query.returned_share = 0.01; mix.partition_scan = 1
+query.returned_share = 1; mix.partition_scan = 1
+query.returned_share = 0.3; mix.full_table_scan = 1
+query.returned_share = 0.8; mix.full_table_scan = 1
+keys.scheme = 'hash-prefix'; query.partitions = 10; mix.partition_range_scan = 1
+keys.scheme = 'append-only'; query.partitions = 10; mix.partition_range_scan = 1
+mix.point_query = 1
+[filtering]
+keys.rows_per_partition = 2000; mix.partition_scan = 1
+keys.rows_per_partition = 2000; query.top = 10; mix.partition_scan = 1
+mix.point_query = 1
+[projection]
+mix.partition_scan = 1
+query.select = ['Count']; mix.partition_scan = 1
+mix.point_query = 1
+[data-series]
+keys.scheme = 'device'; query.rows = 24; mix.insert = 1; mix.row_range_scan = 1
+keys.scheme = 'device'; mix.series_merge = 1; mix.point_query = 1
+keys.rows_per_partition = 500; keys.scheme = 'device'; query.rows = 400; mix.insert = 1; \
+mix.row_range_scan = 1
+mix.insert = 1; mix.point_query = 1; mix.row_range_scan = 1
+mix.row_range_scan = 1
+[blobs]
+keys.scheme = 'device'; transaction.kinds = ['insert']; transaction.operations = 20; \
+mix.transaction = 1; mix.row_range_scan = 1
+mix.insert = 1; mix.row_range_scan = 1
+mix.transaction = 1; mix.row_range_scan = 1
+[transactions]
+keys.partitions = 1; mix.upsert_merge = 1
+keys.partitions = 20; mix.upsert_merge = 1
+keys.partitions = 1; mix.upsert_merge = 9; mix.transaction = 1
+keys.partitions = 1; mix.transaction = 1
+mix.point_query = 1
+[upsert]
+mix.read_then_write = 1
+mix.conditional_update = 1; mix.point_query = 1; mix.upsert_merge = 1
+mix.point_query = 1
+[index-rows]
+keys.scheme = 'index-table'; mix.insert = 1
+keys.scheme = 'customer'; mix.insert = 1
+[parallelism]
+load.max_entities_per_s = inf; load.users = 100
+load.users = 100
+load.max_entities_per_s = inf; load.users = 20
+load.entities_per_s = 2000; load.users = 20
+[connections]
+load.users = 20; session.connections = 10
+load.users = 20; session.connections = 20
+session.kind = 'sdk-default'; load.users = 1000
+[back-off]
+retry.strategy = 'none'
+retry.strategy = 'exponential'
+retry.strategy = 'fixed'
+retry.strategy = 'schedule'
+retry.retries = 0
+session.kind = 'sdk-default'; retry.retries = 0
+[ramp]
+load.users = 100; load.spawn_rate_per_s = 200
+load.users = 100; load.spawn_rate_per_s = 10
+stage = [{for_s = 10, to_entities_per_s = 2000, jump = true}]
+stage = [{for_s = 10, to_entities_per_s = 2000}]
+[account-target]
+load.entities_per_s = 30000
+load.entities_per_s = 10000
+load.max_entities_per_s = 20000
+load.max_entities_per_s = 2000
+load.max_entities_per_s = inf
+[entity-size]
+entity.size_bytes = 4096
+entity.size_bytes = 1024
+"""
+"""Practices, and the settings of profiles that they are looked for in."""
+OF_RUNS = {"non-retryable", "partition-moves", "account-spread"}
+TRIED_BESIDE = {"blob-names"}
+
+
+def profile(settings: str) -> Profile:
+    """A profile of 20 partitions with 50 rows, or of 200 with one, unless it says otherwise."""
+    content: dict[str, Any] = tomllib.loads(settings.replace("; ", "\n"))
+    keys = content.get("keys", {})
+    scheme = keys.get("scheme")
+    base = ONE_ROW if scheme and SCHEMES[scheme].one_row else SPREAD
+    if scheme != "single":
+        content["keys"] = base | keys
+    return parse({"question": "Why?", **content}, source="a test")
+
+
+def test_each_practice_is_offended_by_what_offends_it_alone() -> None:
+    """What is not as advised is found with a reason and a remedy; what is, is fine."""
+    lines: list[str] = []
+    named = {practice.name: practice for practice in PRACTICES}
+    for line in PROFILES.splitlines():
+        if line.startswith("["):
+            practice = named.pop(line[1:-1])
+            lines += [f"# {practice.name}", ""]
+            continue
+        look = practice.look(observe(profile(line), SAMPLE).seen())
+        lines.append(line)
+        if look is not None:
+            assert bool(look.change) is (look.severity.value != "fine")
+            lines += [f"  {look.severity.value}: {look.why}", *([look.change] * bool(look.change))]
+        lines.append("")
+    of_runs = {one.name for one in vars(generator).values() if isinstance(one, Practice)}
+    rest = {name for name, practice in named.items() if not practice.cosmos}
+    assert rest == OF_RUNS | TRIED_BESIDE | of_runs
+    check("practices.txt", "\n".join(lines))

@@ -1,0 +1,214 @@
+"""What is refused, and in which words, must not change by accident.
+
+`UPDATE_GOLDEN=1 pytest tests/golden` writes the files anew: each has what somebody wrote, and below
+it the sentences that refuse it. One mistake hides no other, and leads to no other.
+"""
+
+from __future__ import annotations
+
+import base64
+import tomllib
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from harness.endpoint.accounts import accounts_from, consent_problem
+from harness.model.errors import SetupError
+from harness.profile.profile_loader import parse
+from harness.trace.whatif.scheme import parse_scheme
+from tests.support.golden import check
+
+PROFILES = """\
+transaction.operations = 101
+entity.size_bytes = 1048577
+entity.size_bytes = 50
+entity.size_bytes = 100000; transaction.operations = 100
+keys.rows_per_partition = 5; transaction.operations = 10
+keys.partitions = 2; keys.rows_per_partition = [40, 5]; transaction.operations = 10
+keys.prefix = "a\\u0000"
+mix.point_query = 0
+load.run_time_s = 0
+load.max_entities_per_s = 0
+session.kind = 'telnet'
+user_class = 'not a class'
+load.entities_per_s = 0
+load.operations_per_s = -3
+load.entities_per_s = inf
+load.entities_per_s = 5; load.operations_per_s = 5
+load.arrivals = 'bursty'
+load.give_up_after_s = 0
+stage = [{for_s = 5, to_entities_per_s = 50}, {for_s = -1, to_entities_per_s = 50}]
+stage = [{for_s = 5}]
+stage = [{for_s = 5, to_entities_per_s = 50, to_users = 3}]
+stage = [{for_s = 5, to_operations_per_s = -1}]
+stage = [{for_s = 5, to_users = 2.5}]
+stage = [{for_s = 5, to_entities_per_s = 50, hold = true}]
+stage = {for_s = 5, to_entities_per_s = 50}
+stage = [{for_s = 5, to_entities_per_s = 50}, {for_s = 5, to_users = 3}]
+stage = [{for_s = 5, to_users = 0}]
+stage = [{for_s = 5, to_entities_per_s = 50}]; load.operations_per_s = 5
+search.start_per_s = 100; search.max_per_s = 50
+load.entities_per_s = 300; load.max_entities_per_s = 200
+stage = [{for_s = 5, to_entities_per_s = 50}]; load.max_entities_per_s = 40
+search.max_per_s = 500; load.max_entities_per_s = 200
+search.start_per_s = 0
+search.factor = 1
+search.precision = 0
+search.hold_s = 0
+search.throttled_ratio = 1.5
+search.p99_ms = 0
+search.most_steps = 1
+search = {}; stage = [{for_s = 5, to_entities_per_s = 50}]
+search = {}; load.entities_per_s = 5
+audit.most_rows = 0
+fail_fast = 'yes'
+keys.scheme = 'spraed'
+load.usrs = 5
+search.facter = 2
+stage = [{for_s = 5, to_entities_per_s = 50, jmp = true}]
+lod.users = 5
+keys.distribution = 'zipf'
+keys.row_keys = 'uuid'
+keys.scheme = 'single'; keys.partitions = 2
+keys.scheme = 'unique'; keys.rows_per_partition = 1000
+keys.scheme = 'natural-key'; keys.partitions = 3; keys.rows_per_partition = [1, 1, 2]
+keys.scheme = 'append-only'; keys.rows_per_partition = 2
+keys.scheme = 'date'; keys.partitions = 4; keys.rows_per_partition = 2; keys.periods = 2
+keys.scheme = 'customer-year'; keys.partitions = 8000; keys.periods = 8000
+keys.scheme = 'publish-month'; keys.partitions = 95713; keys.rows_per_partition = 2
+keys.periods = 4
+keys.scheme = 'device-date'; keys.partitions = 5; keys.periods = 2
+keys.partitions = 3; keys.rows_per_partition = [50, 60]
+keys.partitions = 2; keys.rows_per_partition = [5, 0]
+keys.rows_per_partition = 'many'
+keys.scheme = 'unique'; keys.rows_per_partition = 1; mix.transaction = 1
+keys.scheme = 'unique'; keys.rows_per_partition = 1; mix.row_range_scan = 1
+keys.scheme = 'date'; transaction.kinds = ['insert', 'upsert_merge']
+transaction.kinds = []
+transaction.kinds = ['merge']
+query.by_key_bounds = true; query.returned_share = 0.5
+query.returned_share = 0
+scenario = 'blog'; mix.insert = 1
+actions.read = 1
+scenario = 'blog'; actions.read = -1
+"""
+SEVERAL_AT_ONCE = (
+    "keys.scheme = 'natural-key'; keys.rows_per_partition = 9; keys.periods = 2; "
+    "keys.row_keys = 'guid'; mix.transaction = 1; mix.row_range_scan = 1",
+    "keys.scheme = 'single'; keys.partitions = 2; keys.rows_per_partition = [5, 6, 7]; "
+    "mix.transaction = 1; load.entities_per_s = 9.0; stage = [{for_s = 5, to_users = 0}]",
+    "seed = -1; limits.billions = 1; keys.scheme = 'unique'; mix.row_range_scan = 1; "
+    "search = {}; load.operations_per_s = 5.0",
+    "keys.partitions = 0; keys.prefix = 'a/b'; load.users = 'many'; limits.billions = 1; "
+    "conditions = ['p99(service) < soon']",
+    "keys.scheme = 'uniqe'; keys.periods = 4; mix.transaction = 1; seed = -1",
+)
+
+TOO_LONG = f"keys.prefix = '{'k' * 1020}'"
+
+KEY_SCHEMES = """\
+match.row_key = '.'
+keys.partition_key = '{x}'
+keys.partition_key = '{row_key:bucket1}'
+keys.partition_key = '{row_key:bucket0}'
+keys.partition_key = '{row_key:first0}'
+keys.partition_key = '{row_key:hash9}'
+keys.partition_key = '{row_key'
+keys.partition_key = '{row_key!r}'
+keys = {}; match.row_key = '(?P<partition_key>.)'
+keys = {}; colour = 'red'
+keys = 3
+keys.row_key = '{row_key}/1'
+match.partition_key = '(?P<day>.+)'; match.row_key = '(?P<day>['; keys.row_key = '{day:week}'
+"""
+
+KEY = base64.b64encode(b"a key that nobody has").decode()
+SAS = "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2030-01-01T00:00:00Z&sig=c2VjcmV0"
+ENDPOINTS = """\
+https://orders.table.core.windows.net
+https://orders.table.core.windows.net AZURE_STORAGE_KEY= AZURE_STORAGE_ACCOUNT=orders
+https://orders.table.core.windows.net AZURE_STORAGE_ACCOUNT=stock AZURE_STORAGE_KEY={KEY}
+https://orders.table.core.windows.net {STRING}=AccountName=stock;AccountKey={KEY}
+http://127.0.0.1:10002 {STRING}=AccountName=orders;AccountKey={KEY}
+http://127.0.0.1:1 {STRING}=nonsense
+https://orders.table.core.windows.net {STRING}=AccountName=orders
+https://orders.table.core.windows.net {STRING}=AccountKey={KEY}
+https://orders.table.core.windows.net AZURE_STORAGE_KEY=!
+https://orders.table.core.windows.net AZURE_STORAGE_SAS_TOKEN=sv=2019-02-02
+https://tables.example.com AZURE_STORAGE_KEY={KEY}
+127.0.0.1:10002 AZURE_STORAGE_KEY={KEY}
+ftp://127.0.0.1 AZURE_STORAGE_KEY={KEY}
+http://127.0.0.1:port AZURE_STORAGE_KEY={KEY}
+http://orders.table.core.windows.net AZURE_STORAGE_KEY={KEY}
+http://10.0.0.1:10002/devstoreaccount1 AZURE_STORAGE_KEY={KEY}
+https://orders.table.core.windows.net?{SAS} AZURE_STORAGE_KEY={KEY}
+https://user:{KEY}@orders.table.core.windows.net AZURE_STORAGE_KEY={KEY}
+AccountName=orders;AccountKey={KEY} AZURE_STORAGE_KEY={KEY}
+https://orders.table.core.windows.net/mytable AZURE_STORAGE_KEY={KEY}
+https://orders.blob.core.windows.net AZURE_STORAGE_KEY={KEY}
+https://orders-secondary.table.core.windows.net AZURE_STORAGE_KEY={KEY}
+http://127.0.0.1:10002/a/b AZURE_STORAGE_KEY={KEY}
+http://127.0.0.1:10002 AZURE_STORAGE_AUTH_MODE=login
+https://orders.table.core.windows.net AZURE_STORAGE_AUTH_MODE=Login!
+https://orders.table.core.windows.net AZURE_STORAGE_AUTH_MODE=login AZURE_STORAGE_ACCOUNT=stock
+https://tables.example.com AZURE_STORAGE_AUTH_MODE=login
+{A},{A} {BOTH}
+{A},https://tables.example.com/orders1 {BOTH}
+http://127.0.0.1:1,http://localhost:1/ {BOTH}
+{A},http://127.0.0.1:1 {BOTH}
+{A},https://tables.example.com {BOTH}
+{A},ftp://x {BOTH}
+{A},{B} {BOTH} --remote-ok=
+{A},{B} {BOTH} --remote-ok=orders1
+{A},{B} {BOTH} --remote-ok=orders1,stock
+{A},{B} {BOTH} --remote-ok={KEY}
+https://10.0.0.1/devstoreaccount1 AZURE_STORAGE_KEY={KEY} --remote-ok=
+"""
+WORDS = {
+    "KEY": KEY,
+    "SAS": SAS,
+    "STRING": "AZURE_STORAGE_CONNECTION_STRING",
+    "A": "https://orders1.table.core.windows.net",
+    "B": "https://orders2.table.core.windows.net",
+    "BOTH": f"AZURE_STORAGE_KEY_ORDERS1={KEY} AZURE_STORAGE_SAS_TOKEN_ORDERS2={SAS}",
+}
+
+
+def profile(written: str) -> None:
+    smallest = {"question": "Why?", "user_class": "SinglePartitionUser"}
+    parse({**smallest, **tomllib.loads(written)}, source="a test")
+
+
+def key_scheme(written: str) -> None:
+    parse_scheme("mine", tomllib.loads(written), "mine.toml")
+
+
+def endpoint(written: str) -> None:
+    """An address, variables, and what --remote-ok names."""
+    host, *rest = written.format(**WORDS).split("\n")[0].split()
+    environ = dict(word.split("=", 1) for word in rest)
+    remote_ok = environ.pop("--remote-ok", None)
+    accounts = accounts_from(host, environ)
+    if remote_ok is not None and (sentence := consent_problem(accounts, remote_ok)) is not None:
+        raise SetupError(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "cases"),
+    [
+        ("profiles", profile, (*PROFILES.splitlines(), *SEVERAL_AT_ONCE, TOO_LONG)),
+        ("key-schemes", key_scheme, KEY_SCHEMES.splitlines()),
+        ("endpoints", endpoint, ENDPOINTS.splitlines()),
+    ],
+)
+def test_what_is_refused(name: str, read: Callable[[str], None], cases: Sequence[str]) -> None:
+    """Each mistake is named with its place and its value, and what to do; no secret is repeated."""
+    lines = []
+    for written in cases:
+        with pytest.raises(SetupError) as caught:
+            read(written.replace("; ", "\n"))
+        lines += [f"# {written}", str(caught.value), ""]
+    text = "\n".join(lines)
+    assert KEY not in text
+    assert "c2VjcmV0" not in text
+    check(f"refused-{name}.txt", text)
