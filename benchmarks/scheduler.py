@@ -29,8 +29,7 @@ import gevent.lock
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.measure.counts.ledger import Ledger
-from harness.workload.load.pacing import STOP, ClosedLoop, OpenLoop, Pacer
-from harness.workload.load.schedule import RateStage, Schedule
+from harness.workload.pacing import STOP, ClosedLoop, OpenLoop, Pacer, RateStage, Schedule
 
 WANTED_US = 15.0
 TURNS = 15

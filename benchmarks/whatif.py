@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from harness.gateway.limits import GatewayLimits
-from harness.model.garbage import search_rarely
+from harness.model.process import search_rarely
 from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
 from harness.trace.members import TraceHead
 from harness.trace.reader import Trace
+from harness.trace.recorder import TraceWriter
 from harness.trace.whatif.projection import Projection
 from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
-from harness.trace.writer import TraceWriter
 
 OPERATIONS = 1_000_000
 LONGER = 3

@@ -8,7 +8,8 @@ from dashboards.generator import queries as q
 from dashboards.generator.panels import bars, heat, lines, number, words
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.model.outcome import THROTTLING_ANSWERS, ThrottlingAnswer
-from harness.model.target import PUBLISHED
+from harness.model.partition import EXACT_PARTITIONS
+from harness.model.services.service import PUBLISHED
 
 _ENTITIES_PER_S = "suffix: entities/s"
 _ATTEMPTS_PER_S = "suffix: attempts/s"
@@ -123,9 +124,9 @@ def _rates() -> list[Panel]:
             title="Entities/s per partition",
             description=f"The line is {PUBLISHED.partition:,.0f} entities/s, the published target "
             "of one partition for entities of 1 KiB. Every entity that is inserted, updated, "
-            "deleted or scanned counts. 200 partitions are shown separately; (other) is the sum "
-            "of the rest, (table) is queries over a whole table. The line does not apply to "
-            "Cosmos DB.",
+            f"deleted or scanned counts. {EXACT_PARTITIONS} partitions are shown separately; "
+            "(other) is the sum of the rest, (table) is queries over a whole table. The line does "
+            "not apply to Cosmos DB.",
             queries={"{{partition}}": q.ENTITIES_BY_PARTITION},
             at=PUBLISHED.partition,
             up_to=PUBLISHED.partition * _ABOVE,
