@@ -32,7 +32,7 @@ from harness.report.passing import passing_of
 from tests.support.faulty_service.process import Faulty
 from tests.support.locust_process import LocustProcess, Stress
 from tests.support.source_tree import ROOT
-from tests.swarm.test_client_limited import burnt_core
+from tests.swarm.test_client_limited import burnt_core, burnt_cores
 
 BUSY = {"status": 503, "code": "ServerBusy", "message": "The server is busy."}
 ROWS = 100
@@ -197,7 +197,7 @@ def compared(*rules: dict[str, Any], fail_if: Sequence[str], busy: bool = False)
 
 
 def watched(code: str, *, busy: bool = False, limits: str = "", **environ: str) -> Cause:
-    """A watch of a Python program, which has these variables too, a busy core, or limits."""
+    """A watch of a Python program, which has these variables too, a busy machine, or limits."""
 
     def play(stage: Stage) -> Played:
         command = [sys.executable, "-m", "harness", "watch", "--out", str(stage.folder)]
@@ -207,7 +207,7 @@ def watched(code: str, *, busy: bool = False, limits: str = "", **environ: str) 
             command += ["--limits", str(file)]
         with contextlib.ExitStack() as meanwhile:
             if busy:
-                command = ["taskset", "-c", str(meanwhile.enter_context(burnt_core())), *command]
+                meanwhile.enter_context(burnt_cores(os.sched_getaffinity(0)))
             ended = subprocess.run(
                 [*command, "--", sys.executable, "-c", code],
                 env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ},

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -39,12 +39,22 @@ wire(events)
 def burnt_core() -> Iterator[int]:
     """A core that is kept busy by others; they end with the context, or by themselves."""
     core = min(os.sched_getaffinity(0))
-    script = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
-    burners = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(BURNERS)]
-    try:
-        for burner in burners:
-            os.sched_setaffinity(burner.pid, {core})
+    with burnt_cores({core}):
         yield core
+
+
+@contextlib.contextmanager
+def burnt_cores(cores: Iterable[int]) -> Iterator[None]:
+    """Cores that are kept busy by others; they end with the context, or by themselves."""
+    script = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
+    burners = []
+    try:
+        for core in cores:
+            for _ in range(BURNERS):
+                burner = subprocess.Popen([sys.executable, "-c", script])
+                burners.append(burner)
+                os.sched_setaffinity(burner.pid, {core})
+        yield
     finally:
         for burner in burners:
             burner.kill()
