@@ -36,10 +36,14 @@ _LONGEST_LINE = 16 * 1024
 _PIECE_BYTES = 64 * 1024
 _HEAD_END = b"\r\n\r\n"
 _TO_PROXY = re.compile(
-    rb"(?:(?P<connect>CONNECT) (?P<tunnel>[^ /]+)|[A-Z]+ http://(?P<host>[^ /?#]+)(?P<path>[^ ]*))"
+    rb"(?:(?P<connect>CONNECT) (?P<tunnel>[^ /]+)"
+    rb"|[A-Z]+ (?i:http)://(?P<host>[^ /?#]+)(?P<path>[^ ]*))"
     rb" (?P<version>HTTP/1\.[01])\r?\n"
 )
-_ONE_HOP = re.compile(rb"^(?:Proxy-)?Connection:[^\n]*\n", re.IGNORECASE | re.MULTILINE)
+_ONE_HOP = re.compile(
+    rb"^(?:Connection|Proxy-(?:Connection|Authorization)):[^\n]*\n", re.IGNORECASE | re.MULTILINE
+)
+"""Fields that a client means for the proxy; a login is none of the host's business."""
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _UNREACHABLE = (
     b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"

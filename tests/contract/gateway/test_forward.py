@@ -129,13 +129,14 @@ def test_another_host_passes_untouched(tmp_path: Path) -> None:
 
 
 def test_another_host_in_plain_http_gets_one_request(tmp_path: Path) -> None:
-    """It sees a path, as without a proxy, and ends the connection after its answer."""
+    """It sees a path, as without a proxy, no login for the proxy, and ends the connection."""
 
     async def test() -> None:
         async with proxy(tmp_path) as (port, _), server(b"HTTP/1.1 204 \r\n\r\n") as seen:
             stream = await asyncio.open_connection("127.0.0.1", port)
-            url = f"http://127.0.0.1:{seen[0].decode()}/a?b=c"
-            text = f"GET {url} HTTP/1.1\r\nHost: x\r\nProxy-Connection: keep-alive\r\n\r\n"
+            url = f"HTTP://127.0.0.1:{seen[0].decode()}/a?b=c"
+            own = "Proxy-Connection: keep-alive\r\nproxy-authorization: Basic bWU6cw==\r\n"
+            text = f"GET {url} HTTP/1.1\r\nHost: x\r\n{own}\r\n"
             assert await ask(stream, text) == b"HTTP/1.1 204 \r\n\r\n"
             assert seen[1] == b"GET /a?b=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
             stream[1].close()
