@@ -13,10 +13,15 @@ class SetupError(Exception):
 
 
 def printable(text: str, ascii_only: bool = False) -> str:
-    """``text`` with what a terminal would act upon, or cannot show, as ``\\u`` escapes."""
+    """``text`` with what a terminal would act upon, or cannot show, as ``\\u`` escapes.
+
+    The signs of bounds are ``>=`` and ``<=`` where they cannot be shown.
+    """
     if not text.isprintable():
         text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
-    return text.encode("ascii", "backslashreplace").decode() if ascii_only else text
+    if not ascii_only:
+        return text
+    return text.replace("≥", ">=").replace("≤", "<=").encode("ascii", "backslashreplace").decode()
 
 
 def printable_lines(text: str) -> str:

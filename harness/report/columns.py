@@ -16,6 +16,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict import evidence
 from harness.model.figures import milliseconds, number, percent
 from harness.report.answers import ResponseCount, tone_of
+from harness.report.limits import least
 
 NOT_MEASURED = "n/a"
 LATENCY_FIGURES = ("p50", "p90", "p99", "max")
@@ -58,6 +59,8 @@ class Column(Generic[Row]):
         tone: The tone of a share by its row: ``bad``, ``faint`` or empty; None warns above 1.
         adds: True where the figures of several rows add up to the figure of all of them.
         bad: True where any figure above zero is highlighted.
+        least: True for a count of entities or its share, which may be a lower bound.
+        sign: What stands before the figure of a row, such as the sign of a lower bound.
     """
 
     name: str
@@ -78,14 +81,18 @@ class Column(Generic[Row]):
     tone: Callable[[Row], str] | None = None
     adds: bool = False
     bad: bool = False
+    least: bool = False
+    sign: Callable[[Row], str] = lambda _: ""
 
     def text(self, row: Row) -> str:
         value = self.get(row)
-        return self.absent if value is None else self.write(value)
+        return self.absent if value is None else self.sign(row) + self.write(value)
 
     def total(self, rows: Sequence[Row]) -> str:
         """The figure of ``rows`` together; empty where figures do not add up."""
-        return self.write(sum(map(self.get, rows))) if self.adds else ""
+        if not self.adds:
+            return ""
+        return max(map(self.sign, rows), default="") + self.write(sum(map(self.get, rows)))
 
 
 def columns_of(
@@ -104,6 +111,8 @@ def _in_run(record: RunRecord, column: Column[Row]) -> Column[Row]:
         column = dataclasses.replace(column, name=column.heading(record), narrow="")
     if column.figure is not None:
         column = dataclasses.replace(column, get=functools.partial(column.figure, record))
+    if column.least:
+        column = dataclasses.replace(column, sign=functools.partial(least, record))
     unit = record.endpoint.service.unit
     return dataclasses.replace(
         column,

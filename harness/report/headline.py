@@ -13,6 +13,7 @@ from harness.report.limits import (
     account_rate,
     busiest,
     judged_rate,
+    judged_sign,
     limit_word,
     partition_limit,
     target_of,
@@ -116,11 +117,11 @@ def _throttled(record: RunRecord) -> str:
     throttled = [part for part in found if not part.partition.whole_table]
     limit = partition_limit(record)
     if record.verdict.limited_by == "unknown" and record.request_units is None and throttled:
-        reached = judged_rate(record, throttled[0])
-        of = "" if limit is None else f", {percent(reached / limit)} of it"
+        reached, sign = judged_rate(record, throttled[0]), judged_sign(record, throttled[0])
+        of = "" if limit is None else f", {sign}{percent(reached / limit)} of it"
         return (
             f"Requests were throttled far below the {limit_word(record)} of a partition: "
-            f"{_named(throttled[0])} had {number(reached)} {unit_of(record)}{of}."
+            f"{_named(throttled[0])} had {sign}{number(reached)} {unit_of(record)}{of}."
         )
     if attempts - sum(map(throttled_attempts, throttled)) >= _DOMINANT * attempts:
         return f"Queries over several partitions were throttled.{used}"
@@ -157,7 +158,8 @@ def _at(record: RunRecord, limit: float | None) -> str:
 def _calm(record: RunRecord) -> str:
     if record.throttled_ratio:
         return f"Only {percent(record.throttled_ratio)} of the attempts were throttled"
-    return f"Nothing was throttled at {number(account_rate(record))} {unit_of(record)}"
+    rate = f"{judged_sign(record)}{number(account_rate(record))}"
+    return f"Nothing was throttled at {rate} {unit_of(record)}"
 
 
 def _within(record: RunRecord) -> str:
@@ -166,7 +168,7 @@ def _within(record: RunRecord) -> str:
     if hot is None or limit is None:
         return f"{calm}."
     which = "the partition" if len(record.partitions) == 1 else "the hottest partition"
-    share = percent(judged_rate(record, hot) / limit)
+    share = f"{judged_sign(record, hot)}{percent(judged_rate(record, hot) / limit)}"
     return f"{calm}: {which} took {share} of its {limit_word(record)}."
 
 

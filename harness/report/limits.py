@@ -6,13 +6,15 @@ Rates and limits are in entities/s; where request units are charged, in RU/s.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from harness.measure.record.measured import AccountLoadPart, PartitionPart
+from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import listed, number
 from harness.model.services.service import ENTITIES, CountedUnit
 from harness.model.target import UNLIMITED_PER_S
+
+_LEAST = "≥"
 
 
 class ShownLimit(NamedTuple):
@@ -71,6 +73,25 @@ def target_of(part: PartitionPart | AccountLoadPart) -> float | None:
 def _account_target(record: RunRecord) -> float | None:
     units = record.request_units
     return record.account.target if units is None else units.target
+
+
+def least(record: RunRecord, part: Any = None) -> str:
+    """The sign before rates of entities that are a lower bound, or nothing.
+
+    Args:
+        part: Whose rates they are: a partition, an operation, or else all together.
+    """
+    if isinstance(part, OperationPart):
+        return _LEAST if part.uncertain else ""
+    bounds = {one.kind for one in record.operations if one.uncertain}
+    if isinstance(part, PartitionPart) and part.entities_by_kind:
+        bounds &= part.entities_by_kind.keys()
+    return _LEAST if bounds else ""
+
+
+def judged_sign(record: RunRecord, part: PartitionPart | None = None) -> str:
+    """`least` of a judged rate. What a service charges is known exactly."""
+    return least(record, part) if record.request_units is None else ""
 
 
 def account_rate(record: RunRecord) -> float:

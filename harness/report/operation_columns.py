@@ -31,7 +31,13 @@ def other_outcomes(part: OperationPart) -> list[tuple[str, int]]:
 
 OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column("count", lambda part: part.count, _count),
-    Column("{unit.rate}", lambda part: part.entities_per_s.mean, number, when=counts_entities),
+    Column(
+        "{unit.rate}",
+        lambda part: part.entities_per_s.mean,
+        number,
+        when=counts_entities,
+        least=True,
+    ),
     dataclasses.replace(UNITS[0], name="RU/s", group=""),
     Column("RU each", lambda part: part.request_units_each, request_units, when=charges_units),
     *(
@@ -60,6 +66,7 @@ def all_operations(record: RunRecord) -> OperationPart:
         kind="all",
         count=record.counts.operations,
         entities=record.counts.entities,
+        uncertain=sum(part.uncertain for part in record.operations),
         entities_per_s=record.account.entities_per_s,
         outcomes={},
         service_ms=record.service_ms,
@@ -95,7 +102,9 @@ def _missed(part: OperationPart) -> str | None:
 SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
     Column(
         "{unit.many} scanned",
-        lambda part: f"{'at least ' if part.uncertain else ''}{part.entities:,}",
+        lambda part: part.entities,
+        _count,
+        least=True,
     ),
     Column("returned", lambda part: part.entities_returned, _count),
     Column(
@@ -103,6 +112,7 @@ SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
         lambda part: part.entities_returned / part.entities if part.entities else 1.0,
         percent,
         narrow="returned /\nscanned",
+        sign=lambda part: "≤" if part.uncertain else "",
     ),
     Column("scan count", _certainty, narrow="scan\ncount"),
     Column("missed", _missed, absent="", when=_asks_by_bounds),

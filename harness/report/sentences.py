@@ -23,7 +23,7 @@ from harness.model.services.storage import GATEWAY
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit
 from harness.report.columns import best_over, lasted_seconds
-from harness.report.limits import account_limit
+from harness.report.limits import account_limit, least
 from harness.report.names import partition_name, shortened
 
 _MOST_CLIENTS = 3
@@ -232,10 +232,13 @@ class AccountRow:
     rate: str
     share: float | None = None
     target: str = ""
+    sign: str = ""
 
     @property
     def beside(self) -> str:
-        return self.target if self.share is None else f"{percent(self.share)} {self.target}"
+        if self.share is None:
+            return self.target
+        return f"{self.sign}{percent(self.share)} {self.target}"
 
 
 def account_rows(record: RunRecord) -> list[AccountRow]:
@@ -245,7 +248,7 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
     """
     part, accounts = record.account, max(1, len(record.accounts))
     together = "" if accounts == 1 else f", {accounts} accounts together"
-    rates = part.entities_per_s
+    rates, sign = part.entities_per_s, least(record)
     ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
     if record.endpoint.service == AZURITE_BLOBS:
         target = "no target (blobs)"
@@ -260,9 +263,11 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
         target = ""
     return [
         *_unit_rows(record, together),
-        AccountRow(record.endpoint.service.unit.rate, number(rates.mean), ratio, target),
-        *_best_rows(record, rates),
-        AccountRow("  GET (reads)", number(part.reads_per_s)),
+        AccountRow(
+            record.endpoint.service.unit.rate, f"{sign}{number(rates.mean)}", ratio, target, sign
+        ),
+        *_best_rows(record, rates, sign),
+        AccountRow("  GET (reads)", f"{sign}{number(part.reads_per_s)}"),
         AccountRow("  PUT (writes)", number(part.writes_per_s)),
         AccountRow("transactions/s", number(part.transactions_per_s), share, requests),
     ]
@@ -284,10 +289,10 @@ def _unit_rows(record: RunRecord, together: str) -> list[AccountRow]:
     ]
 
 
-def _best_rows(record: RunRecord, rates: RatesPart) -> Iterator[AccountRow]:
-    yield AccountRow("  best 1 s", number(rates.best_1s))
+def _best_rows(record: RunRecord, rates: RatesPart, sign: str = "") -> Iterator[AccountRow]:
+    yield AccountRow("  best 1 s", f"{sign}{number(rates.best_1s)}")
     if lasted_seconds(record):
-        yield AccountRow(f"  {best_over(record)}", number(rates.best_10s))
+        yield AccountRow(f"  {best_over(record)}", f"{sign}{number(rates.best_10s)}")
 
 
 def latency_note(record: RunRecord) -> str:

@@ -162,12 +162,13 @@ class Page:
         """A frame; ``more`` are further settings of `Panel`."""
         return Panel(content, title=title, box=self.glyphs.box, border_style=style, **more)
 
-    def ratio(self, share: float, width: int) -> Text:
-        """A bar and its percentage; yellow above the target."""
+    def ratio(self, share: float, width: int, sign: str = "") -> Text:
+        """A bar and its percentage, behind the sign of a lower bound; yellow above the target."""
         colour = "yellow" if share > 1 else "cyan"
         # Only the bar has the style: what is appended to this text has its own.
         drawn = Text().append(bar(share, width, self.glyphs), style=colour)
-        return drawn.append(f" {percent(share):>5}", style=colour if share > 1 else "")
+        figure = self.show(f"{sign}{percent(share)}")
+        return drawn.append(f" {figure:>5}", style=colour if share > 1 else "")
 
 
 def grid(rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> Table:

@@ -185,7 +185,7 @@ def _partitions(record: RunRecord, page: Page) -> RenderableType:
     ]
     if more:
         name = Text(f"and {len(more):,} more", "dim")
-        rows.append((name, lambda column, _: _coloured(column, column.total(more))))
+        rows.append((name, lambda column, _: _coloured(column, page.show(column.total(more)))))
     if (folded := record.partitions_folded) is not None:
         rows.append((Text(sentences.OTHERS, "dim"), functools.partial(_cell, page, folded)))
 
@@ -235,8 +235,8 @@ def _heading(column: Column[Any]) -> str:
 def _cell(page: Page, row: Any, column: Column[Any], bar_width: int) -> Cell:
     value = column.get(row)
     if column.share and value is not None and bar_width:
-        return page.ratio(value, bar_width)
-    return _coloured(column, column.text(row), absent=value is None)
+        return page.ratio(value, bar_width, column.sign(row))
+    return _coloured(column, page.show(column.text(row)), absent=value is None)
 
 
 def _coloured(column: Column[Any], text: str, *, absent: bool = False) -> Cell:
@@ -261,8 +261,10 @@ def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
 def _account(record: RunRecord, page: Page) -> RenderableType:
     rows: list[tuple[Cell, ...]] = []
     for row in sentences.account_rows(record):
-        target = Text() if row.share is None else page.ratio(row.share, _BAR_WIDTH).append(" ")
-        rows.append((row.name, row.rate, target.append(row.target)))
+        target = Text()
+        if row.share is not None:
+            target = page.ratio(row.share, _BAR_WIDTH, row.sign).append(" ")
+        rows.append((row.name, page.show(row.rate), target.append(row.target)))
     title = "all accounts" if record.accounts else "account"
     return page.section(title, grid(rows, right=(1,)))
 
@@ -298,7 +300,7 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
         lines = [
             [
                 page.short(part.kind, _QUERY_WIDTH),
-                *(column.text(part) for column in scans),
+                *(page.show(column.text(part)) for column in scans),
             ]
             for part in queries
         ]
@@ -325,7 +327,7 @@ def _operations_table(
     if len(parts) > 1:
         parts.append((operation_columns.all_operations(record), "bold"))
     for part, style in parts:
-        first = [page.short(part.kind, name_width), *(column.text(part) for column in single)]
+        first = [page.short(part.kind, name_width), *(page.show(one.text(part)) for one in single)]
         for group, latencies in groups.items():
             line = [*first, group.removesuffix(" ms"), *(one.text(part) for one in latencies)]
             rows.append([Text(text, style=style) for text in line])

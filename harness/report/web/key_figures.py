@@ -16,6 +16,7 @@ from harness.report.limits import (
     account_rate,
     busiest,
     judged_rate,
+    judged_sign,
     limit_word,
     partition_limit,
     unit_of,
@@ -83,27 +84,28 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
     hot, when = busiest(record), "" if record.watched is None else f", {best_over(record)}"
     if hot is not None:
         name = named(partition_name(hot.key), 24)
-        alone = len(record.partitions) == 1
+        alone, sign = len(record.partitions) == 1, judged_sign(record, hot)
         yield KeyFigure(
             f"{'partition' if alone else 'hottest:'} {name.text}{when}",
-            number(rate := judged_rate(record, hot)),
+            f"{sign}{number(rate := judged_rate(record, hot))}",
             unit_of(record),
-            _of(record, rate, partition_limit(record)),
+            _of(record, rate, partition_limit(record), sign),
             title=name.title,
         )
         if alone and record.partitions_folded is None and record.request_units is None:
             return
-    rate = account_rate(record)
+    rate, sign = account_rate(record), judged_sign(record)
     whole, limit = "account", account_limit(record)
     if record.accounts:
         whole, limit = "all accounts", None if limit is None else limit * len(record.accounts)
-    yield KeyFigure(f"{whole}{when}", number(rate), unit_of(record), _of(record, rate, limit))
+    beside = _of(record, rate, limit, sign)
+    yield KeyFigure(f"{whole}{when}", f"{sign}{number(rate)}", unit_of(record), beside)
 
 
-def _of(record: RunRecord, rate: float, limit: float | None) -> str:
+def _of(record: RunRecord, rate: float, limit: float | None, sign: str) -> str:
     if limit is None:
         return ""
-    return f"{percent(rate / limit)} of the {limit_word(record)}, {number(limit)}"
+    return f"{sign}{percent(rate / limit)} of the {limit_word(record)}, {number(limit)}"
 
 
 def _latency(record: RunRecord, kind: str, part: LatencyPart | None) -> Iterator[KeyFigure]:

@@ -10,10 +10,13 @@ from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import GapPart, StallPart
 from harness.measure.record.record import RunRecord
+from harness.model.errors import printable
+from harness.model.figures import number
 from harness.model.operation import WHOLE_TABLE
 from harness.report.events import moved_together, stall_sentence
 from harness.report.headline import headline, is_warming_up
 from harness.report.limits import account_limit, partition_limit
+from harness.report.web.key_figures import key_figures
 from tests.support.records import kept, with_partitions
 
 RECORD = kept()
@@ -190,3 +193,21 @@ def test_other_processes_are_named_as_the_limit() -> None:
         "limit."
     )
     assert headline(limited).startswith("Other processes kept the machine busy")
+
+
+def test_a_lower_bound_has_its_sign_in_the_headline_and_in_the_key_figures() -> None:
+    """What queries scanned is estimated; a partition that they did not touch has exact rates."""
+    query = RECORD.operations[0].model_copy(update={"kind": "scan", "uncertain": 3})
+    (hot,) = RECORD.partitions
+    scanned = hot.model_copy(update={"entities_by_kind": {"scan": hot.entities}})
+    record = judged("within_target", operations=(query,), partitions=(scanned,)).model_copy(
+        update={"throttled_ratio": 0.0}
+    )
+    assert headline(record).startswith("Nothing was throttled at ≥")
+    assert " took ≥" in headline(record)
+    assert next(key_figures(record)).value.startswith("≥")
+    assert printable(headline(record), ascii_only=True).count(">=") == 2
+
+    of_others = hot.model_copy(update={"entities_by_kind": {"insert": hot.entities}})
+    exact = record.model_copy(update={"partitions": (of_others,)})
+    assert next(key_figures(exact)).value == number(hot.entities_per_s.mean)
