@@ -298,10 +298,7 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
     if queries := operation_columns.scanning(record):
         scans = columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.TERMINAL)
         lines = [
-            [
-                page.short(part.kind, _QUERY_WIDTH),
-                *(page.show(column.text(part)) for column in scans),
-            ]
+            [page.short(part.kind, _QUERY_WIDTH), *(page.show(one.text(part)) for one in scans)]
             for part in queries
         ]
         notes += [
