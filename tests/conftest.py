@@ -61,7 +61,7 @@ SLOWEST = (
     # Of the tests with Locust the first four have long tests.
     "tests/swarm/test_faults.py",
     "tests/swarm/test_profiles.py",
-    "tests/swarm/test_walked.py",
+    "tests/swarm/test_scanned.py",
     "tests/swarm/test_workers_that_change.py",
     "tests/browser/test_web_ui.py",
     "tests/browser/test_heat_maps.py",

@@ -31,7 +31,7 @@ from harness.model.outcome import (
     new_result,
     throttling_scope,
 )
-from harness.model.target import entity_count, scanned
+from harness.model.target import entities_scanned, entity_count
 from harness.workload.budget import BudgetSpent
 
 _QUERY = Kind.QUERY
@@ -122,9 +122,9 @@ class OperationAttempts:
         attempts = tuple(self.attempts)
         last = attempts[-1]
         operation = self.operation
-        walked, estimated = 0, False
+        scanned, estimated = 0, False
         if operation.kind is _QUERY:
-            walked, estimated = scanned(operation, returned, whole=whole)
+            scanned, estimated = entities_scanned(operation, returned, whole=whole)
         return new_result(
             operation=operation,
             outcome=outcome,
@@ -132,7 +132,7 @@ class OperationAttempts:
             done_s=last.sent_s + last.latency_s,
             attempts=attempts,
             due_s=due_s,
-            entities=entity_count(operation, outcome, walked),
+            entities=entity_count(operation, outcome, scanned),
             entities_returned=returned,
             estimated=estimated,
             bytes_sent=self.bytes_sent,
@@ -224,7 +224,7 @@ class TokenLoop:
 class Pace(Protocol):
     """Delays the further pages of queries until the schedule of the load allows them."""
 
-    def walked(self, entities: int) -> None:
+    def scanned(self, entities: int) -> None:
         """Charge the schedule for entities that a query scanned beyond its expected number."""
 
     def wait_page(self) -> None:
@@ -232,7 +232,7 @@ class Pace(Protocol):
 
 
 class _Unpaced:
-    def walked(self, entities: int) -> None:
+    def scanned(self, entities: int) -> None:
         pass
 
     def wait_page(self) -> None:
@@ -307,9 +307,9 @@ def drain(
         attempts.report()
         used = max(returned, pages - uncounted)
         if used > charged:
-            pace.walked(used - charged)
+            pace.scanned(used - charged)
             charged = used
             pace.wait_page()
     if (used := max(returned, pages - uncounted)) > charged:
-        pace.walked(used - charged)
+        pace.scanned(used - charged)
     return outcome, found, returned, whole

@@ -24,7 +24,7 @@ MOST_LOOKS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Walk:
+class Scan:
     """Rows in a part of a table.
 
     Attributes:
@@ -160,11 +160,11 @@ class Contents:
                     break
         return None
 
-    def walk(self, table: str, keys: IndexRanges) -> Walk:
+    def scan(self, table: str, keys: IndexRanges) -> Scan:
         """Return the rows in the ranges."""
         known = self._tables.get(table)
         if known is None:
-            return Walk({}, certain=not self._stored)
+            return Scan({}, certain=not self._stored)
         found: dict[str, int] = {}
         for one in keys.ranges:
             first, end = one.first, one.end
@@ -178,7 +178,7 @@ class Contents:
                     high = bisect.bisect_left(rows, end[1])
                 if high > low:
                     found[partition] = found.get(partition, 0) + high - low
-        return Walk(found, certain=known.complete)
+        return Scan(found, certain=known.complete)
 
     def _table(self, table: str) -> _Table | None:
         known = self._tables.get(table)

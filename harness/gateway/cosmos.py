@@ -153,11 +153,11 @@ class CosmosLimits:
         return None
 
     def answered(
-        self, asked: Asked, answered: Answered, walked: Mapping[str | None, int], now_s: float
+        self, asked: Asked, answered: Answered, scanned: Mapping[str | None, int], now_s: float
     ) -> int:
         """End a request that was answered, before its rows are known; returns its charge."""
         partitions = self._splitting.partitions
-        charges = charged_for(asked, answered, walked, self._contents, partitions)
+        charges = charged_for(asked, answered, scanned, self._contents, partitions)
         self.not_done(asked, now_s)
         for number, charged in charges.items():
             self._throughput.take(number, charged, now_s)

@@ -29,15 +29,15 @@ class Demand:
     Args:
         entities: The entities.
         largest: The most entities of one request, retries included.
-        walks: Whether a request may take more entities than it asks for, as a query does.
+        scans: Whether a request may take more entities than it asks for, as a query does.
     """
 
-    __slots__ = ("entities", "largest", "tables", "total", "walks")
+    __slots__ = ("entities", "largest", "scans", "tables", "total")
 
-    def __init__(self, entities: Mapping[Place, int], largest: int, *, walks: bool) -> None:
+    def __init__(self, entities: Mapping[Place, int], largest: int, *, scans: bool) -> None:
         self.entities = entities
         self.largest = largest
-        self.walks = walks
+        self.scans = scans
         by_table: dict[str, dict[str, int]] = {}
         # Many in a row have the same table.
         latest, keys = None, {}

@@ -143,7 +143,7 @@ class Model:
             return self.cosmos.serve(demand.entities, more, since_s)
         return more.keys()
 
-    def admit(self, table: str, key: str | None, asked: int, now_s: float, walked: int = 0) -> str:
+    def admit(self, table: str, key: str | None, asked: int, now_s: float, scanned: int = 0) -> str:
         """Decide about a request that succeeds if it passes, and end it.
 
         Args:
@@ -151,14 +151,14 @@ class Model:
             key: Its partition; None for several.
             asked: What it asks for, in the unit of the limits.
             now_s: When it arrives.
-            walked: What it takes besides if it passes, such as the entities that a query scans.
+            scanned: What it takes besides if it passes, such as the entities that a query scans.
 
         Returns:
             The rule that refuses it; empty if it passes.
         """
         if self.storage is not None:
-            return self.storage.admit(table, key, asked, now_s, walked)
-        return "" if self.cosmos is None else self.cosmos.admit(key, asked + walked, now_s)
+            return self.storage.admit(table, key, asked, now_s, scanned)
+        return "" if self.cosmos is None else self.cosmos.admit(key, asked + scanned, now_s)
 
     def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
         """End a request that the endpoint answered, and return its entity count.
@@ -170,17 +170,17 @@ class Model:
         if asked.kind is None:
             self._table_changed(asked, answered)
             return NO_ENTITIES
-        walked: Mapping[str | None, int] = {}
+        scanned: Mapping[str | None, int] = {}
         if asked.kind is _QUERY:
-            count, walked = query_count(asked, answered, self._contents)
+            count, scanned = query_count(asked, answered, self._contents)
         else:
             count = count_of(asked, answered)
         if self.cosmos is not None:
-            charged = self.cosmos.answered(asked, answered, walked, now_s)
+            charged = self.cosmos.answered(asked, answered, scanned, now_s)
             count = dataclasses.replace(count, charged=charged)
         if self.storage is not None:
             if answered.succeeded:
-                self.storage.served(asked, walked, now_s)
+                self.storage.served(asked, scanned, now_s)
             elif not count.entities:
                 self.storage.give_back(asked, now_s)
         if answered.succeeded and asked.rows:

@@ -93,9 +93,9 @@ class StorageLimits:
             self._take(table, key, place, entities, now_s)
         return ""
 
-    def served(self, asked: Asked, walked: Mapping[str | None, int], now_s: float) -> None:
-        """End a request that succeeded; ``walked`` are the entities that a query scanned."""
-        self._take_walked(asked, walked, now_s)
+    def served(self, asked: Asked, scanned: Mapping[str | None, int], now_s: float) -> None:
+        """End a request that succeeded; ``scanned`` are the entities that a query scanned."""
+        self._take_scanned(asked, scanned, now_s)
         self._ranges.open_table(asked.table, now_s)
         for key in {row.partition_key for row in asked.rows if row.stays}:
             if key is not None:
@@ -173,7 +173,7 @@ class StorageLimits:
                 server = ranges.find(table, key).server
                 by_server[server] -= count
                 limited.setdefault(server, []).append(self.bucket(table, key, since_s))
-        overdraft = demand.largest if demand.walks or demand.largest > capacity else 0
+        overdraft = demand.largest if demand.scans or demand.largest > capacity else 0
         full = self._servers.full(by_server, since_s, limited, overdraft)
         # Entities of doubtful partitions by table and range.
         held_back: dict[tuple[str, Bound], int] = {}
@@ -217,7 +217,7 @@ class StorageLimits:
         ranges.write_all((place for place in entities if place not in doubtful), middle_s)
         return doubtful
 
-    def admit(self, table: str, key: str | None, entities: int, now_s: float, walked: int) -> str:
+    def admit(self, table: str, key: str | None, entities: int, now_s: float, scanned: int) -> str:
         """Decide about a request that succeeds if it passes, and end it; see `Model.admit`."""
         place = self._ranges.find(table, key or "")
         rule = self._rule_against(place, table, key, key or "", entities, now_s)
@@ -225,7 +225,7 @@ class StorageLimits:
             return rule
         if not self._account.allows(entities, now_s):
             return "account"
-        self._take(table, key, place, entities + walked, now_s)
+        self._take(table, key, place, entities + scanned, now_s)
         self.wrote((table, key), now_s)
         return ""
 
@@ -323,10 +323,10 @@ class StorageLimits:
         self._moving.refused(place, self._ranges, table, position, now_s)
         return rule
 
-    def _take_walked(
+    def _take_scanned(
         self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float
     ) -> None:
-        """Take what a page walked, of which one entity is taken already."""
+        """Take what a page scanned, of which one entity is taken already."""
         taken = 1
         for key, entities in by_partition.items():
             left, taken = max(0, entities - taken), max(0, taken - entities)

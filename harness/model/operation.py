@@ -100,8 +100,8 @@ class KeyRange:
         wanted: Number of entities, inside the range or not, that the query is meant to return; None
             if unknown.
         preceding: Number of entities of the partition before the range; None if unknown.
-        walked: Entities that a query with a filter scans before its ``top`` ends it, as a recording
-            of it says; None if unknown, because the answer does not show it.
+        scanned: Entities that a query with a filter scans before its ``top`` ends it, as its
+            recording says; None if unknown, because the answer does not show it.
     """
 
     partition_from: str | None = None
@@ -112,7 +112,7 @@ class KeyRange:
     exact: bool = False
     wanted: int | None = None
     preceding: int | None = None
-    walked: int | None = None
+    scanned: int | None = None
 
 
 new_key_range = lean(KeyRange)

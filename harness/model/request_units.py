@@ -68,8 +68,8 @@ QUERY_PAGE: Final = 172
 """For a page of a query, in each physical partition that it asks. Published (2): a query with an
 index that returns one entity of 6.5 KB costs 2.98 RU; reading the entity is 1.26 RU of these."""
 
-WALKED_ENTITY: Final = 7
-"""For an entity that a query walks and does not return. Published (2): 4,059.95 RU for a query that
+SCANNED_ENTITY: Final = 7
+"""For an entity that a query scans and does not return. Published (2): 4,059.95 RU for a query that
 loads 60,951 entities and returns 7. Assumed: its size does not matter."""
 
 MISSING: Final = 100
@@ -98,7 +98,7 @@ def charge(
     *,
     properties: int = 0,
     replaces: bool = False,
-    walked: int = 0,
+    scanned: int = 0,
     returned: int = 0,
     physical: int = 1,
 ) -> int:
@@ -114,7 +114,7 @@ def charge(
         size_bytes: Bytes of the entity in JSON, of a query those of all returned entities.
         properties: Properties of a written entity, without the keys.
         replaces: Whether an upsert finds an entity.
-        walked: Entities that a query walks, those that it returns included.
+        scanned: Entities that a query scans, those that it returns included.
         returned: Entities that a query returns.
         physical: Physical partitions that a query asks.
 
@@ -127,7 +127,7 @@ def charge(
         return _by_size(READ_CHARGES, size_bytes)
     if kind is Kind.QUERY:
         read = returned * _by_size(READ_CHARGES, size_bytes // returned) if returned else 0
-        return physical * QUERY_PAGE + read + max(0, walked - returned) * WALKED_ENTITY
+        return physical * QUERY_PAGE + read + max(0, scanned - returned) * SCANNED_ENTITY
     once = _by_size(WRITE_CHARGES, size_bytes) + properties * INDEX_TERM
     return once * (2 if replaces and kind in _UPSERTS else _TIMES_WRITTEN[kind])
 

@@ -97,7 +97,7 @@ def counted(
     return asked if succeeded else 0
 
 
-def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, bool]:
+def entities_scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, bool]:
     """Entities that a query scanned, and whether the number is an estimate.
 
     A client sees only what is returned. The number is exact for a key range that this run loaded
@@ -113,5 +113,5 @@ def scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, b
         return returned, not (exact and (cut or returned == present))
     if cut or not whole:
         # Where in the range the query stopped is not visible.
-        return max(operation.key_range.walked or 0, returned), True
+        return max(operation.key_range.scanned or 0, returned), True
     return max(present, returned), not exact

@@ -59,7 +59,7 @@ def scan(key: str, entities: int, returned: int, name: str = "", *, sure: bool =
 
 
 CASES: dict[str, Exposed] = {
-    "Queries show what they walked beside what they brought, and what is estimated.": exposed(
+    "Queries show what they scanned beside what they brought, and what is estimated.": exposed(
         scan(WHOLE_TABLE, 5000, 50),
         scan(WHOLE_TABLE, 5000, 0),
         scan(WHOLE_TABLE, 10, 10, sure=False),

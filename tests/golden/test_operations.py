@@ -63,7 +63,7 @@ def described(operation: Operation) -> dict[str, Any]:
     }
     if operation.key_range.entities is not None:
         sure = "exact" if operation.key_range.exact else "estimated"
-        told["walks"] = f"{operation.key_range.entities} {sure}"
+        told["scans"] = f"{operation.key_range.entities} {sure}"
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -13,7 +13,7 @@ from harness.model.request_units import (
     QUERY_PAGE,
     READ_CHARGES,
     RU,
-    WALKED_ENTITY,
+    SCANNED_ENTITY,
     WRITE_CHARGES,
 )
 from tests.support.source_tree import ROOT
@@ -39,12 +39,12 @@ def test_the_charges_by_size_are_those_of_the_model(
 
 
 def test_the_other_charges_are_those_of_the_model() -> None:
-    """Properties, pages of queries, walked entities and refused requests have their charges."""
+    """Properties, pages of queries, scanned entities and refused requests have their charges."""
     text = DOCUMENT.split("## What requests are charged")[1]
     for charge, row in (
         (INDEX_TERM, r"and {} for each property"),
         (QUERY_PAGE, r"{} for each physical partition"),
-        (WALKED_ENTITY, r"{} for each walked entity"),
+        (SCANNED_ENTITY, r"{} for each scanned entity"),
         (MISSING, r"404, 409 and 412 \| {} "),
     ):
         assert re.search(row.format(re.escape(f"{charge / RU:.2f}")), text), row

@@ -1,6 +1,6 @@
 """A table service in memory, for tests of what is sent: it does, or refuses, as the service would.
 
-It knows nothing of `harness.model.target`: what a query walks it counts by itself, row by row.
+It knows nothing of `harness.model.target`: what a query scans it counts by itself, row by row.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class MemoryTables:
 
     Attributes:
         partitions: By table and PartitionKey.
-        walked: Entities that the last query had to walk, filter and ``top`` aside.
+        scanned: Entities that the last query had to scan, filter and ``top`` aside.
         lost: Share of the writes that fail and are not applied.
     """
 
     def __init__(self, lost: float = 0.0, seed: int = 7) -> None:
         self.partitions: dict[str, dict[str, Partition]] = {}
-        self.walked = 0
+        self.scanned = 0
         self.lost = lost
         self._chance = random.Random(seed)
         self._version = 0
@@ -117,7 +117,7 @@ class MemoryTables:
             for name, partition in sorted(self._asked(query).items(), key=lambda item: item[0])
             for entity in partition.between(query.key_range.row_from, query.key_range.row_before)
         ]
-        self.walked = len(inside)
+        self.scanned = len(inside)
         matching = (entity for entity in inside if _matches(query.filter, entity))
         return [_projected(row, query.select) for row in itertools.islice(matching, query.top)]
 

@@ -112,7 +112,7 @@ def executed(tables: MemoryTables, operation: Operation, at_s: float = 0.0) -> R
     returned = entities = 0
     if operation.kind is Kind.QUERY:
         assert isinstance(result.value, list)
-        returned, entities = len(result.value), tables.walked
+        returned, entities = len(result.value), tables.scanned
         if operation.top is not None and returned >= operation.top:
             entities = returned
         status = 200

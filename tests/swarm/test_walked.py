@@ -1,4 +1,4 @@
-"""Runs that are throttled by what queries walk, and by how fast the load came."""
+"""Runs that are throttled by what queries scan, and by how fast the load came."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONLY_ROW_RANGES = tuple(
 def test_a_low_density_is_throttled(stress: Stress, tmp_path: Path) -> None:
     """Queries that return one entity each pass if dense; at 1 % density they are throttled.
 
-    Bounds: 40 queries/s over 5 partitions walk 8 entities/s of each, or 800; the limit is 250.
+    Bounds: 40 queries/s over 5 partitions scan 8 entities/s of each, or 800; the limit is 250.
     """
     file = tmp_path / "mine.toml"
     file.write_text(LIMITS, encoding="utf-8")

@@ -40,7 +40,7 @@ def asked_of(asked: Asked, partitions: PhysicalPartitions) -> Charges:
 def charged_for(
     asked: Asked,
     answered: Answered,
-    walked: Mapping[str | None, int],
+    scanned: Mapping[str | None, int],
     contents: Contents,
     partitions: PhysicalPartitions,
 ) -> Charges:
@@ -49,7 +49,7 @@ def charged_for(
     Args:
         asked: The request.
         answered: Its answer.
-        walked: Entities that a page of a query walked, by PartitionKey.
+        scanned: Entities that a page of a query scanned, by PartitionKey.
         contents: The rows before the request changed them.
         partitions: The physical partitions.
     """
@@ -63,7 +63,7 @@ def charged_for(
     if kind is _POINT_QUERY:
         return {partitions.of(asked.partition_key or ""): charge(kind, answered.body_bytes)}
     if kind is _QUERY:
-        return _queried(asked, answered, walked, partitions)
+        return _queried(asked, answered, scanned, partitions)
     return _written(asked, partitions, contents)
 
 
@@ -76,22 +76,22 @@ def _asked_partitions(asked: Asked, partitions: PhysicalPartitions) -> tuple[int
 def _queried(
     asked: Asked,
     answered: Answered,
-    walked: Mapping[str | None, int],
+    scanned: Mapping[str | None, int],
     partitions: PhysicalPartitions,
 ) -> Charges:
     returned = answered.returned
     each = answered.body_bytes // returned if returned else 0
-    walked_by: collections.Counter[int] = collections.Counter()
+    scanned_by: collections.Counter[int] = collections.Counter()
     found_by: collections.Counter[int] = collections.Counter()
-    for counts, by in ((walked, walked_by), (answered.found, found_by)):
+    for counts, by in ((scanned, scanned_by), (answered.found, found_by)):
         for key, count in counts.items():
             by[partitions.of(asked.partition_key or "" if key is None else key)] += count
-    numbers = {*_asked_partitions(asked, partitions), *walked_by, *found_by}
+    numbers = {*_asked_partitions(asked, partitions), *scanned_by, *found_by}
     return {
         number: charge(
             _QUERY,
             each * found_by[number],
-            walked=walked_by[number],
+            scanned=scanned_by[number],
             returned=found_by[number],
         )
         for number in numbers

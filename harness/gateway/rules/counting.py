@@ -73,11 +73,11 @@ def query_count(
     found: collections.Counter[str | None] = collections.Counter()
     for key, count in answered.found.items():
         found[asked.partition_key if key is None else key] += count
-    keys, certain = _walked_keys(asked, answered)
-    walk = contents.walk(asked.table, keys)
-    certain = certain and walk.certain
+    keys, certain = _scanned_keys(asked, answered)
+    scan = contents.scan(asked.table, keys)
+    certain = certain and scan.certain
     by_partition: dict[str | None, int] = {}
-    by_partition.update(walk.by_partition)
+    by_partition.update(scan.by_partition)
     unplaced = found.pop(None, 0)
     for key, count in found.items():
         if count > by_partition.get(key, 0):
@@ -91,14 +91,14 @@ def query_count(
     return Count(entities=entities, returned=returned, estimated=estimated), by_partition
 
 
-def _walked_keys(asked: Asked, answered: Answered) -> tuple[IndexRanges, bool]:
-    """Return the ranges that the page walked, and whether their end is known."""
+def _scanned_keys(asked: Asked, answered: Answered) -> tuple[IndexRanges, bool]:
+    """Return the ranges that the page scanned, and whether their end is known."""
     assert asked.keys is not None
     if answered.next_key is not None:
         return asked.keys.until(answered.next_key), True
     if asked.top is None or answered.returned < asked.top:
         return asked.keys, True
-    # The page is full: the walk ended at its last entity.
+    # The page is full: the scan ended at its last entity.
     if answered.last is None:
         return IndexRanges(()), False
     return asked.keys.until((answered.last[0], after(answered.last[1]))), True

@@ -55,7 +55,7 @@ class PartitionRule:
         return bucket.holds(entities, now_s)
 
     def most(self, table: str, key: str, since_s: float, until_s: float) -> float:
-        """The entities that a partition passes at most in some time, if none are walked."""
+        """The entities that a partition passes at most in some time, if none are scanned."""
         return self.bucket(table, key, since_s).most(since_s, until_s)
 
     def metered(self, entities: Mapping[Place, int], seconds: float) -> list[tuple[str, str, int]]:

@@ -20,14 +20,14 @@ class QueriesPart(RecordPart):
         table: Ending of the table's name.
         over_partitions: Queries over several partitions.
         unbounded: Queries that name no range of keys.
-        single: Queries that walked one entity at most.
+        single: Queries that scanned one entity at most.
         filtered: Queries that compare a property other than the keys.
         limited: Queries with a ``$top``.
         unselected: Queries without a ``$select``, which returned ``unselected_entities`` in
             ``unselected_bytes`` of answers.
         full: Queries that returned 1,000 entities or more, the most in one answer.
-        entities: Entities that were walked.
-        exact: Queries of which it is known how many entities were walked: ``exact_entities``, of
+        entities: Entities that were scanned.
+        exact: Queries of which it is known how many entities were scanned: ``exact_entities``, of
             which ``exact_returned`` were returned. Of the others ``entities`` is a lower bound.
     """
 

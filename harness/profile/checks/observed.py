@@ -112,7 +112,7 @@ class Sent:
     Attributes:
         example: One of them.
         requests: Fewest requests, with further pages of queries and without retries.
-        walked: Entities in the key ranges of queries.
+        scanned: Entities in the key ranges of queries.
         matching: Entities of these that pass the filter; None if unknown.
         returned: Fewest entities that come back.
         page: Most entities in the answer of one request.
@@ -123,7 +123,7 @@ class Sent:
     count: int = 0
     entities: int = 0
     requests: int = 0
-    walked: int = 0
+    scanned: int = 0
     matching: int | None = 0
     returned: int = 0
     _body: int = 0
@@ -141,7 +141,7 @@ class Sent:
             self.requests += 1
             self.returned += operation.kind is Kind.POINT_QUERY
             return
-        self.walked += operation.key_range.entities or 0
+        self.scanned += operation.key_range.entities or 0
         matching = matching_of(operation)
         if matching is None or self.matching is None:
             self.matching = None
@@ -167,8 +167,8 @@ class Sent:
 
     @property
     def of_many(self) -> bool:
-        """Whether these are queries that walk several entities, or an unknown number."""
-        return self.kind is Kind.QUERY and self.walked != self.count
+        """Whether these are queries that scan several entities, or an unknown number."""
+        return self.kind is Kind.QUERY and self.scanned != self.count
 
     @property
     def bounded(self) -> bool:
@@ -358,10 +358,10 @@ def _query_seen(sent: Sent) -> QuerySeen:
         table=example.table,
         count=count,
         single=0 if sent.of_many else count,
-        entities=sent.walked,
+        entities=sent.scanned,
         entities_returned=sent.returned,
         exact=0 if sent.matching is None else count,
-        exact_entities=sent.walked,
+        exact_entities=sent.scanned,
         exact_returned=sent.matching or 0,
         over_partitions=count if sent.over_partitions else 0,
         unbounded=0 if sent.bounded else count,

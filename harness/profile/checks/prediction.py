@@ -7,7 +7,7 @@ and range, and the other half measures them.
 
 The charges are those of `harness.model.request_units`, which says what is published and what is
 assumed. Assumed here: an upsert replaces an entity unless its partition is new, every point query
-finds its entity, and a query whose filter is not known returns all that it walks.
+finds its entity, and a query whose filter is not known returns all that it scans.
 """
 
 from __future__ import annotations
@@ -253,18 +253,18 @@ class ChargedLoad:
         return known
 
     def _queried(self, query: Operation, matching: int | None) -> int:
-        walked = query.key_range.entities or 0
-        found = walked if matching is None else matching
+        scanned = query.key_range.entities or 0
+        found = scanned if matching is None else matching
         returned = found if query.top is None else min(found, query.top)
         if returned < found:
             # It ends where it has enough.
-            walked = walked * returned // found
+            scanned = scanned * returned // found
         physical = len(self._physical) if query.partition_key == WHOLE_TABLE else 1
         further = max(0, -(-returned // PAGE_ENTITIES) - 1)
         return further * physical * QUERY_PAGE + charge(
             query.kind,
             returned * self._returned_bytes(query),
-            walked=walked,
+            scanned=scanned,
             returned=returned,
             physical=physical,
         )

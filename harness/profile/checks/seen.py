@@ -27,7 +27,7 @@ OTHER_KEYS = "replay.keys"
 """The setting with which a replay has other keys than the recorded ones."""
 _HOT_ROW = 0.5
 _HALF = 0.5
-"""Share of the queries for which the number of walked entities has to be known."""
+"""Share of the queries for which the number of scanned entities has to be known."""
 _MANY_WRITES = 0.25
 """Share of the operations."""
 _OF_ENTITIES = frozenset(("partition", "account", "server"))
@@ -78,12 +78,12 @@ class QuerySeen(QueriesPart):
 
     @property
     def many(self) -> int:
-        """Queries that may walk more than one entity."""
+        """Queries that may scan more than one entity."""
         return max(0, self.count - self.single)
 
     @property
     def density(self) -> float | None:
-        """Share of the walked entities that is returned; None if unknown."""
+        """Share of the scanned entities that is returned; None if unknown."""
         known = self.exact >= _HALF * self.count and self.exact_entities > 0
         return self.exact_returned / self.exact_entities if known else None
 

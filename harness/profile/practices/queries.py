@@ -23,7 +23,7 @@ from harness.profile.practices.practice import (
 
 _LOW_DENSITY = 0.5
 _VERY_LOW_DENSITY = 0.1
-"""Share of the walked entities that are returned. The document's example of low is 1 %."""
+"""Share of the scanned entities that are returned. The document's example of low is 1 %."""
 _MANY_SCANS = 0.5
 """Share of the reads; point queries are to be used "in most cases", so in more than half."""
 _SCOPE = "Query scope"
@@ -45,8 +45,8 @@ def table_queries(seen: Seen) -> Look | None:
         return fine("No query goes over several partitions.")
     whole = [query for query in over if query.unbounded]
     worst = (whole or over)[0]
-    walked = worst.entities / worst.count
-    many = f"{walked:,.0f} entities" if walked else "an unknown number of entities"
+    scanned = worst.entities / worst.count
+    many = f"{scanned:,.0f} entities" if scanned else "an unknown number of entities"
     times = f" It was sent {counted(worst.count, 'time')}." if seen.recorded else ""
     if whole:
         return offends(

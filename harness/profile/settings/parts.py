@@ -208,7 +208,7 @@ class Query(Part):
     """Partition range scans have the keys of their first and last number as bounds, also where keys
     do not sort by number; what they miss is counted. By default they scan the table there."""
     returned_share: Annotated[float, Field(ge=0.001, le=1)] = 1.0
-    """Query density: share of the walked entities that pass a filter."""
+    """Query density: share of the scanned entities that pass a filter."""
     select: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Projection: properties to return; none is all."""
     top: _Count | None = None

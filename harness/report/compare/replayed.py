@@ -123,7 +123,7 @@ def _reasons(
         same = sum(before.get(name, 0) == after.get(name, 0) for name in names)
         yield (
             f"{counted(estimated, 'entity', 'entities')} of {first} "
-            f"{agreed(estimated, 'is', 'are')} a lower bound, because how many a query walked is "
+            f"{agreed(estimated, 'is', 'are')} a lower bound, because how many a query scanned is "
             f"not known. {same:,} of these partitions have the same number of operations."
         )
     if (due := record.counts.due) < part.operations:

@@ -71,7 +71,7 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
         unit = record.endpoint.service.unit.rate
         note = f"{number(achieved)} of {number(offered)} {unit}"
         if achieved > offered * _MORE_THAN_EXPECTED:
-            # What queries walk is known afterwards only.
+            # What queries scan is known afterwards only.
             note = f"{number(achieved)} {unit}, {number(offered)} expected"
         yield KeyFigure("served of asked", share, "", note)
 

@@ -164,7 +164,7 @@ class Departures:
         self._changed.clear()
         self._changed.wait(at_most_s)
 
-    def walked(self, entities: int) -> None:
+    def scanned(self, entities: int) -> None:
         """A query scanned this many entities more than were known before."""
         if not self.by_operation:
             self._handed_out += entities

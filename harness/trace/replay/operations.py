@@ -87,9 +87,9 @@ def group_of(row_key: str) -> int:
     return zlib.crc32(row_key.encode("utf-8", "surrogatepass")) % GROUPS
 
 
-def filter_for(compared: Sequence[str], returned: int, walked: int) -> str:
-    """A filter on these properties that returns about ``returned`` of ``walked`` rows."""
-    share = 1.0 if walked <= 0 else min(1.0, returned / walked)
+def filter_for(compared: Sequence[str], returned: int, scanned: int) -> str:
+    """A filter on these properties that returns about ``returned`` of ``scanned`` rows."""
+    share = 1.0 if scanned <= 0 else min(1.0, returned / scanned)
     first, *others = compared
     terms = [f"{first} lt {round(share * GROUPS)}", *(f"{name} ge 0" for name in others)]
     return " and ".join(terms)
@@ -123,7 +123,7 @@ def bound(text: str | None) -> str | None:
 
 
 def key_range(row: TracedOperation) -> KeyRange:
-    """The keys that a recorded query walked, or a page of it."""
+    """The keys that a recorded query scanned, or a page of it."""
     query = row.detail
     if not isinstance(query, TracedQuery):
         return ALL_KEYS
@@ -161,7 +161,7 @@ def page_limit(query: TracedQuery, head: TraceHead) -> int | None:
 def count_is_assumed(row: TracedOperation, head: TraceHead) -> bool:
     """Whether a replay takes the entity count of a query from the recording.
 
-    An answer shows what a filter left of the walked rows. How many these were is known of a
+    An answer shows what a filter left of the scanned rows. How many these were is known of a
     partition, whose writes are in order, and not of several, nor where a page ended early.
     """
     query = row.detail
@@ -291,7 +291,7 @@ class OperationMaker:
                 row_before=keys.row_before,
                 entities=row.entities,
                 exact=not (shape.estimated or count_is_assumed(row, self._head)),
-                walked=row.entities,
+                scanned=row.entities,
             )
         terms = []
         if query.compared:

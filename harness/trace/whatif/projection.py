@@ -222,7 +222,7 @@ class Projection:
         rate: Multiple of the recorded traffic: the instants are divided by it.
         started_s: UTC second at which the trace starts.
         unit: What the limits count.
-        rows: Whether it matters which rows are there: not if no query walks them.
+        rows: Whether it matters which rows are there: not if no query scans them.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """
 
@@ -372,7 +372,7 @@ class Projection:
         demand = Demand(
             {places[name]: count for name, count in sums.items()},
             self._largest,
-            walks=self._rekeying.price.queries > 0,
+            scans=self._rekeying.price.queries > 0,
         )
         doubtful = self._once.serve(second, demand, number)
         if self._retried is not None:
@@ -415,7 +415,7 @@ class Projection:
             self._paint(moment, sums)
         for place, number in self._once.throttled.items():
             self._heat.add_throttled(name_of(place), moment, number)
-        over = [name for name in self._rekeying.scanned if name in sums]
+        over = [name for name in self._rekeying.cross_partition if name in sums]
         by_partition = sums
         if over:
             by_partition = {name: sums[name] for name in sums if name not in over}

@@ -19,7 +19,7 @@ from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, Tr
 from harness.trace.whatif.losses import Collisions, digest_of, refused_as_recorded
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.scheme import ROW_KEY, Field, KeySource, Scheme
-from harness.trace.whatif.units import ENTITIES, NOTHING, Loads, LoadUnit, Places, Walked
+from harness.trace.whatif.units import ENTITIES, NOTHING, Loads, LoadUnit, Places, Scanned
 
 _KEPT = 50_000
 """Keys and queries whose treatment is remembered."""
@@ -137,7 +137,7 @@ class Rekeying:
         samples: A few recorded keys: PartitionKey and RowKey.
         refused: An example of a key that the service refuses, and why; empty without one.
         places: Table and PartitionKey of the names in `loads`.
-        scanned: The names that stand for several partitions.
+        cross_partition: The names that stand for several partitions.
     """
 
     def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES, *, rows: bool = True) -> None:
@@ -148,7 +148,7 @@ class Rekeying:
         self.samples: list[tuple[str, str]] = []
         self.refused = ""
         self.places = Places()
-        self.scanned: set[str] = set()
+        self.cross_partition: set[str] = set()
         self._rows = KnownRows() if rows else None
         # By table and recorded PartitionKey.
         self._known: dict[str, dict[str, _Known]] = {}
@@ -204,7 +204,9 @@ class Rekeying:
         self.price.queries += sum(numbers[shape] for shape in asked)
         if asked:
             counts = [
-                Walked(count + asked[shape][name in self.scanned]) if shape in asked else count
+                Scanned(count + asked[shape][name in self.cross_partition])
+                if shape in asked
+                else count
                 for shape, count, name in zip(shapes, counts, names, strict=True)
             ]
         if 0 in counts:
@@ -233,7 +235,7 @@ class Rekeying:
             if kind is _QUERY:
                 self._query(table, partition_key, detail, at_ms, instants, names)
                 if partitions := len(instants) - len(counts):
-                    each = unit.each_asked(shape, all_partitions=names[-1] in self.scanned)
+                    each = unit.each_asked(shape, all_partitions=names[-1] in self.cross_partition)
                     _share(entities, partitions, each, counts)
                     origins += itertools.repeat(origin, partitions)
                 continue
@@ -443,7 +445,7 @@ class Rekeying:
         if len(places) >= _KEPT:
             places.clear()
         if partition_key == WHOLE_TABLE:
-            self.scanned.add(name)
+            self.cross_partition.add(name)
             places[name] = table, None
         else:
             places[name] = table, partition_key
@@ -477,4 +479,4 @@ def _share(entities: int, partitions: int, more: int, counts: list[int]) -> None
     """Append the entities of one query, divided evenly, and ``more`` for each partition."""
     each, rest = divmod(entities, partitions)
     each += more
-    counts += [Walked(each + 1)] * rest + [Walked(each)] * (partitions - rest)
+    counts += [Scanned(each + 1)] * rest + [Scanned(each)] * (partitions - rest)

@@ -1,6 +1,6 @@
-"""Which rows are there in simulated time, so that a query walks what it would find.
+"""Which rows are there in simulated time, so that a query scans what it would find.
 
-A query in a trace walked the rows that the writes before it had made. Where the limits refuse such
+A query in a trace scanned the rows that the writes before it had made. Where the limits refuse such
 a write, its rows are missing until a retry passes, and for good if none does; where they refuse a
 delete, its row is still there.
 """
@@ -98,8 +98,8 @@ class Changes(NamedTuple):
     without: int = 0
 
 
-class RowWalk(NamedTuple):
-    """The rows that a query walks, and what each of them takes of the limits."""
+class RowScan(NamedTuple):
+    """The rows that a query scans, and what each of them takes of the limits."""
 
     row_from: str | None
     row_before: str | None
@@ -151,7 +151,7 @@ class Effects:
             self._shifts.append(0)
         return self._shifts
 
-    def of(self, at: int) -> Changes | RowWalk | None:
+    def of(self, at: int) -> Changes | RowScan | None:
         """The effect of an operation by its place; None where it has none."""
         if at < 0:
             return None
@@ -172,7 +172,7 @@ class Effects:
             if not batch.entities[at]:
                 return None
             query = detail if isinstance(detail, TracedQuery) else TracedQuery()
-            return RowWalk(query.row_from, query.row_before, self._amounts[at] / batch.entities[at])
+            return RowScan(query.row_from, query.row_before, self._amounts[at] / batch.entities[at])
         if not isinstance(detail, TracedParts):
             return None
         assert isinstance(known, tuple)
@@ -227,12 +227,12 @@ class MissingRows:
         rows = self._rows.get((place, key))
         return 0 if rows is None else rows.get(row, 0)
 
-    def in_walk(self, place: Place, key: str, walk: RowWalk) -> int:
+    def in_scan(self, place: Place, key: str, scan: RowScan) -> int:
         """How many rows fewer a query finds than it did when it was recorded."""
         rows = self._rows.get((place, key))
         if rows is None:
             return 0
-        first, before = walk.row_from, walk.row_before
+        first, before = scan.row_from, scan.row_before
         if first is None and before is None:
             return sum(rows.values())
         return sum(

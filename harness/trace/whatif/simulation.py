@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence, Set
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
-from harness.trace.whatif.rows import OTHER, Changes, Effects, MissingRows, RowWalk
-from harness.trace.whatif.units import NOTHING, Walked, name_of
+from harness.trace.whatif.rows import OTHER, Changes, Effects, MissingRows, RowScan
+from harness.trace.whatif.units import NOTHING, Scanned, name_of
 from harness.workload.retry import RetryPolicy
 
 _MOST_LOST = 50_000
@@ -167,7 +167,7 @@ class Simulation:
             about_rows = place in missing and (shift != 1 or attempt > 1)
             if about_rows:
                 entities = asked_for(request)
-            if admit(1 if type(entities) is Walked else entities, entities, now_s):
+            if admit(1 if type(entities) is Scanned else entities, entities, now_s):
                 taken += entities
                 if about_rows:
                     self._passed(request, entities)
@@ -194,7 +194,7 @@ class Simulation:
             if about_rows:
                 entities = self._asked_for(request)
             # Of a query, and where nothing was found, one entity is asked for.
-            asked = 1 if type(entities) is Walked else entities
+            asked = 1 if type(entities) is Scanned else entities
             if passage is not None:
                 rule = passage.admit(place, asked, entities, now_s)
             else:
@@ -230,11 +230,11 @@ class Simulation:
                 return entities
             effect = effects.of(at)
             return effect.without or NOTHING if isinstance(effect, Changes) else entities
-        effect = effects.of(at) if type(entities) is Walked else None
-        if not isinstance(effect, RowWalk):
+        effect = effects.of(at) if type(entities) is Scanned else None
+        if not isinstance(effect, RowScan):
             return entities
-        fewer = round(self._missing.in_walk(place, key, effect) * effect.each)
-        return Walked(max(0, entities - fewer)) if fewer else entities
+        fewer = round(self._missing.in_scan(place, key, effect) * effect.each)
+        return Scanned(max(0, entities - fewer)) if fewer else entities
 
     def _passed(self, request: Request, entities: int) -> None:
         """Note that a request passed that may be about rows that are missing."""

@@ -39,7 +39,7 @@ _UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 _NEED_A_ROW = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, _DELETE))
 
 
-class Walked(int):
+class Scanned(int):
     """The entities that an operation takes, although it asks for one: the gateway cannot know more.
 
     They are those that a query scans, and none if an operation found nothing to write.
@@ -48,7 +48,7 @@ class Walked(int):
     __slots__ = ()
 
 
-NOTHING = Walked(0)
+NOTHING = Scanned(0)
 
 
 class Places(dict[str, Place]):
@@ -224,7 +224,7 @@ class RequestUnits:
             # A log does not say how many entities a query returned.
             returned = returned or read // UNKNOWN_BYTES
             found = returned and returned * self._of(_POINT_QUERY, read // returned)
-            return found + charge(_QUERY, 0, walked=max(0, entities - returned), physical=0)
+            return found + charge(_QUERY, 0, scanned=max(0, entities - returned), physical=0)
         if kind is _TRANSACTION:
             if not isinstance(detail, TracedParts):
                 size = sent_bytes(sent, attempts, self._head) // max(1, entities)

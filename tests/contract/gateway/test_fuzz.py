@@ -177,8 +177,8 @@ class Sender:
         if status == 200:
             ranges = key_ranges(form.filter)
             self.returned[ranges.only] += len(json.loads(content)["value"])
-            walked = sum(key in ranges for key in self.stored)
-            self._count(status, ranges.only, set(), walked)
+            scanned = sum(key in ranges for key in self.stored)
+            self._count(status, ranges.only, set(), scanned)
 
     def _batch(self, form: Form, name: str) -> None:
         parts, rows, inserts = "", set(), form.ending == 1

@@ -30,14 +30,14 @@ class Told:
 
     def __init__(self) -> None:
         self.attempts: list[int | Fault] = []
-        self.walked_entities: list[int] = []
+        self.scanned_entities: list[int] = []
         self.waits = 0
 
     def on_attempt(self, operation: Operation, attempt: Attempt) -> None:
         self.attempts.append(attempt.fault or attempt.status)
 
-    def walked(self, entities: int) -> None:
-        self.walked_entities.append(entities)
+    def scanned(self, entities: int) -> None:
+        self.scanned_entities.append(entities)
 
     def wait_page(self) -> None:
         self.waits += 1
@@ -172,10 +172,10 @@ def test_pages_are_told_and_expected_ones_leave_at_once(
     assert (result.outcome, result.entities_returned) == (Outcome.SUCCESS, 3)
     assert (told.attempts, result.told, len(result.attempts)) == ([200] * 3, 3, 4)
     # Two entities were expected: one page behind them leaves at once, and each counts for one.
-    assert (told.waits, sum(told.walked_entities)) == (1, 2)
+    assert (told.waits, sum(told.scanned_entities)) == (1, 2)
 
 
-def test_pages_with_little_in_them_wait_long_before_the_range_is_walked(
+def test_pages_with_little_in_them_wait_long_before_the_range_is_scanned(
     service: Any, open_to: Callable[..., Any], kind: str
 ) -> None:
     """For 1,000 entities a dozen pages are enough; each page behind them waits for its place."""
@@ -186,7 +186,7 @@ def test_pages_with_little_in_them_wait_long_before_the_range_is_walked(
     whole = dataclasses.replace(SCAN, key_range=KeyRange(entities=1000, exact=False))
     assert session.execute(whole).entities_returned == pages
     assert told.waits == pages - 1 - 12
-    assert sum(told.walked_entities) == pages - 12
+    assert sum(told.scanned_entities) == pages - 12
 
 
 @pytest.mark.parametrize("tokens", [["a"], ["a", "b", "c"], ["x", "y", "a", "b"]])

@@ -1,6 +1,6 @@
-"""Scans of a real table: what is counted is what an independent walk of the range finds.
+"""Scans of a real table: what is counted is what an independent scan of the range finds.
 
-The walk is azure-data-tables' own: it is given the key range alone, and its rows are counted.
+The scan is azure-data-tables' own: it is given the key range alone, and its rows are counted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SCATTERED = SCHEMES["hash-prefix"](RowCounts(60, 1))
 UNORDERED = SCHEMES["spread"](RowCounts(3, 40), row_keys=GuidRows())
 INDEXED = SCHEMES["index-table"](RowCounts(4, 30))
 KEYS = ["PartitionKey", "RowKey"]
-"""What a walk asks for: the rows and pages are the same, and decoding them costs little."""
+"""What a scan asks for: the rows and pages are the same, and decoding them costs little."""
 
 
 def workload(scheme: KeyScheme, *actions: Action, **shape: Any) -> Workload:
@@ -115,7 +115,7 @@ def scanned(
     return execute
 
 
-def walk(endpoint: Endpoint, table: str, query: Operation) -> tuple[int, int]:
+def scan(endpoint: Endpoint, table: str, query: Operation) -> tuple[int, int]:
     """Rows in the key range of ``query``, and in how many pages they came. No word of ours."""
     terms: list[str] = []
     values: dict[str, str] = {}
@@ -142,8 +142,8 @@ def walk(endpoint: Endpoint, table: str, query: Operation) -> tuple[int, int]:
 
 
 @pytest.fixture(scope="module")
-def walked_before() -> Callable[..., int]:
-    """Walks a range that nobody writes to, once however often it is asked for."""
+def scanned_before() -> Callable[..., int]:
+    """Scans a range that nobody writes to, once however often it is asked for."""
     known: dict[tuple[object, ...], int] = {}
 
     def rows(endpoint: Endpoint, table: str, query: Operation) -> int:
@@ -152,7 +152,7 @@ def walked_before() -> Callable[..., int]:
             *dataclasses.astuple(dataclasses.replace(query, filter=None, top=None, select=())),
         )
         if key not in known:
-            known[key], _ = walk(endpoint, table, query)
+            known[key], _ = scan(endpoint, table, query)
         return known[key]
 
     return rows
@@ -180,18 +180,18 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize("action", SCANS)
-def test_a_count_equals_an_independent_walk_or_says_that_it_is_estimated(
+def test_a_count_equals_an_independent_scan_or_says_that_it_is_estimated(
     scanned: Callable[..., Result],
     load: Callable[[KeyScheme], str],
     endpoint: Endpoint,
-    walked_before: Callable[..., int],
+    scanned_before: Callable[..., int],
     action: Action,
     shape: str,
 ) -> None:
     """Each documented scan, with a filter, a projection, a $top and all of them."""
     query = drawn(SPREAD, action, rows=700, partitions=2, **SHAPES[shape])
     result = scanned(SPREAD, query)
-    there = walked_before(endpoint, load(SPREAD), query)
+    there = scanned_before(endpoint, load(SPREAD), query)
     assert result.outcome is Outcome.SUCCESS
     assert query.label == action.value
     found: Any = result.value
@@ -213,7 +213,7 @@ def test_a_count_equals_an_independent_walk_or_says_that_it_is_estimated(
 def test_a_filtered_table_of_5000_that_returns_50_counts_5000(
     scanned: Callable[..., Result],
 ) -> None:
-    """A full table scan at a density of one in a hundred counts what it walked, exactly."""
+    """A full table scan at a density of one in a hundred counts what it scanned, exactly."""
     query = drawn(SPREAD, Action.FULL_TABLE_SCAN, returned_share=0.01)
     result = scanned(SPREAD, query)
     assert (result.entities, result.entities_returned, result.estimated) == (5000, 50, False)
@@ -251,7 +251,7 @@ def test_record_metrics_and_text_say_the_same_of_a_scan(
     scanned_as: tuple[int, int, int],
     expected: str,
 ) -> None:
-    """What one real scan walked and brought stands in every output, and whether that is sure."""
+    """What one real scan scanned and brought stands in every output, and whether that is sure."""
     ledger = Ledger()
     query = drawn(SPREAD, Action.FULL_TABLE_SCAN, returned_share=0.01, top=top)
     ledger.add(scanned(SPREAD, query))
@@ -291,7 +291,7 @@ def test_record_metrics_and_text_say_the_same_of_a_scan(
 
 
 def test_a_top_of_10_counts_10(scanned: Callable[..., Result]) -> None:
-    """Who asks for ten rows without a filter has ten walked, and knows it."""
+    """Who asks for ten rows without a filter has ten scanned, and knows it."""
     result = scanned(SPREAD, drawn(SPREAD, Action.FULL_TABLE_SCAN, top=10))
     assert (result.entities, result.entities_returned, result.estimated) == (10, 10, False)
     assert len(result.attempts) == 1
@@ -303,7 +303,7 @@ def test_every_page_is_an_attempt(
     """A scan follows every continuation token; each row comes once, in key order."""
     query = drawn(SPREAD, Action.FULL_TABLE_SCAN)
     result = scanned(SPREAD, query)
-    there, pages = walk(endpoint, load(SPREAD), query)
+    there, pages = scan(endpoint, load(SPREAD), query)
     assert [attempt.status for attempt in result.attempts] == [200] * pages
     assert pages >= 5
     assert isinstance(result.value, list)
@@ -319,36 +319,36 @@ def test_a_top_goes_over_pages(scanned: Callable[..., Result]) -> None:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-def test_a_walk_that_the_budget_ends_is_estimated(
+def test_a_scan_that_the_budget_ends_is_estimated(
     scanned: Callable[..., Result], share: float
 ) -> None:
-    """Where pages are missing, what came is the least that was walked."""
+    """Where pages are missing, what came is the least that was scanned."""
     query = drawn(SPREAD, Action.FULL_TABLE_SCAN, returned_share=share)
     result = scanned(SPREAD, query, Budget(1))
     assert (result.entities, result.entities_returned, result.estimated) == (1000, 1000, True)
 
 
-def test_scattered_keys_have_the_whole_table_walked(
+def test_scattered_keys_have_the_whole_table_scanned(
     scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
 ) -> None:
     """The same ten entities cost the whole table where a hash scatters the keys."""
     query = drawn(SCATTERED, Action.PARTITION_RANGE_SCAN, partitions=10)
     result = scanned(SCATTERED, query)
     assert (result.entities, result.entities_returned, result.estimated) == (60, 10, False)
-    assert walk(endpoint, load(SCATTERED), query)[0] == 60
+    assert scan(endpoint, load(SCATTERED), query)[0] == 60
 
 
-def test_rows_without_order_have_the_whole_partition_walked(
+def test_rows_without_order_have_the_whole_partition_scanned(
     scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
 ) -> None:
     """The same ten rows cost the whole partition where RowKeys are GUIDs."""
     query = drawn(UNORDERED, Action.ROW_RANGE_SCAN, rows=10)
     result = scanned(UNORDERED, query)
     assert (result.entities, result.entities_returned, result.estimated) == (40, 10, False)
-    assert walk(endpoint, load(UNORDERED), query)[0] == 40
+    assert scan(endpoint, load(UNORDERED), query)[0] == 40
 
 
-def test_tables_are_walked_apart(
+def test_tables_are_scanned_apart(
     scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
 ) -> None:
     """A scan is of its own table: the index has the same orders under other keys."""
@@ -361,7 +361,7 @@ def test_tables_are_walked_apart(
             key_range=KeyRange(entities=120, exact=True),
         )
         result = scanned(INDEXED, query)
-        assert walk(endpoint, load(INDEXED), query)[0] == 120
+        assert scan(endpoint, load(INDEXED), query)[0] == 120
         assert (result.entities, result.estimated) == (120, False)
         found: Any = result.value
         by_customer = {entity["PartitionKey"].startswith("customer") for entity in found}
@@ -422,7 +422,7 @@ def test_a_range_that_is_written_meanwhile_says_estimated(
     with TableClient(endpoint.url, load(TWO_PAGES), credential=credential_of(endpoint)) as client:
         result = scanned(TWO_PAGES, query, WritesMeanwhile(lambda: client.upsert_entity(new)))
         client.delete_entity(new["PartitionKey"], new["RowKey"])
-    there, _ = walk(endpoint, load(TWO_PAGES), query)
+    there, _ = scan(endpoint, load(TWO_PAGES), query)
     assert there == 2400
     assert result.entities_returned == 2400 * share + 1
     if known_to_move or share == 1.0:
@@ -475,14 +475,14 @@ def test_keys_with_quotes_bound_a_range(
         ),
     )
     result = session.execute(query)
-    assert walk(endpoint, table, query)[0] == expected
+    assert scan(endpoint, table, query)[0] == expected
     assert (result.entities, result.estimated) == (expected, False)
 
 
 def test_a_scan_of_no_table_is_refused_and_counts_nothing(
     kind: str, endpoint: Endpoint, table: str, open_to: Callable[..., Any]
 ) -> None:
-    """A table that is not there is told apart by its ending; nothing was walked."""
+    """A table that is not there is told apart by its ending; nothing was scanned."""
     query = Operation(
         kind=Kind.QUERY,
         partition_key=WHOLE_TABLE,

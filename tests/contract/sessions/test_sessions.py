@@ -202,7 +202,7 @@ def test_a_transaction_is_all_or_nothing(session: Any) -> None:
     assert rows(session.execute(query())) == ["b"]
 
 
-def test_a_query_walks_a_range_of_rows(session: Any) -> None:
+def test_a_query_scans_a_range_of_rows(session: Any) -> None:
     """A query begins at its first row, ends before its last, and counts what it brought."""
     load(session, 10)
     result = session.execute(query(key_range=KeyRange(row_from="00003", row_before="00006")))

@@ -202,7 +202,7 @@ def test_a_log_is_an_original_too(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert main(["compare", str(original), str(folder)]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert "B replays A: 1 of 2 partitions has other entities" in said
-        assert "are a lower bound, because how many a query walked is not known." in said
+        assert "are a lower bound, because how many a query scanned is not known." in said
         assert "2 of these partitions have the same number of operations." in said
         assert "(unknown)" not in said
         assert "on Azure Table storage" in said

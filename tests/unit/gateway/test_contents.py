@@ -1,4 +1,4 @@
-"""What is known of the rows of tables, and what a query of these walks."""
+"""What is known of the rows of tables, and what a query of these scans."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FILTERS = [
 
 
 @given(WRITES, st.sampled_from(FILTERS), st.tuples(KEYS, KEYS))
-def test_a_walk_is_of_the_rows_that_are_stored(
+def test_a_scan_is_of_the_rows_that_are_stored(
     writes: list[RowWrite], text: str, since: tuple[str, str]
 ) -> None:
-    """After any writes a walk holds the rows in its ranges that were not deleted again."""
+    """After any writes a scan holds the rows in its ranges that were not deleted again."""
     known = Contents()
     known.made("table")
     stored: set[tuple[Any, Any]] = set()
@@ -52,10 +52,10 @@ def test_a_walk_is_of_the_rows_that_are_stored(
     assert known.rows == len(stored)
     assert list(known.partitions("table")) == sorted({key for key, _ in stored})
     for ranges in (key_ranges(text), key_ranges(text).since(since)):
-        walk = known.walk("table", ranges)
+        scan = known.scan("table", ranges)
         rows = sorted(key for key in stored if key in ranges)
-        assert walk.by_partition == Counter(key for key, _ in rows)
-        assert walk.certain
+        assert scan.by_partition == Counter(key for key, _ in rows)
+        assert scan.certain
         assert known.first_partition("table", ranges) == (rows[0][0] if rows else None)
 
 
@@ -71,7 +71,7 @@ def made(rows: int = 100) -> Model:
     return model
 
 
-def test_a_query_counts_what_it_walks_and_not_what_it_returns() -> None:
+def test_a_query_counts_what_it_scans_and_not_what_it_returns() -> None:
     """Of 100 rows one is returned: 100 count, exactly, and are owed by the partition."""
     model = made()
     sparse = query("PartitionKey eq 'p' and Count eq 5")
@@ -84,7 +84,7 @@ def test_a_query_counts_what_it_walks_and_not_what_it_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "more", "answered", "walked"),
+    ("text", "more", "answered", "scanned"),
     [
         ("PartitionKey eq 'p' and RowKey ge 'r090'", "", Answered(status=200), 10),
         ("PartitionKey eq 'p'", "", Answered(status=200, next_key=("p", "r040")), 40),
@@ -104,14 +104,14 @@ def test_a_query_counts_what_it_walks_and_not_what_it_returns() -> None:
         ("PartitionKey eq 'p'", "", Answered(status=400), 0),
     ],
 )
-def test_a_page_counts_its_part_of_the_walk(
-    text: str, more: str, answered: Answered, walked: int
+def test_a_page_counts_its_part_of_the_scan(
+    text: str, more: str, answered: Answered, scanned: int
 ) -> None:
-    """A walk begins where the page before ended, and ends where the next begins."""
+    """A scan begins where the page before ended, and ends where the next begins."""
     model, asked = made(), query(text, more)
     model.decide(asked, 0.0)
     count = model.answered(asked, answered, 0.0)
-    assert (count.entities, count.estimated) == (walked, 0)
+    assert (count.entities, count.estimated) == (scanned, 0)
 
 
 def test_what_cannot_be_known_is_an_estimate() -> None:
@@ -175,7 +175,7 @@ def test_one_look_finds_what_was_there_before() -> None:
 
 
 def test_a_look_that_fails_leaves_an_estimate() -> None:
-    """Without the right to read every row the walk stays an estimate, and looks have an end."""
+    """Without the right to read every row the scan stays an estimate, and looks have an end."""
     model = Model(GatewayLimits(), 0.0)
     asked = query("PartitionKey eq 'p'")
     looks: list[TableLook] = []
@@ -191,21 +191,21 @@ def test_a_look_that_fails_leaves_an_estimate() -> None:
 
 
 def test_rows_are_bounded_and_then_estimated() -> None:
-    """Above the cap no row is remembered, and what is walked is an estimate."""
+    """Above the cap no row is remembered, and what is scanned is an estimate."""
     known = Contents()
     known.made("table")
     for number in range(contents_module.MOST_ROWS + 5):
         known.wrote("table", [RowWrite("p", f"{number:07d}")])
     assert known.rows == contents_module.MOST_ROWS
-    assert not known.walk("table", key_ranges("")).certain
+    assert not known.scan("table", key_ranges("")).certain
     known.dropped("table")
     assert known.rows == 0
 
 
 def test_a_gateway_that_stores_nothing_remembers_nothing() -> None:
-    """Without an endpoint a query walks nothing, which is certain."""
+    """Without an endpoint a query scans nothing, which is certain."""
     known = Contents(stored=False)
     known.made("table")
     known.wrote("table", [RowWrite("p", "r")])
     assert known.rows == 0
-    assert known.walk("table", key_ranges("")).certain
+    assert known.scan("table", key_ranges("")).certain

@@ -131,7 +131,7 @@ def test_the_text_of_a_tree_leaves_every_row_that_may_pass(tree: Node, data: st.
 
 @given(TREES, st.data())
 def test_ranges_of_partitions_are_exact(tree: Node, data: st.DataObject) -> None:
-    """A partition is walked only if some row in it may pass, unless a part is unknown."""
+    """A partition is scanned only if some row in it may pass, unless a part is unknown."""
     ranges = key_ranges(written(tree, lambda most: data.draw(st.integers(0, most - 1))))
     if unknowns(tree):
         return
@@ -184,15 +184,15 @@ def test_a_filter_of_one_partition_tells_it(text: str, partition: str | None) ->
     assert key_ranges(text).only == partition
 
 
-def test_rows_narrow_the_walk_within_a_partition_only() -> None:
-    """Of several partitions each is walked whole, because the RowKey is second in the index."""
+def test_rows_narrow_the_scan_within_a_partition_only() -> None:
+    """Of several partitions each is scanned whole, because the RowKey is second in the index."""
     within = key_ranges("PartitionKey eq 'a' and RowKey ge 'c' and RowKey lt 'e'")
     assert [row for row in "abcdef" if ("a", row) in within] == ["c", "d"]
     across = key_ranges("PartitionKey ge 'a' and PartitionKey lt 'c' and RowKey eq 'c'")
     assert [row for row in "abcdef" if ("b", row) in across] == list("abcdef")
 
 
-def test_a_continued_walk_begins_in_the_middle_of_a_partition() -> None:
+def test_a_continued_scan_begins_in_the_middle_of_a_partition() -> None:
     """The part from a key on, and the part before it, are all there is."""
     ranges = key_ranges("PartitionKey eq 'a' or PartitionKey eq 'c'")
     rest, done = ranges.since(("c", "k")), ranges.until(("c", "k"))

@@ -86,8 +86,8 @@ def test_a_move_names_its_table_as_the_counts_do() -> None:
     assert [found["table"] for found in page["moves"]] == ["Orders"]
 
 
-def test_walked_and_returned_entities_are_counted_apart() -> None:
-    """A scan has what it walked, what it returned, and what of the first is an estimate."""
+def test_scanned_and_returned_entities_are_counted_apart() -> None:
+    """A scan has what it scanned, what it returned, and what of the first is an estimate."""
     truth = Truth()
     truth.add(point("p"), PASSED, Count(entities=1000, returned=5))
     truth.add(point("p"), PASSED, Count(entities=300, returned=2, estimated=300))

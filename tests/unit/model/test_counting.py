@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Outcome
-from harness.model.target import counted, entity_count, scanned
+from harness.model.target import counted, entities_scanned, entity_count
 
 STILL = KeyRange(entities=5000, exact=True)
 MOVING = KeyRange(entities=5000)
@@ -52,8 +52,8 @@ def parts(count: int) -> tuple[Operation, ...]:
         ("a filter over who knows what", query(filter="A eq 1"), 50, True, (50, True)),
         ("a filter, and a page missing", query(STILL, filter="A eq 1"), 50, False, (50, True)),
         ("an empty filter is none", query(STILL, filter=""), 5000, True, (5000, False)),
-        ("$top stopped the walk", query(STILL, top=10), 10, True, (10, False)),
-        ("$top stopped a moving walk", query(MOVING, top=10), 10, True, (10, True)),
+        ("$top stopped the scan", query(STILL, top=10), 10, True, (10, False)),
+        ("$top stopped a moving scan", query(MOVING, top=10), 10, True, (10, True)),
         (
             "$top is all there is",
             query(KeyRange(entities=10, exact=True), top=10),
@@ -83,11 +83,11 @@ def parts(count: int) -> tuple[Operation, ...]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_a_query_walked(
+def test_what_a_query_scanned(
     sentence: str, operation: Operation, returned: int, whole: bool, expected: tuple[int, bool]
 ) -> None:
-    """What was walked follows from what is known of the range and from what came of it."""
-    assert scanned(operation, returned, whole=whole) == expected, sentence
+    """What was scanned follows from what is known of the range and from what came of it."""
+    assert entities_scanned(operation, returned, whole=whole) == expected, sentence
 
 
 counts = st.integers(0, 20_000)
@@ -103,14 +103,14 @@ queries = st.builds(
 
 @given(queries, counts, st.booleans())
 def test_never_less_than_was_returned(operation: Operation, returned: int, whole: bool) -> None:
-    """What came back was walked, whatever else is known."""
-    assert scanned(operation, returned, whole=whole)[0] >= returned
+    """What came back was scanned, whatever else is known."""
+    assert entities_scanned(operation, returned, whole=whole)[0] >= returned
 
 
 @given(queries, counts, st.booleans())
 def test_exact_is_known_whole_and_still(operation: Operation, returned: int, whole: bool) -> None:
     """A count is exact only where the range is known, nobody writes it, and no page is missing."""
-    count, estimated = scanned(operation, returned, whole=whole)
+    count, estimated = entities_scanned(operation, returned, whole=whole)
     if not estimated:
         assert whole
         present = operation.key_range.entities
@@ -121,19 +121,19 @@ def test_exact_is_known_whole_and_still(operation: Operation, returned: int, who
 
 
 @given(st.lists(st.booleans(), max_size=300), st.none() | st.integers(1, 400), st.booleans())
-def test_exact_is_what_a_service_walks(passes: list[bool], top: int | None, filtered: bool) -> None:
-    """Against a service that walks row by row until it has enough: exact is equal, else less."""
-    walked = returned = 0
+def test_exact_is_what_a_service_scans(passes: list[bool], top: int | None, filtered: bool) -> None:
+    """Against a service that scans row by row until it has enough: exact is equal, else less."""
+    scanned = returned = 0
     for one in passes:
         if top is not None and returned >= top:
             break
-        walked += 1
+        scanned += 1
         returned += one or not filtered
     operation = query(
         KeyRange(entities=len(passes), exact=True), top=top, filter="A eq 1" if filtered else None
     )
-    count, estimated = scanned(operation, returned, whole=True)
-    assert count == walked or (estimated and count < walked)
+    count, estimated = entities_scanned(operation, returned, whole=True)
+    assert count == scanned or (estimated and count < scanned)
     assert estimated is (filtered and top is not None and returned >= top)
 
 
@@ -141,7 +141,7 @@ def test_exact_is_what_a_service_walks(passes: list[bool], top: int | None, filt
 def test_what_is_asked_is_what_is_scanned(
     key_range: KeyRange, top: int | None, filtered: bool, returned: int
 ) -> None:
-    """Before a query is sent it counts for what it will have walked, if its range is known."""
+    """Before a query is sent it counts for what it will have scanned, if its range is known."""
     operation = query(key_range, top=top, filter="A eq 1" if filtered else None)
     asked = operation.entities_asked
     assert asked >= 1
@@ -152,7 +152,7 @@ def test_what_is_asked_is_what_is_scanned(
     else:
         comes = key_range.entities if top is None else min(top, key_range.entities)
         assert asked == max(1, comes)
-        assert scanned(operation, comes, whole=True)[0] == comes
+        assert entities_scanned(operation, comes, whole=True)[0] == comes
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
@@ -170,7 +170,7 @@ def test_anything_else_asks_for_one(kind: Kind) -> None:
 @pytest.mark.parametrize("outcome", list(Outcome))
 @pytest.mark.parametrize("kind", list(Kind))
 def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> None:
-    """Writes count with success alone, point queries also for nothing, queries what they walked."""
+    """Writes count with success alone, point queries also for nothing, queries for scans."""
     operation = (
         transaction(parts(7))
         if kind is Kind.TRANSACTION
@@ -186,11 +186,11 @@ def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> No
 
 @given(st.sampled_from(Kind), st.integers(1, 100), st.booleans(), st.booleans(), counts)
 def test_one_rule_for_the_gateway_too(
-    kind: Kind, asked: int, succeeded: bool, missing: bool, walked: int
+    kind: Kind, asked: int, succeeded: bool, missing: bool, scanned: int
 ) -> None:
-    """No kind counts more than was asked for or walked, and nothing counts less than none."""
-    count = counted(kind, asked, succeeded=succeeded, missing=missing, scanned=walked)
-    assert 0 <= count <= (walked if kind is Kind.QUERY else asked)
+    """No kind counts more than was asked for or scanned, and nothing counts less than none."""
+    count = counted(kind, asked, succeeded=succeeded, missing=missing, scanned=scanned)
+    assert 0 <= count <= (scanned if kind is Kind.QUERY else asked)
 
 
 @pytest.mark.parametrize(
@@ -229,16 +229,16 @@ def test_one_rule_for_the_gateway_too(
     ],
 )
 def test_operations_are_called_by_their_documented_type(operation: Operation, label: str) -> None:
-    """A query is named by what it walks, rows of a partition or of all; a name of its own wins."""
+    """A query is named by what it scans, rows of a partition or of all; a name of its own wins."""
     assert operation.label == label
 
 
 def test_a_range_of_rows_over_all_partitions_is_a_full_scan() -> None:
-    """Without a PartitionKey the RowKey narrows nothing that has to be walked."""
-    walk = Operation(
+    """Without a PartitionKey the RowKey narrows nothing that has to be scanned."""
+    scan = Operation(
         kind=Kind.QUERY,
         partition_key=WHOLE_TABLE,
         key_range=KeyRange(row_from="a", entities=5000, exact=True),
     )
-    assert walk.label == "full_table_scan"
-    assert walk.entities_asked == 5000
+    assert scan.label == "full_table_scan"
+    assert scan.entities_asked == 5000

@@ -47,13 +47,13 @@ def test_an_upsert_costs_what_it_does() -> None:
         assert charge(upsert, KB, replaces=True) == charge(Kind.UPDATE_MERGE, KB)
 
 
-def test_a_query_is_charged_for_what_it_asks_returns_and_walks() -> None:
+def test_a_query_is_charged_for_what_it_asks_returns_and_scans() -> None:
     """A query pays for each physical partition, each returned entity, and a little for the rest."""
     assert charge(Kind.QUERY, 0) == QUERY_PAGE
     assert charge(Kind.QUERY, 0, physical=3) == 3 * QUERY_PAGE
-    assert charge(Kind.QUERY, 5 * KB, walked=5, returned=5) == QUERY_PAGE + 5 * RU
+    assert charge(Kind.QUERY, 5 * KB, scanned=5, returned=5) == QUERY_PAGE + 5 * RU
     # The published scan of 60,951 entities costs 4,059.95 RU; ours is within 10 % of it.
-    assert charge(Kind.QUERY, 510, walked=60_951, returned=7) == pytest.approx(405_995, rel=0.1)
+    assert charge(Kind.QUERY, 510, scanned=60_951, returned=7) == pytest.approx(405_995, rel=0.1)
 
 
 @given(kind=st.sampled_from(sorted(PART_KINDS | {Kind.POINT_QUERY})), sizes=st.tuples(SIZES, SIZES))

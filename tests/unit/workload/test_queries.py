@@ -1,4 +1,4 @@
-"""What queries walk: what is said of each range is what is in it, whatever the scheme."""
+"""What queries scan: what is said of each range is what is in it, whatever the scheme."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rows_of(operation: Operation) -> Iterator[Row]:
 
 
 def in_range(query: Operation, rows: list[Row]) -> list[Row]:
-    """Rows of the key range, compared as text: what a service walks."""
+    """Rows of the key range, compared as text: what a service scans."""
     return [
         row
         for row in rows
@@ -125,22 +125,22 @@ def test_a_range_has_as_many_entities_as_is_said(
     by_key_bounds: bool,
     seed: int,
 ) -> None:
-    """Every scan of every scheme walks exactly what it says, and brings what was asked for."""
+    """Every scan of every scheme scans exactly what it says, and brings what was asked for."""
     scheme = scheme_of(name, partitions, rows, row_keys)
     of = workload(scheme, *SCANS, rows=width, partitions=across, by_key_bounds=by_key_bounds)
     there = loaded(of)
     rng = random.Random(seed)
     for _ in range(8):
         query = first_of(of.next_task(rng))
-        walked = in_range(query, there)
-        assert (query.key_range.entities, query.key_range.exact) == (len(walked), True)
+        scanned = in_range(query, there)
+        assert (query.key_range.entities, query.key_range.exact) == (len(scanned), True)
         expected = {
             "full_table_scan": len(there),
-            "partition_scan": len(walked),
+            "partition_scan": len(scanned),
             "row_range_scan": min(width, rows if not scheme.one_row else 1),
         }.get(query.label)
         if query.filter is None and expected is not None:
-            assert len(walked) == expected
+            assert len(scanned) == expected
 
 
 @pytest.mark.parametrize("name", list(SCHEMES))
@@ -191,7 +191,7 @@ def test_bounds_of_keys_miss_numbers_that_are_not_padded(
 
 @pytest.mark.parametrize("row_keys", sorted(ROW_KEYS))
 def test_a_range_of_rows_brings_neighbours_however_rows_are_named(row_keys: str) -> None:
-    """Where RowKeys keep no order the whole partition is walked for the same rows."""
+    """Where RowKeys keep no order the whole partition is scanned for the same rows."""
     scheme = scheme_of("spread", 3, 50, row_keys)
     of = workload(scheme, Action.ROW_RANGE_SCAN, rows=7)
     there = loaded(of)

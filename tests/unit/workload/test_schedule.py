@@ -78,7 +78,7 @@ def test_what_is_due_never_falls(schedule: Schedule, at: list[float]) -> None:
         assert later_s >= earlier_s
 
 
-def walked(stages: list[RateStage], at_s: float) -> float:
+def scanned(stages: list[RateStage], at_s: float) -> float:
     """What is due by an instant: the areas under the rate, added up one by one."""
     areas = []
     per_s = 0.0
@@ -97,8 +97,8 @@ def walked(stages: list[RateStage], at_s: float) -> float:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(stages, min_size=1, max_size=6), instants)
 def test_what_is_due_is_the_area_under_the_rate(stages: list[RateStage], at_s: float) -> None:
-    """A walk over the stages comes to the same amount."""
-    due = walked(stages, at_s)
+    """A scan over the stages comes to the same amount."""
+    due = scanned(stages, at_s)
     assert Schedule.of(stages).due_by(at_s) == pytest.approx(due, rel=1e-9, abs=1e-3)
 
 

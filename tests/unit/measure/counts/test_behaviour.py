@@ -171,7 +171,7 @@ QUERIES: list[tuple[Operation, Change, Change]] = [
 
 @pytest.mark.parametrize(("operation", "answer", "expected"), QUERIES)
 def test_what_queries_ask_for(operation: Operation, answer: Change, expected: Change) -> None:
-    """Each query counts with its range, filter, projection, and what it walked."""
+    """Each query counts with its range, filter, projection, and what it scanned."""
     (part,) = counted([result(operation, attempt(0.0, 200), **answer)]).queries
     assert part.count == 1
     assert part.name == operation.label
@@ -192,7 +192,7 @@ def test_a_transaction_whose_parts_are_unknown_touches_rows() -> None:
 
 
 def test_only_answered_queries_count() -> None:
-    """A query that was throttled tells nothing about what it would have walked."""
+    """A query that was throttled tells nothing about what it would have scanned."""
     assert counted([result(query(), attempt(0.0, 503, code="ServerBusy"))]).queries == ()
 
 

@@ -1,4 +1,4 @@
-"""Operations told apart by their names, partitions by their tables, and what queries walked."""
+"""Operations told apart by their names, partitions by their tables, and what queries scanned."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_operations_of_one_kind_are_told_apart_by_name() -> None:
 
 
 def test_what_is_estimated_is_told_apart() -> None:
-    """Of what queries walked, the least that it can be is summed beside what is exact."""
+    """Of what queries scanned, the least that it can be is summed beside what is exact."""
     snapshot = seen(
         counted(
             scan(entities=5000, returned=50),
@@ -199,7 +199,7 @@ def test_the_same_key_in_several_tables_is_several_partitions() -> None:
 
 
 def test_scans_over_partitions_are_no_hottest_partition() -> None:
-    """What walks a whole table is a row of that table, and never the hottest partition."""
+    """What scans a whole table is a row of that table, and never the hottest partition."""
     snapshot = seen(
         counted(
             scan(WHOLE_TABLE, entities=9000, returned=9),

@@ -1,4 +1,4 @@
-"""What a run of queries is said to mean: what they walk counts, not what they return."""
+"""What a run of queries is said to mean: what they scan counts, not what they return."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DENSITY, SCOPE, FINER, HASH = "query-density", "partition-queries", "hot-partiti
 ACCOUNTS, BATCH = "account-target", "transactions"
 
 
-def walked(
+def scanned(
     keys: tuple[str, ...] = ("p0",),
     *,
     queries_per_s: int = 20,
@@ -53,36 +53,36 @@ MANY = tuple(f"p{number:02d}" for number in range(11))
 @pytest.mark.parametrize(
     ("snapshot", "profile", "practices"),
     [
-        # A partition that throttles for its scans: walk less; nothing about writes.
-        (walked(throttled=True), "", [DENSITY, FINER]),
-        (walked(throttled=True, writes_per_s=20), "", [DENSITY, FINER]),
-        # What returns all it walks cannot be made denser.
-        (walked(throttled=True, returned=100), "", [SCOPE, FINER]),
+        # A partition that throttles for its scans: scan less; nothing about writes.
+        (scanned(throttled=True), "", [DENSITY, FINER]),
+        (scanned(throttled=True, writes_per_s=20), "", [DENSITY, FINER]),
+        # What returns all it scans cannot be made denser.
+        (scanned(throttled=True, returned=100), "", [SCOPE, FINER]),
         # Half of it is no low density; less is.
-        (walked(entities=150, returned=75), "", [SCOPE, FINER]),
-        (walked(entities=150, returned=74), "", [DENSITY, FINER]),
+        (scanned(entities=150, returned=75), "", [SCOPE, FINER]),
+        (scanned(entities=150, returned=74), "", [DENSITY, FINER]),
         # Growing keys send new entities to one end, and queries to where they look.
-        (walked(throttled=True), "compare-append-only", [DENSITY, FINER]),
+        (scanned(throttled=True), "compare-append-only", [DENSITY, FINER]),
         # The account alone is over its target.
-        (walked(MANY, queries_per_s=15), "", [DENSITY, ACCOUNTS]),
+        (scanned(MANY, queries_per_s=15), "", [DENSITY, ACCOUNTS]),
         # Both are over: what helps both is said once.
-        (walked(MANY, queries_per_s=17), "", [DENSITY, FINER, ACCOUNTS]),
+        (scanned(MANY, queries_per_s=17), "", [DENSITY, FINER, ACCOUNTS]),
         # Writes are the load where they count for half of it. No partition is near its target.
-        (walked(entities=1, writes_per_s=20, throttled=True), "", [BATCH]),
+        (scanned(entities=1, writes_per_s=20, throttled=True), "", [BATCH]),
         (
-            walked(("p0", "p1"), entities=1, writes_per_s=20, throttled=True),
+            scanned(("p0", "p1"), entities=1, writes_per_s=20, throttled=True),
             "compare-append-only",
             [HASH, BATCH],
         ),
         # A quarter of the operations is about the least that is worth a word.
-        (walked(entities=0, queries_per_s=30, writes_per_s=10, throttled=True), "", [BATCH]),
-        (walked(entities=0, queries_per_s=31, writes_per_s=10, throttled=True), "", []),
+        (scanned(entities=0, queries_per_s=30, writes_per_s=10, throttled=True), "", [BATCH]),
+        (scanned(entities=0, queries_per_s=31, writes_per_s=10, throttled=True), "", []),
     ],
 )
 def test_advice_on_queries_has_a_cause(
     snapshot: Snapshot, profile: str, practices: list[str]
 ) -> None:
-    """Where most of the load is what queries walk, advice is about queries, else it is not."""
+    """Where most of the load is what queries scan, advice is about queries, else it is not."""
     record = recorded(evidence(snapshot), name=profile or "single-partition")
     advised = [part.practice for part in record.verdict.advice]
     assert [name for name in advised if name != "ramp"] == practices
@@ -93,7 +93,7 @@ def test_advice_on_queries_has_a_cause(
     [
         # A partition that queries make hot.
         (
-            walked(),
+            scanned(),
             "nothing was throttled, but the server might run too hot in production; queries may "
             "scan too many entities",
         ),
@@ -101,7 +101,7 @@ def test_advice_on_queries_has_a_cause(
         (snapshot_of({"p0": 2500}), "run too hot in production; the partition keys may be too"),
         # The account alone: keys are no cause, and no server is known to be hot.
         (
-            walked(MANY, queries_per_s=15),
+            scanned(MANY, queries_per_s=15),
             "but the account might throttle in production; queries may scan too many entities.",
         ),
         (
@@ -111,58 +111,58 @@ def test_advice_on_queries_has_a_cause(
     ],
 )
 def test_the_sentence_names_what_made_the_rate(snapshot: Snapshot, says: str) -> None:
-    """Coarse keys are no cause where queries walk too much, or where the account is the limit."""
+    """Coarse keys are no cause where queries scan too much, or where the account is the limit."""
     assert says in judge(evidence(snapshot)).sentence
 
 
 def test_estimated_counts_are_in_the_footnote() -> None:
     """What is counted may be too little."""
-    verdict = judge(evidence(walked(entities=50, estimated=True)))
+    verdict = judge(evidence(scanned(entities=50, estimated=True)))
     assert verdict.footnote == "100% of the entities are estimated (minimum)."
 
 
 def test_a_lower_bound_is_said_wherever_it_stands() -> None:
     """A rate with estimated entities is called so, and no other."""
-    given = evidence(walked((WHOLE_TABLE,), entities=50, writes_per_s=300, estimated=True))
+    given = evidence(scanned((WHOLE_TABLE,), entities=50, writes_per_s=300, estimated=True))
     verdict = judge(given)
     assert "the account at least 1," in verdict.sentence
     assert "no partition served 0 entities/s" in verdict.sentence
     said = " ".join(verdict.evidence)
     assert "The mean rate was at least 1," in said
     assert "over several partitions scanned at least 1,300 entities/s" in said
-    alone = judge(evidence(walked(entities=50, estimated=True))).sentence
+    alone = judge(evidence(scanned(entities=50, estimated=True))).sentence
     assert "served at least 1,000 entities/s" in alone
 
 
 def test_exact_counts_are_no_least() -> None:
     """Only what a client cannot know is marked."""
-    assert "at least" not in judge(evidence(walked())).sentence
+    assert "at least" not in judge(evidence(scanned())).sentence
 
 
 @pytest.mark.parametrize(
     ("snapshot", "says"),
     [
         (
-            walked(),
+            scanned(),
             "Queries scanned 25,000 entities, 100% of all counted entities, and returned 400.",
         ),
         (
-            walked(entities=125, writes_per_s=2500, estimated=True),
+            scanned(entities=125, writes_per_s=2500, estimated=True),
             "Queries scanned 25,000 entities, 50% of all counted entities, and returned 400; for "
             "200 of 200 queries this is a lower bound.",
         ),
         (
-            walked((WHOLE_TABLE,)),
+            scanned((WHOLE_TABLE,)),
             "Queries over several partitions scanned 2,500 entities/s, which count for the "
             "account; the share of each partition is unknown.",
         ),
     ],
 )
-def test_evidence_says_what_queries_walked(snapshot: Snapshot, says: str) -> None:
+def test_evidence_says_what_queries_scanned(snapshot: Snapshot, says: str) -> None:
     """Beside what they returned, of what share of the load, and how sure it is."""
     assert says in judge(evidence(snapshot)).evidence
 
 
 def test_without_queries_nothing_is_said_of_them() -> None:
-    """Writes walk nothing."""
+    """Writes scan nothing."""
     assert not any("ueries" in line for line in judge(evidence(snapshot_of({"p0": 9}))).evidence)

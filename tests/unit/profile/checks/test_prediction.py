@@ -95,7 +95,7 @@ def test_scattered_keys_meet_all_ranges(scheme: str) -> None:
 
 
 def test_queries_over_partitions_belong_to_none() -> None:
-    """What a full scan walks is nobody's share, but part of the whole."""
+    """What a full scan scans is nobody's share, but part of the whole."""
     found = predicted(partitions=10, rows=10, mix={"full_table_scan": 1, "point_query": 100})
     assert found.over_partitions_share == pytest.approx(0.5, rel=0.2)
     assert found.hottest_share == pytest.approx(0.05, rel=0.4)

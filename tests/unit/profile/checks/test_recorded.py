@@ -238,7 +238,7 @@ def test_frequent_inserts_at_one_end_offend() -> None:
 
 
 def test_scans_are_compared_with_point_queries() -> None:
-    """Shares come from the operations of every record, the walked entities from the queries."""
+    """Shares come from the operations of every record, the scanned entities from the queries."""
     read = kept().operations[0].model_copy(update={"type": "point_query", "count": 10})
     scan = read.model_copy(update={"kind": "row_range_scan", "type": "query", "count": 30})
     results = scans(query(key_range=RANGE), 30, entities=30)
@@ -272,7 +272,7 @@ def test_an_older_record_with_queries_does_not_say(name: str) -> None:
 
 @pytest.mark.parametrize(("returned", "severity"), [(900, FINE), (300, CONSIDER), (20, OFFENDS)])
 def test_density_is_known_of_every_record(returned: int, severity: Severity) -> None:
-    """Entities walked and returned are sums of each operation."""
+    """Entities scanned and returned are sums of each operation."""
     content = {"kind": "partition_scan", "type": "query", "count": 10, "entities": 1000}
     scan = type(kept().operations[0]).model_validate(
         {

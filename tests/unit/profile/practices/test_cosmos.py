@@ -15,7 +15,7 @@ from harness.measure.record.measured import RatesPart, RequestUnitsPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.physical_partitions import PhysicalPartitions
-from harness.model.request_units import QUERY_PAGE, WALKED_ENTITY, WRITE_CHARGES, charge
+from harness.model.request_units import QUERY_PAGE, SCANNED_ENTITY, WRITE_CHARGES, charge
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.target import Throughput
 from harness.profile.checks.observed import observe
@@ -72,11 +72,11 @@ ONE_WRITE = WRITE_CHARGES[0][1] + 20
             3 * ONE_WRITE,
         ),
         (query(), False, 30, QUERY_PAGE + 30 * 100),
-        (query(), False, 10, QUERY_PAGE + 10 * 100 + 20 * WALKED_ENTITY),
+        (query(), False, 10, QUERY_PAGE + 10 * 100 + 20 * SCANNED_ENTITY),
         # Nobody knows what the filter lets pass: at most everything.
         (query(), False, None, QUERY_PAGE + 30 * 100),
-        # The first five of ten in 30: it has walked 15.
-        (query(top=5), False, 10, QUERY_PAGE + 5 * 100 + 10 * WALKED_ENTITY),
+        # The first five of ten in 30: it has scanned 15.
+        (query(top=5), False, 10, QUERY_PAGE + 5 * 100 + 10 * SCANNED_ENTITY),
         (query(2500), False, 2500, 3 * QUERY_PAGE + 2500 * 100),
         (query(1, key=WHOLE_TABLE), False, 1, 3 * QUERY_PAGE + 100),
     ],

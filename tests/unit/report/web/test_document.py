@@ -382,7 +382,7 @@ def test_a_watch_names_its_application_and_a_replay_its_trace() -> None:
 
 
 def test_no_more_is_served_than_was_asked() -> None:
-    """What queries walk is expected beforehand: 110% of it served would be a riddle."""
+    """What queries scan is expected beforehand: 110% of it served would be a riddle."""
     points = tuple(point.model_copy(update={"offered": 100.0}) for point in RECORD.series)
     shown = update(RECORD.model_copy(update={"series": points}), live=False)["parts"]["figures"]
     assert '<p class="value">100%</p>' in shown

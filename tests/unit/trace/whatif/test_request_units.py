@@ -113,7 +113,7 @@ QUERY = Operation(kind=Kind.QUERY, partition_key="p")
         ([answered(of(Kind.INSERT), outcome=Outcome.REJECTED, statuses=(400,))], 0),
         (
             [answered(QUERY, entities=30, returned=10, received=20_480, statuses=(200, 200))],
-            QUERY_PAGE + charge(Kind.QUERY, 20_480, walked=30, returned=10),
+            QUERY_PAGE + charge(Kind.QUERY, 20_480, scanned=30, returned=10),
         ),
         (
             [
@@ -124,7 +124,7 @@ QUERY = Operation(kind=Kind.QUERY, partition_key="p")
                     received=5120,
                 )
             ],
-            charge(Kind.QUERY, 5120, walked=5, returned=5, physical=3),
+            charge(Kind.QUERY, 5120, scanned=5, returned=5, physical=3),
         ),
     ],
     ids=[
@@ -325,7 +325,7 @@ def test_requests_are_decided_about_as_one_by_one(
         sums: Counter[Place] = Counter()
         for _, _, place, _, charged, _, _ in of_second:
             sums[place] += charged
-        if sums and simulation.serve(second, Demand(sums, most, walks=True), len(of_second)):
+        if sums and simulation.serve(second, Demand(sums, most, scans=True), len(of_second)):
             simulation.simulate(second, of_second)
     simulation.finish()
     found = simulation.throttling

@@ -1,4 +1,4 @@
-"""Queries in simulated time walk the rows that are there, whatever the limits refused before."""
+"""Queries in simulated time scan the rows that are there, whatever the limits refused before."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from harness.gateway.model import Model
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
 from harness.trace.whatif.rekeying import Rekeying
-from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowWalk
+from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowScan
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
-from harness.trace.whatif.units import Loads, Walked
+from harness.trace.whatif.units import Loads, Scanned
 from harness.workload.retry import ScheduledBackoff
 from tests.support.traced import shape
 
@@ -32,7 +32,7 @@ SECONDS = 6
 
 
 class Made(NamedTuple):
-    """An operation on rows of one partition; a query walks those from the first to the last."""
+    """An operation on rows of one partition; a query scans those from the first to the last."""
 
     at_ms: int
     kind: Kind
@@ -101,8 +101,8 @@ def with_rows(made: list[Made], waits: tuple[float, ...]) -> Counter[str]:
         at_s, _, number, attempt = heapq.heappop(heap)
         one = made[number]
         found["attempts"] += 1
-        walked = one.apply(there) - 1 if one.kind is Kind.QUERY else 0
-        if model.admit("", "p", one.asked, at_s, walked):
+        scanned = one.apply(there) - 1 if one.kind is Kind.QUERY else 0
+        if model.admit("", "p", one.asked, at_s, scanned):
             found["refused"] += 1
             if attempt < len(waits):
                 heapq.heappush(heap, (at_s + waits[attempt], 0, number, attempt + 1))
@@ -122,7 +122,7 @@ def requested(loads: Loads) -> list[Request]:
 
 
 @given(st.integers(0, 2**32), st.sampled_from([(), (0.3,), (0.2, 0.7, 1.6)]))
-def test_refused_writes_leave_fewer_rows_to_walk(seed: int, waits: tuple[float, ...]) -> None:
+def test_refused_writes_leave_fewer_rows_to_scan(seed: int, waits: tuple[float, ...]) -> None:
     """The decisions are those of the model with all rows at hand: with retries and without."""
     made = drawn(random.Random(seed))
     loads = Rekeying(as_recorded()).loads(recorded(made))
@@ -131,7 +131,7 @@ def test_refused_writes_leave_fewer_rows_to_walk(seed: int, waits: tuple[float, 
     for second in range(SECONDS):
         of_second = [one for one in requests if int(one[0]) == second]
         # More than a second can hold, so that each request is decided about at its instant.
-        simulation.serve(second, Demand({PLACE: 10**6}, 100, walks=True), len(of_second))
+        simulation.serve(second, Demand({PLACE: 10**6}, 100, scans=True), len(of_second))
         simulation.simulate(second, of_second)
     simulation.finish()
     found = simulation.throttling
@@ -149,9 +149,9 @@ def test_what_queries_do_not_find_is_not_served() -> None:
     batch = recorded(made)
     assert batch.entities == [12, 6, 18]
     loads = Rekeying(as_recorded()).loads(batch)
-    assert type(loads.amounts[2]) is Walked
+    assert type(loads.amounts[2]) is Scanned
     simulation = Simulation(LIMITS, None, 1)
-    assert simulation.serve(0, Demand({PLACE: 36}, 18, walks=True), 3) == {PLACE}
+    assert simulation.serve(0, Demand({PLACE: 36}, 18, scans=True), 3) == {PLACE}
     simulation.simulate(0, requested(loads))
     assert simulation.throttling.throttled == 1
     assert simulation.lost == {PLACE: 12}
@@ -175,8 +175,8 @@ def test_a_query_misses_the_rows_of_its_own_recorded_partition_alone() -> None:
     missing = MissingRows()
     missing.shift(PLACE, "monday", "r1", 1)
     missing.shift(PLACE, "monday", "r2", 1)
-    assert missing.in_walk(PLACE, "monday", RowWalk(None, None, 1.0)) == 2
-    assert missing.in_walk(PLACE, "monday", RowWalk("r2", None, 1.0)) == 1
-    assert missing.in_walk(PLACE, "tuesday", RowWalk(None, None, 1.0)) == 0
+    assert missing.in_scan(PLACE, "monday", RowScan(None, None, 1.0)) == 2
+    assert missing.in_scan(PLACE, "monday", RowScan("r2", None, 1.0)) == 1
+    assert missing.in_scan(PLACE, "tuesday", RowScan(None, None, 1.0)) == 0
     missing.passed(PLACE, "monday", Changes(("r1", "r2"), ("r1", "r2"), ()))
     assert missing.places == {}

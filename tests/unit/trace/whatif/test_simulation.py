@@ -296,7 +296,7 @@ def test_retries_are_decided_about_as_by_the_model(
         ]
         sums = Counter(request[2] for request in of_second)
         if sums:
-            demand = Demand(sums, 1, walks=False)
+            demand = Demand(sums, 1, scans=False)
             if simulation.serve(second, demand, len(of_second)):
                 simulation.simulate(second, of_second)
     simulation.finish()

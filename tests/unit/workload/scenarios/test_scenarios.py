@@ -93,10 +93,10 @@ def driven(
 
 @functools.cache
 def run(name: str, lost: float = 0.0) -> tuple[MemoryTables, list[tuple[Result, int]]]:
-    """Tables after a run, its results, and what each had walked."""
+    """Tables after a run, its results, and what each had scanned."""
     tables = loaded(name, lost)
     tasks = TASKS // 4 if lost else TASKS
-    return tables, [(result, tables.walked) for result in driven(name, tables, tasks=tasks)]
+    return tables, [(result, tables.scanned) for result in driven(name, tables, tasks=tasks)]
 
 
 @every_scenario
@@ -180,20 +180,20 @@ def test_all_actions_are_done(name: str) -> None:
 
 
 @every_scenario
-def test_what_is_said_to_be_walked_is_walked(name: str) -> None:
+def test_what_is_said_to_be_scanned_is_scanned(name: str) -> None:
     """What a query knows of its range is what a count of the rows says, or no more than that."""
-    for result, walked in run(name)[1]:
+    for result, scanned in run(name)[1]:
         operation = result.operation
         if operation.kind is Kind.QUERY:
             keys = operation.key_range
             assert keys.entities is not None
-            assert keys.entities <= walked, operation
-            assert not keys.exact or keys.entities == walked, operation
+            assert keys.entities <= scanned, operation
+            assert not keys.exact or keys.entities == scanned, operation
 
 
 @every_scenario
 def test_a_range_is_known_where_nobody_writes(name: str) -> None:
-    """With the weights of all writes at 0, every query knows exactly what it walks."""
+    """With the weights of all writes at 0, every query knows exactly what it scans."""
     scenario = made(name)
     reads = [
         action
@@ -208,7 +208,7 @@ def test_a_range_is_known_where_nobody_writes(name: str) -> None:
         query = first_of(reading.next_task(rng))
         tables.execute(query)
         assert query.key_range.exact
-        assert query.key_range.entities == tables.walked, query
+        assert query.key_range.entities == tables.scanned, query
 
 
 @pytest.mark.parametrize("name", [name for name, of in SCENARIOS.items() if of.pointers])
@@ -376,7 +376,7 @@ def test_the_five_queries_of_a_blog_bring_what_they_should(name: str) -> None:
         assert (times[-1] - times[0]).days < 7
 
 
-def test_inverted_timestamps_bring_the_latest_posts_without_walking_the_month() -> None:
+def test_inverted_timestamps_bring_the_latest_posts_without_scanning_the_month() -> None:
     """The latest ten stand first in key order; by slug they are somewhere in the whole month."""
     tables = loaded("blog-newest-first")
     newest = made("blog-newest-first")
