@@ -138,7 +138,7 @@ class OperationAttempts:
             bytes_sent=self.bytes_sent,
             bytes_received=self.bytes_received,
             value=value,
-            told=self._reported,
+            reported=self._reported,
             outside_s=self.outside_s,
             queued_s=self.queued_s,
         )

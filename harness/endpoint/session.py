@@ -36,7 +36,7 @@ class SessionOptions:
             latency.
         longest_wait_s: The longest wait that the service may ask for before a retry.
         on_attempt: Called with every attempt after which its operation goes on, as soon as its
-            response is there. The other attempts are in the result, from ``Result.told`` on.
+            response is there. The other attempts are in the result, from ``Result.reported`` on.
     """
 
     endpoint: Endpoint

@@ -166,7 +166,7 @@ class Result:
             the service: a new access token, or a connection.
         queued_s: Seconds in which it waited for a connection, before any of its attempts.
         value: What a read returned: an entity or a list of them.
-        told: How many of the attempts, oldest first, were passed to the session's ``on_attempt``
+        reported: How many of the attempts, oldest first, were passed to the session's ``on_attempt``
             before the operation ended.
     """
 
@@ -182,7 +182,7 @@ class Result:
     bytes_sent: int = 0
     bytes_received: int = 0
     value: object = None
-    told: int = 0
+    reported: int = 0
     outside_s: float = 0.0
     queued_s: float = 0.0
 

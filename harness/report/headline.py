@@ -74,7 +74,7 @@ def _finding(record: RunRecord) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def told(record: RunRecord) -> list[str]:
+def verdict_lines(record: RunRecord) -> list[str]:
     """The verdict: its headline, the longest stall, and its sentence with all figures and footnote.
 
     The sentence stands alone where it says the headline in the same words.

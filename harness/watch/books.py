@@ -180,8 +180,8 @@ class Books:
         last = course.attempts[-1]
         self._end(course, len(course.attempts), last.sent_s + last.latency_s)
 
-    def _end(self, course: Course, told: int, done_s: float) -> None:
-        """Count an operation whose first ``told`` attempts are counted already."""
+    def _end(self, course: Course, reported: int, done_s: float) -> None:
+        """Count an operation whose first ``reported`` attempts are counted already."""
         operation, attempts, count = course.operation, course.attempts, course.count
         last = attempts[-1]
         outcome = SUCCESS if 200 <= last.status < 300 else classify(operation, last, attempts[:-1])
@@ -198,7 +198,7 @@ class Books:
             estimated=count.estimated > 0,
             bytes_sent=course.bytes_sent,
             bytes_received=course.bytes_received,
-            told=told,
+            reported=reported,
         )
         self.ledger.add(result)
         self.behaviour.add(result, course.client)

@@ -128,7 +128,7 @@ class AccountTally:
         """Count a result, and its attempts that `add_attempt` did not count."""
         self.entities += result.entities
         self.seconds.add(int(result.done_s), result.entities)
-        for attempt in result.attempts[result.told :]:
+        for attempt in result.attempts[result.reported :]:
             self.add_attempt(attempt)
 
     def merge(self, other: AccountTally) -> None:

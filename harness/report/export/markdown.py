@@ -16,7 +16,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
 from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Column, Output, Row
-from harness.report.headline import told
+from harness.report.headline import verdict_lines
 from harness.report.limits import limit_word
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
@@ -125,7 +125,7 @@ def _head(record: RunRecord) -> list[str]:
         lines += [*(f"> {text(sentence.strip())}<br>" for sentence in wrong), ""]
     if passing is not None:
         lines += [f"**{passing.word}:** {text(passing.sentence)}.", ""]
-    first, *others = map(text, told(record))
+    first, *others = map(text, verdict_lines(record))
     lines.append(f"**{first}**")
     for sentence in others:
         lines += ["", sentence]

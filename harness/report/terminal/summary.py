@@ -22,7 +22,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, counted, duration, number, percent
 from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
 from harness.report.columns import Column, Output
-from harness.report.headline import told
+from harness.report.headline import verdict_lines
 from harness.report.limits import unit_of
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
@@ -473,7 +473,7 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
         colour = _TONE_COLOURS[found.tone]
     limit = sentences.limited_by(record)
     result = page.show(sentences.result_words(record).upper())
-    first, *others = map(page.show, told(record))
+    first, *others = map(page.show, verdict_lines(record))
     content = [Text(first, "bold"), *map(Text, others)]
     if others:
         content.insert(-1, Text())

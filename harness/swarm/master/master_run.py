@@ -111,7 +111,7 @@ class Loaded:
 
     def add(self, result: Result) -> None:
         """Count the result of an operation, and its attempts that were not counted before."""
-        for attempt in result.attempts[result.told :]:
+        for attempt in result.attempts[result.reported :]:
             self.on_attempt(result.operation, attempt)
         self.entities += result.entities
         self.defects += result.outcome is Outcome.DEFECT

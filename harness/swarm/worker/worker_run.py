@@ -224,8 +224,8 @@ class WorkerRun:
             ledger.add(result)
             if self._recorder is not None:
                 self._recorder.add(result, self._client)
-            if result.told:
-                self._state.attempts_in_flight -= result.told
+            if result.reported:
+                self._state.attempts_in_flight -= result.reported
             if alone and self._active == 1:
                 self._state.light_operations += 1
                 self._state.light_s += result.service_s

@@ -95,7 +95,7 @@ def test_a_result_says_how_many_attempts_were_told(
     )
     result = session.execute(INSERT)
     assert told.attempts == [503, Fault.RESET, 409]
-    assert [attempt.status for attempt in result.attempts[result.told :]] == [200]
+    assert [attempt.status for attempt in result.attempts[result.reported :]] == [200]
 
 
 def test_an_abandoned_session_sends_nothing_more(
@@ -170,7 +170,7 @@ def test_pages_are_told_and_expected_ones_leave_at_once(
     session = open_to(kind, service.endpoint, on_attempt=told.on_attempt, pace=told)
     result = session.execute(SCAN)
     assert (result.outcome, result.entities_returned) == (Outcome.SUCCESS, 3)
-    assert (told.attempts, result.told, len(result.attempts)) == ([200] * 3, 3, 4)
+    assert (told.attempts, result.reported, len(result.attempts)) == ([200] * 3, 3, 4)
     # Two entities were expected: one page behind them leaves at once, and each counts for one.
     assert (told.waits, sum(told.scanned_entities)) == (1, 2)
 

@@ -19,7 +19,7 @@ OK = (204, "", Scope.NONE)
 BUSY = (503, "ServerBusy", Scope.ACCOUNT)
 
 
-def result_of(key: str, second: int, entities: int, refused: int, told: int = 0) -> Result:
+def result_of(key: str, second: int, entities: int, refused: int, reported: int = 0) -> Result:
     """A write that was throttled so many times before it succeeded."""
     at_s = float(START + second)
     status, code, scope = BUSY
@@ -31,7 +31,7 @@ def result_of(key: str, second: int, entities: int, refused: int, told: int = 0)
         0.0,
         attempts=(busy,) * refused + (last,),
         entities=entities,
-        told=told,
+        reported=reported,
     )
 
 
@@ -82,7 +82,7 @@ def test_the_accounts_have_what_their_partitions_have(
 def test_an_attempt_that_was_told_early_counts_once() -> None:
     """It counts when its answer comes; the result of its operation does not count it again."""
     ledger = Ledger(accounts=NAMES)
-    result = result_of("p", 0, 5, refused=2, told=2)
+    result = result_of("p", 0, 5, refused=2, reported=2)
     for attempt in result.attempts[:2]:
         ledger.add_attempt(result.operation, attempt)
     ledger.add(result)

@@ -26,7 +26,7 @@ SECONDS = 6
 NAMES = ("a", "b")
 
 
-def result_of(key: str, kind: Kind, second: int, charges: tuple[int, ...], told: int = 0) -> Result:
+def result_of(key: str, kind: Kind, second: int, charges: tuple[int, ...], reported: int = 0) -> Result:
     """An operation whose attempts were throttled until the last one, each with its charge."""
     at_s = float(START + second)
     attempts = tuple(
@@ -34,7 +34,7 @@ def result_of(key: str, kind: Kind, second: int, charges: tuple[int, ...], told:
         for last, charge in zip([False] * (len(charges) - 1) + [True], charges, strict=True)
     )
     asked = Operation(kind=kind, partition_key=key)
-    return done(asked, at_s, 0.0, attempts=attempts, told=min(told, len(attempts) - 1))
+    return done(asked, at_s, 0.0, attempts=attempts, reported=min(reported, len(attempts) - 1))
 
 
 some_result = st.builds(
@@ -68,7 +68,7 @@ def test_sums_are_exact_in_any_order(
         for drain in range(2):
             for one, of_worker, in_drain in split:
                 if (of_worker, in_drain) == (worker, drain):
-                    for attempt in one.attempts[: one.told]:
+                    for attempt in one.attempts[: one.reported]:
                         ledger.add_attempt(one.operation, attempt)
                     ledger.add(one)
             deltas.append(over_the_wire(ledger.drain()))
