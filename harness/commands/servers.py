@@ -15,7 +15,7 @@ from harness.endpoint import azurite
 from harness.endpoint.address import address_of, kind_and_account
 from harness.endpoint.endpoint import as_kind, emulator_endpoint
 from harness.gateway import limits
-from harness.gateway.addresses import TRUTH_PATH, check_upstream, on_this_machine
+from harness.gateway.addresses import COUNTERS_PATH, check_upstream, on_this_machine
 from harness.gateway.addresses import address_of as listen_address
 from harness.gateway.server import run, serve
 from harness.model.errors import SetupError
@@ -146,7 +146,7 @@ class Gateway:
                 if held.cosmos is not None:
                     stand_in = as_kind(emulator_endpoint(url), COSMOS_EMULATOR)
                     print(f"endpoint: {stand_in.url} (SDKs take localhost for Cosmos DB)")
-                print(f"statistics: {url}{TRUTH_PATH} (Ctrl-C ends it)")
+                print(f"statistics: {url}{COUNTERS_PATH} (Ctrl-C ends it)")
                 if authority is not None:
                     print(f"authority to trust: {authority}, until the gateway ends")
                 sys.stdout.flush()

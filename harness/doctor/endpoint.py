@@ -33,7 +33,7 @@ from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told
 from harness.endpoint.admin.tables import leftovers, new_table_name
 from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
-from harness.gateway.addresses import TRUTH_PATH
+from harness.gateway.addresses import COUNTERS_PATH
 from harness.model.errors import SetupError
 from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.hosts import is_loopback
@@ -246,7 +246,7 @@ class Examination:
     def _gateway(self) -> bool:
         """Whether a gateway of the harness answers on this machine."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        url = f"{self._address.scheme}://{self._address.netloc}{TRUTH_PATH}"
+        url = f"{self._address.scheme}://{self._address.netloc}{COUNTERS_PATH}"
         try:
             with opener.open(url, timeout=2.0) as response:
                 head: bytes = response.read(_HEAD_BYTES)

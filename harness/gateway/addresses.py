@@ -9,7 +9,7 @@ from harness.model.errors import SetupError, echoed
 from harness.model.hosts import is_loopback
 
 NO_UPSTREAM = "none"
-TRUTH_PATH = "/-/truth"
+COUNTERS_PATH = "/-/truth"
 METRICS_PATH = "/-/metrics"
 
 

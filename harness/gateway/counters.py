@@ -47,7 +47,7 @@ UNANSWERED = "unanswered"
 
 
 # A tuple, because its hash is needed for each request.
-class Fate(NamedTuple):
+class Disposition(NamedTuple):
     """The result of a request.
 
     Attributes:
@@ -68,7 +68,7 @@ class Fate(NamedTuple):
 
 
 class _Sums:
-    """Requests, entities and request units (hundredths) of one fate."""
+    """Requests, entities and request units (hundredths) of one disposition."""
 
     __slots__ = ("charged", "entities", "estimated", "requests", "returned")
 
@@ -105,12 +105,12 @@ class _Row:
     def __init__(self, table: str, *, earlier: int = 0) -> None:
         self.table = table
         self.earlier = self.weight = earlier
-        self.counts: dict[Fate, _Sums] = {}
+        self.counts: dict[Disposition, _Sums] = {}
 
-    def add(self, fate: Fate, count: Count) -> None:
-        sums = self.counts.get(fate)
+    def add(self, disposition: Disposition, count: Count) -> None:
+        sums = self.counts.get(disposition)
         if sums is None:
-            sums = self.counts[fate] = _Sums()
+            sums = self.counts[disposition] = _Sums()
         entities = count.entities
         sums.requests += 1
         sums.entities += entities
@@ -120,7 +120,7 @@ class _Row:
         self.weight += 1 + entities
 
 
-class Truth:
+class Counters:
     """Counts since the gateway started."""
 
     def __init__(self) -> None:
@@ -132,12 +132,12 @@ class Truth:
         # At most the weight of the lightest row, because rows only grow heavier.
         self._lightest = 0
 
-    def add(self, asked: Asked, fate: Fate, count: Count = NO_ENTITIES) -> None:
+    def add(self, asked: Asked, disposition: Disposition, count: Count = NO_ENTITIES) -> None:
         """Count one request.
 
         Args:
             asked: The request.
-            fate: The result.
+            disposition: The result.
             count: Its entities by the rule of the targets.
         """
         self._requests += 1
@@ -148,9 +148,9 @@ class Truth:
             if len(self._rows) < EXACT_PARTITIONS:
                 row = self._rows[partition] = _Row(asked.spelled)
             else:
-                self._fold(asked, partition, fate, count)
+                self._fold(asked, partition, disposition, count)
                 return
-        row.add(fate, count)
+        row.add(disposition, count)
 
     def to_json(
         self,
@@ -208,9 +208,11 @@ class Truth:
         ]
         return "\n".join(lines) + "\n"
 
-    def _fold(self, asked: Asked, partition: _Partition, fate: Fate, count: Count) -> None:
+    def _fold(
+        self, asked: Asked, partition: _Partition, disposition: Disposition, count: Count
+    ) -> None:
         """Count a request to a partition without a row, and give it one if it is heavy."""
-        self._other.add(fate, count)
+        self._other.add(disposition, count)
         name = _name(partition)
         self._without_row.update(name, 1 + count.entities)
         weight = _MARGIN * self._without_row.get_lower_bound(name)
@@ -228,10 +230,10 @@ class Truth:
         """Fold a row into ``(other)``."""
         gone = self._rows.pop(partition)
         self._without_row.update(_name(partition), gone.weight - gone.earlier)
-        for fate, sums in gone.counts.items():
-            folded = self._other.counts.get(fate)
+        for disposition, sums in gone.counts.items():
+            folded = self._other.counts.get(disposition)
             if folded is None:
-                folded = self._other.counts[fate] = _Sums()
+                folded = self._other.counts[disposition] = _Sums()
             folded.add(sums)
 
     def _told(self, *, charged: bool = True) -> Iterator[dict[str, Any]]:
@@ -239,11 +241,11 @@ class Truth:
         spelled: dict[str, str] = {}
         for (table, key), row in [*by_name, (("", FOLDED), self._other)]:
             name = spelled.setdefault(table, row.table)
-            for fate, sums in row.counts.items():
+            for disposition, sums in row.counts.items():
                 yield {
                     "table": name,
                     "partition": key,
-                    **fate._asdict(),
+                    **disposition._asdict(),
                     "requests": sums.requests,
                     "entities": sums.entities,
                     "returned": sums.returned,

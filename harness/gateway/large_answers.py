@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from harness.gateway.answers import BodyRest, UpstreamBroken
-from harness.gateway.truth import GONE, HALF
+from harness.gateway.counters import GONE, HALF
 
 # Inside a text of JSON the quotes would be escaped.
 _KEY = re.compile(rb'"PartitionKey"\s?:\s?("(?:[^"\\]|\\.)*")')

@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from harness.gateway.addresses import TRUTH_PATH
+from harness.gateway.addresses import COUNTERS_PATH
 from harness.gateway.limits import GatewayLimits, load_limits
 from harness.model.errors import SetupError
 from harness.model.process import ChildProcess
@@ -22,7 +22,7 @@ from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 20.0
-_TRUTH_WITHIN_S = 5.0
+_COUNTERS_WITHIN_S = 5.0
 _MOST_OUTPUT_BYTES = 64 * 1024
 
 
@@ -70,19 +70,19 @@ class GatewayProcess(ChildProcess):
         self.url = ""
         self.limits = limits.provisioned(throughput)
 
-    def truth(self) -> bytes:
-        """The truth page, in JSON.
+    def counters(self) -> bytes:
+        """The page of counters, in JSON.
 
         Raises:
             SetupError: the gateway does not respond.
         """
-        return read_truth(self.url)
+        return read_counters(self.url)
 
 
-def read_truth(
-    url: str, authority: Path | None = None, *, within_s: float = _TRUTH_WITHIN_S
+def read_counters(
+    url: str, authority: Path | None = None, *, within_s: float = _COUNTERS_WITHIN_S
 ) -> bytes:
-    """The truth page of the gateway at ``url``, in JSON.
+    """The page of counters of the gateway at ``url``, in JSON.
 
     Args:
         url: Scheme, host and port.
@@ -99,7 +99,7 @@ def read_truth(
         handlers.append(urllib.request.HTTPSHandler(context=context))
     try:
         opener = urllib.request.build_opener(*handlers)
-        with opener.open(url + TRUTH_PATH, timeout=within_s) as response:
+        with opener.open(url + COUNTERS_PATH, timeout=within_s) as response:
             content: bytes = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise SetupError(f"the gateway at {url} does not respond: {error}") from error

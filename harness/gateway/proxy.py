@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from harness.gateway import answers, cosmos_answers
-from harness.gateway.addresses import METRICS_PATH, TRUTH_PATH
+from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
 from harness.gateway.cors import CorsAnswers, is_preflight, permission
+from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
 from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
@@ -28,7 +29,6 @@ from harness.gateway.reading import read_answer, with_top
 from harness.gateway.requests import NOTHING, Asked, read_request, weights_in
 from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.faults import InjectedFault
-from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate, Truth
 from harness.gateway.upstream import Upstream, UpstreamMissing
 from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
@@ -63,7 +63,7 @@ class Meter(Protocol):
     def ended(
         self,
         received: Received,
-        fate: Fate,
+        disposition: Disposition,
         count: Count,
         answer: GatewayAnswer | None,
         now_s: float,
@@ -72,7 +72,7 @@ class Meter(Protocol):
 
         Args:
             received: The request.
-            fate: The result.
+            disposition: The result.
             count: Its entities.
             answer: The answer; None without one. The body may be only its beginning.
             now_s: When the answer was complete, by the model's clock.
@@ -102,7 +102,7 @@ class Proxy:
         meter: Meter | None = None,
         interception: Interception | None = None,
     ) -> None:
-        self.truth = Truth()
+        self.counters = Counters()
         self._model = model
         self._upstream = upstream
         self._address = address
@@ -139,19 +139,19 @@ class Proxy:
     def _refuse_defect(self, request: Request) -> Reply:
         """Reply to a request that cannot be executed."""
         if request.defect is Defect.BROKEN_OFF:
-            self.truth.add(NOTHING, Fate(result="fault", rule="client", sent=GONE))
+            self.counters.add(NOTHING, Disposition(result="fault", rule="client", sent=GONE))
             return _RESET
         if self._meter is not None:
             unreadable = request.defect in (Defect.MALFORMED, Defect.UNKNOWN_METHOD)
             self._meter.refused(unreadable=unreadable)
         rule, answer = refusal_of(request, self._now())
-        fate = Fate(result="refused", rule=rule, sent=str(answer.status))
-        self.truth.add(NOTHING, fate)
+        disposition = Disposition(result="refused", rule=rule, sent=str(answer.status))
+        self.counters.add(NOTHING, disposition)
         return self._own(request, answer)
 
     def _refuse_over_budget(self, received: Received, reason: str) -> Reply:
         answer = answers.error(403, "BudgetSpent", reason, received.request.headers, self._now())
-        self._count(received, Fate(result="refused", rule="budget", sent="403"), answer)
+        self._count(received, Disposition(result="refused", rule="budget", sent="403"), answer)
         return self._own(received.request, answer)
 
     def _refuse(self, received: Received, decision: Decision) -> Reply:
@@ -172,8 +172,10 @@ class Proxy:
                 retry_after_ms=decision.retry_after_ms,
             )
         sent = GONE if request.client.gone else str(decision.status)
-        fate = Fate(result="refused", scope=decision.scope, rule=decision.rule, sent=sent)
-        self._count(received, fate, answer)
+        disposition = Disposition(
+            result="refused", scope=decision.scope, rule=decision.rule, sent=sent
+        )
+        self._count(received, disposition, answer)
         return self._own(request, answer)
 
     async def _pass(self, received: Received) -> Reply:
@@ -194,8 +196,8 @@ class Proxy:
         if fault is InjectedFault.UNAPPLIED_WRITE:
             body = _unpacked(request)
             answer = answers.acknowledged(asked, request.headers, body, self._now())
-            fate = Fate(result="fault", rule=fault, sent=str(answer.status))
-            self._count(received, fate, answer)
+            disposition = Disposition(result="fault", rule=fault, sent=str(answer.status))
+            self._count(received, disposition, answer)
             return self._own(request, answer)
         asked_for = await self._ask_or_reply(received)
         if isinstance(asked_for, Reply):
@@ -216,14 +218,16 @@ class Proxy:
         headers, now = received.request.headers, self._now()
         self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
-            self._count(received, Fate(result="fault", rule=fault, sent=RESET))
+            self._count(received, Disposition(result="fault", rule=fault, sent=RESET))
             return _RESET
         if fault is InjectedFault.ERROR_503:
             answer = answers.busy(Scope.PARTITION, headers, now)
         else:
             message = "The server encountered an internal error. Please retry the request."
             answer = answers.error(500, "InternalError", message, headers, now)
-        self._count(received, Fate(result="fault", rule=fault, sent=str(answer.status)), answer)
+        self._count(
+            received, Disposition(result="fault", rule=fault, sent=str(answer.status)), answer
+        )
         return self._own(received.request, answer)
 
     async def _ask_or_reply(self, received: Received) -> GatewayAnswer | Reply:
@@ -234,8 +238,10 @@ class Proxy:
             return self._missing(received, str(error))
         except UpstreamBroken:
             self._model.lost(received.asked)
-            fate = Fate(result="fault", rule="upstream", sent=RESET, upstream=UNANSWERED)
-            self._count(received, fate)
+            disposition = Disposition(
+                result="fault", rule="upstream", sent=RESET, upstream=UNANSWERED
+            )
+            self._count(received, disposition)
             return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
@@ -305,7 +311,7 @@ class Proxy:
         headers = received.request.headers
         answer = answers.error(502, "UpstreamMissing", message, headers, self._now())
         self._model.not_done(received.asked, self._clock())
-        self._count(received, Fate(result="fault", rule="upstream", sent="502"), answer)
+        self._count(received, Disposition(result="fault", rule="upstream", sent="502"), answer)
         return self._own(received.request, answer)
 
     def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
@@ -314,11 +320,13 @@ class Proxy:
             answer = cosmos_answers.in_form(answer, 0)
         return Reply(answer=self._cors.add(request.headers, answer))
 
-    def _count(self, received: Received, fate: Fate, answer: GatewayAnswer | None = None) -> None:
+    def _count(
+        self, received: Received, disposition: Disposition, answer: GatewayAnswer | None = None
+    ) -> None:
         """Count a request that was not executed."""
-        self.truth.add(received.asked, fate)
+        self.counters.add(received.asked, disposition)
         if self._meter is not None:
-            self._meter.ended(received, fate, NO_ENTITIES, answer, self._clock())
+            self._meter.ended(received, disposition, NO_ENTITIES, answer, self._clock())
 
     def _count_passed(
         self,
@@ -333,12 +341,12 @@ class Proxy:
         asked, now_s = received.asked, self._clock()
         answered = read_answer(asked, answer, found)
         count = self._model.answered(asked, answered, now_s)
-        fate = _answered_fate(answered.status, sent, rule)
-        self.truth.add(asked, fate, count)
+        disposition = _disposition_of(answered.status, sent, rule)
+        self.counters.add(asked, disposition, count)
         if self._model.cosmos is not None:
             answer = cosmos_answers.in_form(answer, count.charged)
         if self._meter is not None:
-            self._meter.ended(received, fate, count, answer, now_s)
+            self._meter.ended(received, disposition, count, answer, now_s)
         return answer
 
     def _counted_later(
@@ -363,24 +371,24 @@ class Proxy:
             return answers.page(403, STRANGE_HOST)
         moves, moved = self._model.moves, self._model.move_count
         cosmos = None if self._model.cosmos is None else self._model.cosmos.page()
-        if request.target == TRUTH_PATH:
+        if request.target == COUNTERS_PATH:
             upstream = "none" if self._upstream is None else self._upstream.url
-            text = self.truth.to_json(
+            text = self.counters.to_json(
                 address=self._address, upstream=upstream, moves=moves, moved=moved, cosmos=cosmos
             )
             return answers.page(200, text, "application/json")
         if request.target == METRICS_PATH:
-            return answers.page(200, self.truth.to_prometheus(moved=moved, cosmos=cosmos))
-        return answers.page(404, f"The pages are {TRUTH_PATH} and {METRICS_PATH}.\n")
+            return answers.page(200, self.counters.to_prometheus(moved=moved, cosmos=cosmos))
+        return answers.page(404, f"The pages are {COUNTERS_PATH} and {METRICS_PATH}.\n")
 
     def _now(self) -> dt.datetime:
         return dt.datetime.fromtimestamp(self._clock(), tz=dt.UTC)
 
 
 @functools.lru_cache(maxsize=256)
-def _answered_fate(status: int, sent: str | None, rule: str) -> Fate:
-    """Return the fate of a request that the endpoint answered."""
-    return Fate(
+def _disposition_of(status: int, sent: str | None, rule: str) -> Disposition:
+    """Return the disposition of a request that the endpoint answered."""
+    return Disposition(
         result="passed" if not rule else "fault",
         rule=rule,
         sent=str(status) if sent is None else sent,

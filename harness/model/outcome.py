@@ -166,8 +166,8 @@ class Result:
             the service: a new access token, or a connection.
         queued_s: Seconds in which it waited for a connection, before any of its attempts.
         value: What a read returned: an entity or a list of them.
-        reported: How many of the attempts, oldest first, were passed to the session's ``on_attempt``
-            before the operation ended.
+        reported: How many of the attempts, oldest first, were passed to ``on_attempt`` of the
+            session before the operation ended.
     """
 
     operation: Operation

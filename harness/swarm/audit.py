@@ -29,7 +29,7 @@ from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.sharing import live_workers
 from harness.swarm.messages import AuditRequest, AuditResult, AuditStop, send
 from harness.swarm.plan import RunPlan
-from harness.swarm.worker.departures import PacedItems
+from harness.swarm.worker.admission import PacedItems
 from harness.workload.budget import Budgets, BudgetSpent
 from harness.workload.pacing import Pacer
 from harness.workload.retry import ExponentialBackoff

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from harness.endpoint.protocol.responses import charge_of, read_error, retry_after_s
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.counters import GONE, HALF, Disposition
 from harness.gateway.messages import Request
 from harness.gateway.operations import continuation_of, operation_of
 from harness.gateway.proxy import Received
 from harness.gateway.rules.counting import Count
-from harness.gateway.truth import GONE, HALF, Fate
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.outcome import (
@@ -54,7 +54,7 @@ class Observer:
         self._handed: list[tuple[Identity, Course]] = []
         self._taken = 0
         self._spelled: dict[str, str] = {}
-        self._added: list[tuple[Received, Fate, Count, GatewayAnswer | None, float]] = []
+        self._added: list[tuple[Received, Disposition, Count, GatewayAnswer | None, float]] = []
 
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
@@ -88,7 +88,7 @@ class Observer:
     def ended(
         self,
         received: Received,
-        fate: Fate,
+        disposition: Disposition,
         count: Count,
         answer: GatewayAnswer | None,
         now_s: float,
@@ -98,21 +98,21 @@ class Observer:
         Requests are counted in batches, at the latest before the counts are read: counting each at
         once costs more, because of cache misses.
         """
-        if self._budget is not None and not fate.upstream and fate.rule != "budget":
+        if self._budget is not None and not disposition.upstream and disposition.rule != "budget":
             # It did not reach the endpoint, so it is not billed.
             self._taken -= 1
         request = received.request
         if request.client.ended_input and _identity(request)[0]:
             # SDKs close their connection if they give up waiting, and only then.
-            fate = fate._replace(sent=GONE)
+            disposition = disposition._replace(sent=GONE)
         added = self._added
-        added.append((received, fate, count, answer, now_s))
+        added.append((received, disposition, count, answer, now_s))
         moved = len(request.body) + (0 if answer is None else len(answer.body))
         if (
             len(added) >= _TOGETHER
             or moved > _LARGE_BYTES
             # The client may send the request again as soon as it has the answer.
-            or (self._marks is not None and not _succeeded(fate.sent))
+            or (self._marks is not None and not _succeeded(disposition.sent))
         ):
             self._count_added()
 
@@ -124,7 +124,7 @@ class Observer:
     def _count(
         self,
         received: Received,
-        fate: Fate,
+        disposition: Disposition,
         count: Count,
         answer: GatewayAnswer | None,
         now_s: float,
@@ -133,9 +133,9 @@ class Observer:
         books = self.books
         tally = books.tally
         tally.requests += 1
-        if fate.upstream:
+        if disposition.upstream:
             tally.passed += 1
-        if fate.rule == "budget":
+        if disposition.rule == "budget":
             tally.over_budget += 1
             return
         headers = request.headers
@@ -154,15 +154,15 @@ class Observer:
                 # Names of tables are case-insensitive.
                 asked = asked._replace(spelled=spelled)
         sent, received_bytes = len(request.body), 0 if answer is None else len(answer.body)
-        if _succeeded(fate.sent):
+        if _succeeded(disposition.sent):
             attempt = new_attempt(
-                status=int(fate.sent),
+                status=int(disposition.sent),
                 sent_s=received.arrived_s,
                 latency_s=now_s - received.arrived_s,
                 request_charge=_charge_of(answer),
             )
         else:
-            attempt = _failed(received, fate, answer, now_s)
+            attempt = _failed(received, disposition, answer, now_s)
         operation = operation_of(asked, headers.get("If-Match"))
         detail = None
         if books.recorder is not None:
@@ -213,7 +213,7 @@ class Observer:
 
 
 def _succeeded(sent: str) -> bool:
-    """Whether ``sent`` of a fate is a status below 400."""
+    """Whether ``sent`` of a disposition is a status below 400."""
     return sent.isdigit() and int(sent) < 400
 
 
@@ -221,14 +221,16 @@ def _identity(request: Request) -> Identity:
     return request.headers.get("x-ms-client-request-id", ""), request.method, request.target
 
 
-def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s: float) -> Attempt:
+def _failed(
+    received: Received, disposition: Disposition, answer: GatewayAnswer | None, now_s: float
+) -> Attempt:
     """The attempt of a request that did not succeed."""
     headers, latency_s = received.request.headers, now_s - received.arrived_s
     client_request_id = headers.get("x-ms-client-request-id", "")
-    if answer is None or not fate.sent.isdigit():
+    if answer is None or not disposition.sent.isdigit():
         # A client that is gone has given up waiting, or has ended.
-        fault = Fault.READ_TIMEOUT if fate.sent == GONE else Fault.RESET
-        if fate.sent == HALF:
+        fault = Fault.READ_TIMEOUT if disposition.sent == GONE else Fault.RESET
+        if disposition.sent == HALF:
             fault = Fault.BAD_ANSWER
         return new_attempt(
             status=0,
@@ -239,13 +241,13 @@ def _failed(received: Received, fate: Fate, answer: GatewayAnswer | None, now_s:
             client_request_id=client_request_id,
             request_charge=_charge_of(answer),
         )
-    status = int(fate.sent)
+    status = int(disposition.sent)
     body = answer.body
     if body.startswith(b"--") and b"{" in body:
         # The part of a transaction that failed.
         body = body[body.index(b"{") : body.rindex(b"}") + 1]
     code, message = read_error(answer.headers, body)
-    scope = fate.scope
+    scope = disposition.scope
     if scope is _NO_SCOPE:
         scope = throttling_scope(status, code, message)
     return new_attempt(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness import __version__
 from harness.gateway.limits import GatewayLimits
-from harness.gateway.process import read_truth
+from harness.gateway.process import read_counters
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
@@ -20,7 +20,7 @@ from harness.report.web.document import Shown, State
 from harness.watch.watched_run import SESSION, WatchedRun
 
 LIVE_EVERY_S = 5.0
-_TRUTH_WITHIN_S = 2.0
+_COUNTERS_WITHIN_S = 2.0
 
 
 class LiveLine:
@@ -142,7 +142,7 @@ class EnforcedLimits:
         if run.plan.kind != GATEWAY:
             return
         try:
-            text = read_truth(self._url, self._authority, within_s=_TRUTH_WITHIN_S)
+            text = read_counters(self._url, self._authority, within_s=_COUNTERS_WITHIN_S)
             page = json.loads(text)
         except SetupError:
             if run.enforced is not None:

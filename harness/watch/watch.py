@@ -65,7 +65,7 @@ _ENDED_WITHIN_S = 10.0
 _ASKED_AGAIN_AFTER_S = 2.0
 _CAUSE_AFTER_S = 15.0
 """After this time without a request about entities, the likely cause is said."""
-_TRUTH_EVERY_S = 5.0
+_COUNTERS_EVERY_S = 5.0
 
 
 class Watch:
@@ -96,7 +96,7 @@ class Watch:
         self._authority: Path | None = None
         self._cpu = CpuMeter()
         self._second = 0
-        self._live_s = self._truth_s = 0.0
+        self._live_s = self._counters_s = 0.0
         self._record: RunRecord | None = None
         self._told_of_trace = self._told_of_cause = self._told_of_children = False
         self.said_of_trace = ""
@@ -314,8 +314,8 @@ class Watch:
             self._take_reports(_TURN_S)
             self._sample()
             now_s = time.monotonic()
-            if now_s >= self._truth_s:
-                self._truth_s = now_s + _TRUTH_EVERY_S
+            if now_s >= self._counters_s:
+                self._counters_s = now_s + _COUNTERS_EVERY_S
                 self._limits.note(self._run)
             if now_s >= self._live_s:
                 self._live_s = max(self._live_s + LIVE_EVERY_S, now_s)

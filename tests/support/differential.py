@@ -117,9 +117,9 @@ def own_counts(answers: Iterable[Answer]) -> Counts:
     )
 
 
-def gateway_counts(truth: bytes) -> Counts:
+def gateway_counts(counters: bytes) -> Counts:
     """The counts on a truth page, by table, partition and status."""
     found: Counts = collections.Counter()
-    for row in json.loads(truth)["counts"]:
+    for row in json.loads(counters)["counts"]:
         found[row["table"].lower(), row["partition"], row["sent"]] += row["requests"]
     return found

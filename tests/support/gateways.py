@@ -18,7 +18,7 @@ class Told:
     """A gateway's truth page."""
 
     def __init__(self, gateway: GatewayProcess) -> None:
-        self.page: dict[str, Any] = json.loads(gateway.truth())
+        self.page: dict[str, Any] = json.loads(gateway.counters())
 
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """What was counted, of one table only where it is named."""

@@ -148,7 +148,7 @@ def runs(
             run.process.children()
             run.process.wait(PATIENCE_S)
             if run.gateway is not None and not run.told:
-                run.told = json.loads(run.gateway.truth())["counts"]
+                run.told = json.loads(run.gateway.counters())["counts"]
 
     behind_proxy("plain", *MOVING)
     behind_proxy("two workers", *MOVING, *forked(2))

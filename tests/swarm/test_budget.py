@@ -70,7 +70,7 @@ def ended(
 def gateway_of(host: str, limits: Path) -> Iterator[tuple[str, Callable[[], int]]]:
     """A gateway before the endpoint, and how many requests it has had."""
     with start_gateway(upstream=host, limits=limits) as gateway:
-        yield gateway.url, lambda: int(json.loads(gateway.truth())["requests"])
+        yield gateway.url, lambda: int(json.loads(gateway.counters())["requests"])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -159,7 +159,7 @@ def test_the_counts_are_those_of_the_endpoint(name: str, clusters: Clusters, sit
     assert record.complete
     assert record.invariants == ()
     counts = recorded_counts(record)
-    assert counts == site.truth(record)
+    assert counts == site.counters(record)
     assert counts.total() == record.counts.attempts > RATE
 
 
@@ -204,7 +204,7 @@ def test_what_a_killed_worker_did_not_report_is_missing(clusters: Clusters, site
     assert not record.complete
     assert record.verdict.result == "inconclusive"
     assert "no last report of the worker on b" in cluster.master.stderr
-    missing = site.truth(record)
+    missing = site.counters(record)
     missing.subtract(recorded_counts(record))
     assert min(missing.values()) >= 0
     # Of a report each second the last one, and on a slow machine two more.

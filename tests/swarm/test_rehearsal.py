@@ -26,7 +26,7 @@ class Page:
 
     limits = GatewayLimits()
 
-    def truth(self) -> str:
+    def counters(self) -> str:
         move = {"at_s": 103.0, "until_s": 105.0, "partition_key": "p", "from_server": 0}
         moves = [{**move, "table": table, "to_server": 1} for table in ("Run", "RunByTag")]
         return json.dumps({"counts": [], "moves": moves})
@@ -82,7 +82,7 @@ class SplitPage:
 
     limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=2))
 
-    def truth(self) -> str:
+    def counters(self) -> str:
         splits = [
             {"at_s": at_s, "number": 0, "new": count - 1, "count": count}
             for at_s, count in ((99.0, 3), (107.0, 4))
@@ -96,7 +96,7 @@ class LossyPage:
     limits = SplitPage.limits
     sent: tuple[str, ...] = ()
 
-    def truth(self) -> str:
+    def counters(self) -> str:
         row = {"table": "Run", "partition": "p", "requests": 1, "exact": True, "result": "passed"}
         counts = [{**row, "sent": sent, "request_units_hundredths": 715} for sent in self.sent]
         return json.dumps({"counts": counts, "moves": [], "splits": []})

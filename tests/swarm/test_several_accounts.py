@@ -79,25 +79,25 @@ def record(done: LocustProcess) -> RunRecord:
 
 
 @pytest.fixture(scope="module")
-def truths(
+def counters_of(
     done: LocustProcess, gateways: tuple[GatewayProcess, GatewayProcess]
 ) -> list[dict[str, Any]]:
     """What each gateway counted by itself."""
-    return [json.loads(gateway.truth()) for gateway in gateways]
+    return [json.loads(gateway.counters()) for gateway in gateways]
 
 
 def test_each_account_has_what_its_gateway_counted(
-    record: RunRecord, truths: list[dict[str, Any]]
+    record: RunRecord, counters_of: list[dict[str, Any]]
 ) -> None:
     """Two workers' counts by account and answer, and the cost, agree to the last request."""
     assert record.workers == 2
     assert [part.host for part in record.accounts] == [part.name for part in record.accounts]
-    for part, truth in zip(record.accounts, truths, strict=True):
-        assert part.name == truth["address"]
-        assert part.billable_transactions == truth["requests"]
+    for part, counters in zip(record.accounts, counters_of, strict=True):
+        assert part.name == counters["address"]
+        assert part.billable_transactions == counters["requests"]
         told: collections.Counter[str] = collections.Counter()
         entities = 0
-        for row in truth["counts"]:
+        for row in counters["counts"]:
             # 202 answers the transactions of loading.
             if row["partition"] is None or row["sent"] == "202":
                 continue
@@ -113,11 +113,11 @@ def test_each_account_has_what_its_gateway_counted(
 
 
 def test_each_partition_is_in_the_account_of_its_key(
-    done: LocustProcess, record: RunRecord, truths: list[dict[str, Any]]
+    done: LocustProcess, record: RunRecord, counters_of: list[dict[str, Any]]
 ) -> None:
     """Every request of a partition went to one gateway, which the record and the file name."""
-    for number, truth in enumerate(truths):
-        seen = {row["partition"] for row in truth["counts"]} - {None}
+    for number, counters in enumerate(counters_of):
+        seen = {row["partition"] for row in counters["counts"]} - {None}
         assert seen == {key for key in PARTITIONS if account_of(key, 2) == number}
     wanted = {key: record.accounts[account_of(key, 2)].name for key in PARTITIONS}
     assert {part.key: part.account for part in record.partitions} == wanted
@@ -172,7 +172,7 @@ def test_nothing_is_left_in_either_account(
 ) -> None:
     """The table was created once and deleted once in each of them."""
     for gateway in gateways:
-        counts = json.loads(gateway.truth())["counts"]
+        counts = json.loads(gateway.counters())["counts"]
         about = [row for row in counts if row["partition"] is None and row["table"]]
         assert {(row["table"], row["sent"], row["requests"]) for row in about} == {
             (record.endpoint.table, "201", 1),
@@ -184,7 +184,7 @@ def test_a_scan_over_several_accounts_is_refused(
     stress: Stress, gateways: tuple[GatewayProcess, GatewayProcess], done: LocustProcess
 ) -> None:
     """Before anything is sent: an application would have to merge the answers of all accounts."""
-    before = [json.loads(gateway.truth())["requests"] for gateway in gateways]
+    before = [json.loads(gateway.counters())["requests"] for gateway in gateways]
     process = stress(
         *QUICK,
         *LOAD,
@@ -193,7 +193,7 @@ def test_a_scan_over_several_accounts_is_refused(
     )
     assert process.wait() == 2, process.said
     assert "cannot be spread over accounts: the operation 'full_table_scan'" in process.stderr
-    assert before == [json.loads(gateway.truth())["requests"] for gateway in gateways]
+    assert before == [json.loads(gateway.counters())["requests"] for gateway in gateways]
 
 
 def test_a_budget_is_one_of_each_account(

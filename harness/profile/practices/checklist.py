@@ -10,7 +10,7 @@ from harness.measure.record.record import RunRecord
 from harness.profile.checks.recorded import seen_in
 from harness.profile.checks.seen import Seen
 from harness.profile.practices import cosmos, generator, keys, load, queries, retries, writes
-from harness.profile.practices.practice import Look, Practice, Severity
+from harness.profile.practices.practice import Assessment, Practice, Severity
 
 PRACTICES = tuple(
     value
@@ -25,7 +25,7 @@ class Finding:
     """A practice, and what was seen of it."""
 
     practice: Practice
-    look: Look
+    look: Assessment
 
     @property
     def severity(self) -> Severity:

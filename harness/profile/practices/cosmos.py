@@ -10,7 +10,7 @@ from harness.profile.practices.practice import (
     COSMOS,
     COSMOS_FAQ,
     UNITS,
-    Look,
+    Assessment,
     consider,
     disagrees,
     fine,
@@ -52,7 +52,7 @@ _SOON_DAYS = 365
 )
 @says(COSMOS, _PHYSICAL, "throughput is provisioned for a container")
 @remedy("Provision more, or request less.")
-def request_units(seen: Seen) -> Look | None:
+def request_units(seen: Seen) -> Assessment | None:
     charges = seen.charges
     if charges is not None and not charges.known:
         return untold(_UNCHARGED)
@@ -86,7 +86,7 @@ def request_units(seen: Seen) -> Look | None:
     "Make PartitionKeys finer: a key with more values, two properties in one key, or a suffix that "
     "spreads one key over several."
 )
-def hot_partition_key(seen: Seen) -> Look | None:
+def hot_partition_key(seen: Seen) -> Assessment | None:
     charges = seen.charges
     # Finer keys do not split a row.
     if charges is None or not charges.shares.hottest or seen.hot_row:
@@ -115,7 +115,7 @@ def hot_partition_key(seen: Seen) -> Look | None:
 )
 @says(UNITS, "Request unit considerations", "what an operation reads and writes decides its charge")
 @remedy("Make entities smaller, scan fewer of them, and name the PartitionKey in filters.")
-def costly_operations(seen: Seen) -> Look | None:
+def costly_operations(seen: Seen) -> Assessment | None:
     most = next(iter(seen.charges.kinds), None) if seen.charges is not None else None
     if most is None or not seen.recorded:
         return None
@@ -133,7 +133,7 @@ def costly_operations(seen: Seen) -> Look | None:
 @says(COSMOS, _PHYSICAL, "each has an equal part of the throughput; a hot one wastes the others'")
 @says(COSMOS, _CHOOSE, "even use of PartitionKeys makes physical partitions even")
 @remedy("Use many more PartitionKeys than physical partitions, each with a small share.")
-def physical_partitions(seen: Seen) -> Look | None:
+def physical_partitions(seen: Seen) -> Assessment | None:
     charges = seen.charges
     if charges is None or charges.throughput.fewest_partitions == 1:
         return None
@@ -152,7 +152,7 @@ def physical_partitions(seen: Seen) -> Look | None:
     return _held(seen, charges, why, share)
 
 
-def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Look:
+def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Assessment:
     """Whether ``share`` of the request units is too much for one physical partition."""
     reached = charges.throughput.partition_ru_per_s / (share or 1.0)
     provisioned, wanted = charges.throughput.ru_per_s, charges.per_s
@@ -173,7 +173,7 @@ def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Look:
 )
 @says(COSMOS, "Logical partitions", "the data of one PartitionKey has 20 GB at most")
 @remedy("Make PartitionKeys finer, for example with a date, so that each stops growing.")
-def partition_size(seen: Seen) -> Look | None:
+def partition_size(seen: Seen) -> Assessment | None:
     charges = seen.charges
     if charges is None or charges.entity_bytes is None or not seen.largest:
         return None
@@ -204,7 +204,7 @@ def _growth(seen: Seen, charges: ChargesSeen) -> float:
 @says(COSMOS, _CHOOSE, "PartitionKeys of 2,048 bytes, or 101 without large partition keys")
 @says(COSMOS_FAQ, _DIFFERENT, "RowKeys of 255 bytes")
 @remedy("Shorten the keys.")
-def key_bytes(seen: Seen) -> Look | None:
+def key_bytes(seen: Seen) -> Assessment | None:
     charges = seen.charges
     if charges is None:
         return None
@@ -226,7 +226,7 @@ def key_bytes(seen: Seen) -> Look | None:
 @says(COSMOS, _READ_HEAVY, "a filter by the key goes to one physical partition only")
 @disagrees(COSMOS, _READ_HEAVY, "no concern below 30,000 RU/s and 100 GB")
 @remedy("Name the PartitionKey in the filter, or store the data a second time by the other key.")
-def cross_partition(seen: Seen) -> Look | None:
+def cross_partition(seen: Seen) -> Assessment | None:
     charges = seen.charges
     over = [query for query in seen.queries if query.over_partitions]
     if charges is None or not over:
@@ -249,7 +249,7 @@ def cross_partition(seen: Seen) -> Look | None:
 )
 @says(COSMOS_FAQ, _DIFFERENT, "batches of 2 MB; Storage allows 4 MiB")
 @remedy("Put fewer entities into a transaction.")
-def transaction_bytes(seen: Seen) -> Look | None:
+def transaction_bytes(seen: Seen) -> Assessment | None:
     charges = seen.charges
     if charges is None or not charges.largest_transaction:
         return None

@@ -20,7 +20,7 @@ from harness.profile.practices.practice import (
     README,
     SESSIONS,
     WATCH,
-    Look,
+    Assessment,
     offends,
     practice,
     remedy,
@@ -37,7 +37,7 @@ _HEAVY_SESSIONS = ("sdk", "sdk-default")
 
 @practice("generator-size", "the generator is large enough", blobs=True, relieves=_GENERATOR)
 @says(CHECKLIST, "Unbounded parallelism", "an overloaded client measures its own limit")
-def generator_size(seen: Seen) -> Look | None:
+def generator_size(seen: Seen) -> Assessment | None:
     record = _limited(seen, *_GENERATOR)
     if record is None or _connections_used_up(record):
         return None
@@ -65,7 +65,9 @@ def generator_size(seen: Seen) -> Look | None:
     )
 
 
-def _on_full_machine(record: RunRecord, capacity: CapacityPart, full: MachineLoadPart) -> Look:
+def _on_full_machine(
+    record: RunRecord, capacity: CapacityPart, full: MachineLoadPart
+) -> Assessment:
     more = "more worker processes there would only take CPU time from each other."
     workers, cores = of_core(full.workers_percent), counted(full.cores, "core")
     if full.others_percent >= _OTHERS_FROM_PERCENT:
@@ -97,7 +99,7 @@ def _on_full_machine(record: RunRecord, capacity: CapacityPart, full: MachineLoa
 @practice("session", "the session uses little CPU", "session.kind", relieves=_GENERATOR)
 @says(SESSIONS, "Sessions", "a session without an SDK takes less CPU")
 @remedy("Use session 'wire'.")
-def session(seen: Seen) -> Look | None:
+def session(seen: Seen) -> Assessment | None:
     record = _limited(seen, *_GENERATOR)
     if record is None or _connections_used_up(record) or record.session not in _HEAVY_SESSIONS:
         return None
@@ -109,7 +111,7 @@ def session(seen: Seen) -> Look | None:
 
 @practice("users", "there are enough users for the rate", "load.users", relieves=("users",))
 @says(PROFILES, "Load models", "each user has one operation in progress")
-def users(seen: Seen) -> Look | None:
+def users(seen: Seen) -> Assessment | None:
     record = _limited(seen, "users")
     wanted, service = (None, None) if record is None else (_wanted(record), record.service_ms)
     if record is None or service is None or not wanted or not record.account.entities_per_s.mean:
@@ -125,7 +127,7 @@ def users(seen: Seen) -> Look | None:
 @practice("gateway-processes", "the gateway is no bottleneck", relieves=("gateway",))
 @says(WATCH, "What it costs", "each gateway process uses one core")
 @remedy("Share the requests among several gateway processes (harness watch --processes).")
-def gateway_processes(seen: Seen) -> Look | None:
+def gateway_processes(seen: Seen) -> Assessment | None:
     record = _limited(seen, "gateway")
     if record is None or record.watched is None:
         return None
@@ -136,7 +138,7 @@ def gateway_processes(seen: Seen) -> Look | None:
 @practice("emulator", "limits are those of an account", blobs=True, relieves=("endpoint",))
 @says(README, "Against your own account", "an emulator has a capacity of its own")
 @remedy("Repeat the run against an account.")
-def emulator(seen: Seen) -> Look | None:
+def emulator(seen: Seen) -> Assessment | None:
     record = _limited(seen, "endpoint")
     if record is None or not record.endpoint.service.emulated:
         return None
@@ -146,7 +148,7 @@ def emulator(seen: Seen) -> Look | None:
 @practice("location", "the client is near the account", blobs=True, relieves=("endpoint",))
 @says(CHECKLIST, "Location", "run in the account's region")
 @remedy("Run the generator in the account's region.")
-def location(seen: Seen) -> Look | None:
+def location(seen: Seen) -> Assessment | None:
     record = _limited(seen, "endpoint")
     latencies = None if record is None else record.service_over_time
     if record is None or latencies is None or record.endpoint.service.emulated:

@@ -13,7 +13,7 @@ from harness.profile.practices.practice import (
     KEYS,
     PARTITIONING,
     STRATEGIES,
-    Look,
+    Assessment,
     Severity,
     consider,
     disagrees,
@@ -69,7 +69,7 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 @says(STRATEGIES, _OF_TABLES, "inserts at one end of a sequence make a hot spot; hash the key")
 @disagrees(STRATEGIES, _OF_TABLES, "a sequence can make range queries fast")
 @remedy(f"{_SCATTER}: a hash prefix, or a property such as the device or the customer.")
-def append_only(seen: Seen) -> Look | None:
+def append_only(seen: Seen) -> Assessment | None:
     if not seen.written:
         return None
     if seen.unobserved and all(table.growth is None for table in seen.tables or ()):
@@ -98,7 +98,7 @@ def _several(seen: Seen) -> list[TableSeen]:
 @practice("blob-names", "names of blobs do not begin with a date", "keys.scheme", blobs=True)
 @says(STRATEGIES, "Partitioning Azure Blob Storage", "names by date lead all traffic to one server")
 @remedy("Begin the names with a hash of three digits, as profile log-in-blobs-hashed does.")
-def blob_names(seen: Seen) -> Look | None:
+def blob_names(seen: Seen) -> Assessment | None:
     growing = [table for table in seen.tables or () if table.growth is not None]
     if not seen.in_blobs or not growing:
         return None
@@ -117,7 +117,7 @@ def blob_names(seen: Seen) -> Look | None:
 @disagrees(BLOG, "Recommended Primary Table: Posts", "advises the month, without hot spots")
 @disagrees(STRATEGIES, _OF_TABLES, "uses orders by date as an example")
 @remedy("If one partition cannot carry the peak of a day, put a device or a hash before it.")
-def date_key(seen: Seen) -> Look | None:
+def date_key(seen: Seen) -> Assessment | None:
     if seen.tables is None:
         return untold(_REDACTED)
     dated = [table for table in seen.tables if table.dates]
@@ -137,7 +137,7 @@ def date_key(seen: Seen) -> Look | None:
 @practice("zero-padding", "numbers in keys have a fixed width", "keys.scheme", relieves=("missed",))
 @says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
 @remedy("Write numbers in keys with a fixed width, with leading zeros.")
-def zero_padding(seen: Seen) -> Look | None:
+def zero_padding(seen: Seen) -> Assessment | None:
     operations = () if seen.record is None else seen.record.operations
     if missed := sum(part.entities_missed for part in operations):
         wanted = counted(sum(part.entities_wanted for part in operations), "entity", "entities")
@@ -187,7 +187,7 @@ def _near_target(seen: Seen) -> Severity:
 )
 @says(KEYS, _PARTITION_KEYS, "choose keys that spread the load evenly")
 @remedy("Use a finer PartitionKey, so that the most used entities are in several partitions.")
-def hot_partition(seen: Seen) -> Look | None:
+def hot_partition(seen: Seen) -> Assessment | None:
     shares, severity = seen.shares, _near_target(seen)
     # Finer keys do not split a row. Inserts at one end move on, and so do finer keys.
     moves = seen.recorded or severity is Severity.FINE
@@ -208,7 +208,7 @@ def hot_partition(seen: Seen) -> Look | None:
             f"{percent(most.throttled_ratio)} of the attempts on partition {most.key!r} were "
             f"throttled: one server serves a partition. {why}."
         )
-        return Look(severity, why, setting)
+        return Assessment(severity, why, setting)
     why += (
         f". It reaches the target of {number(PUBLISHED.partition)} entities/s at {number(reached)} "
         f"in total, before the account reaches its target of {number(PUBLISHED.account)}."
@@ -217,7 +217,7 @@ def hot_partition(seen: Seen) -> Look | None:
         why += f" The highest rate was {number(seen.peak or 0)}."
     elif severity is Severity.CONSIDER:
         why += f" This profile requests {number(seen.peak or 0)}."
-    return Look(severity, why, setting)
+    return Assessment(severity, why, setting)
 
 
 @practice(
@@ -231,7 +231,7 @@ def hot_partition(seen: Seen) -> Look | None:
     "Split the row, such as a counter, into several rows with PartitionKeys of their own, or keep "
     "it in a cache."
 )
-def hot_row(seen: Seen) -> Look | None:
+def hot_row(seen: Seen) -> Assessment | None:
     share, severity = seen.hot_row_share, _near_target(seen)
     if share is None:
         return untold("How often a row is used is not in the record.") if seen.recorded else None
@@ -240,7 +240,7 @@ def hot_row(seen: Seen) -> Look | None:
     why = f"{about} {percent(share)} of the operations on partition {hottest!r} name one row"
     if not seen.hot_row or severity is Severity.FINE:
         return fine(f"{why}.")
-    return Look(
+    return Assessment(
         severity,
         f"{why}. Neither a finer PartitionKey nor transactions split a row, and one server "
         "serves it.",
@@ -257,7 +257,7 @@ def hot_row(seen: Seen) -> Look | None:
 @says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
 @says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
 @remedy(f"{_SCATTER}, unless range queries need them together.")
-def hot_range(seen: Seen) -> Look | None:
+def hot_range(seen: Seen) -> Assessment | None:
     shares = seen.shares
     count = shares.range_count
     growing = any(table.growth for table in _several(seen))
@@ -290,7 +290,7 @@ def hot_range(seen: Seen) -> Look | None:
 @says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
 @disagrees(PARTITIONING, "Partition sizing", "acceptable if nothing has to scale")
 @remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
-def constant_partition_key(seen: Seen) -> Look | None:
+def constant_partition_key(seen: Seen) -> Assessment | None:
     if seen.tables is None:
         return untold(_REDACTED)
     constant = [table for table in seen.tables if table.partitions == 1]
@@ -322,7 +322,7 @@ def constant_partition_key(seen: Seen) -> Look | None:
 @disagrees(PARTITIONING, "Storage operations", "advises GUIDs for frequent inserts")
 @disagrees(STRATEGIES, _OF_TABLES, "unique keys scale better than one key")
 @remedy(_GROUP)
-def guid_partition_key(seen: Seen) -> Look | None:
+def guid_partition_key(seen: Seen) -> Assessment | None:
     if seen.tables is None:
         return untold(_REDACTED)
     tables = [table for table in seen.tables if table.guids]
@@ -345,7 +345,7 @@ def guid_partition_key(seen: Seen) -> Look | None:
 @says(KEYS, _ANTI_PATTERNS, "a random GUID destroys the order")
 @disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
-def guid_row_key(seen: Seen) -> Look | None:
+def guid_row_key(seen: Seen) -> Assessment | None:
     if seen.unobserved:
         return untold(f"What RowKeys look like {MISSING}") if seen.queries else None
     tables = [table for table in seen.tables or () if table.row_guids]
@@ -374,7 +374,7 @@ def guid_row_key(seen: Seen) -> Look | None:
 @disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
 @disagrees(CHECKLIST, "Tables and partitions", "millions of PartitionKeys are no problem")
 @remedy(_GROUP)
-def tiny_partitions(seen: Seen) -> Look | None:
+def tiny_partitions(seen: Seen) -> Assessment | None:
     over = [query for query in seen.queries if query.over_partitions]
     if seen.loaded_partitions is None or seen.loaded_entities is None:
         return untold(_STORED) if over else None
@@ -398,7 +398,7 @@ def tiny_partitions(seen: Seen) -> Look | None:
 @says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
 @says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
 @remedy("Add a second part to the PartitionKey, such as the month, the year or a category.")
-def large_partitions(seen: Seen) -> Look | None:
+def large_partitions(seen: Seen) -> Assessment | None:
     if seen.loaded_partitions is None:
         return untold(_STORED)
     if not seen.loaded_partitions:
@@ -416,7 +416,7 @@ def large_partitions(seen: Seen) -> Look | None:
 @says(PARTITIONING, "Table primary key", "the keys store up to 1 KiB of text")
 @says(STRATEGIES, _OF_TABLES, "PartitionKey and RowKey together have at most 1 KB")
 @remedy(f"Shorten the key; more than {_LONG_KEY} characters count as long here.")
-def key_length(seen: Seen) -> Look | None:
+def key_length(seen: Seen) -> Assessment | None:
     if seen.tables is None:
         return untold(_REDACTED)
     length = max((table.longest_key for table in seen.tables), default=0)
@@ -456,7 +456,7 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
 @practice("key-characters", "keys need no escaping", "keys.prefix")
 @says(KEYS, _PRINCIPLES, "keep keys ASCII, without characters to be escaped")
 @remedy("Use only ASCII letters, digits, and - . _ in keys.")
-def key_characters(seen: Seen) -> Look | None:
+def key_characters(seen: Seen) -> Assessment | None:
     if seen.tables is None:
         return untold(_REDACTED)
     escaped = [table for table in seen.tables if table.escaped]
@@ -475,7 +475,7 @@ def _named(table: TableSeen) -> str:
 @practice("key-change", "keys never change", "mix.key_change")
 @says(KEYS, _PRINCIPLES, "a key change is a delete and an insert of the entity")
 @remedy("Make keys from properties that never change; keep values that change in other properties.")
-def key_change(seen: Seen) -> Look | None:
+def key_change(seen: Seen) -> Assessment | None:
     if not seen.written:
         return None
     if not any(label.startswith("key_change") for label in seen.labels):

@@ -12,7 +12,7 @@ from harness.model.services.service import PUBLISHED
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
-    Look,
+    Assessment,
     consider,
     fine,
     offends,
@@ -38,7 +38,7 @@ _UNEVEN = 1.5
 @practice("parallelism", "the number of concurrent requests is bounded", blobs=True)
 @says(CHECKLIST, "Unbounded parallelism", "it exceeds the client's limits or the targets")
 @remedy("Set a cap, and raise it step by step.")
-def parallelism(seen: Seen) -> Look | None:
+def parallelism(seen: Seen) -> Assessment | None:
     if seen.profile is None:
         return untold(
             "Whether the number of concurrent requests is bounded cannot be seen in requests."
@@ -63,7 +63,7 @@ def parallelism(seen: Seen) -> Look | None:
 )
 @says(CHECKLIST, "Increase default connection limit", "about one for each concurrent request")
 @remedy("Allow more connections, or use more processes.")
-def connections(seen: Seen) -> Look | None:
+def connections(seen: Seen) -> Assessment | None:
     if seen.profile is None:
         return untold("The number of connections is not in the record.")
     session, users = seen.profile.session, seen.profile.load.users
@@ -91,7 +91,7 @@ def connections(seen: Seen) -> Look | None:
 )
 @says(CHECKLIST, "Targets for data operations", "a burst is throttled until it is balanced")
 @remedy("Start fewer users a second.")
-def ramp(seen: Seen) -> Look | None:
+def ramp(seen: Seen) -> Assessment | None:
     burst = "a burst, which the service throttles until it has balanced the load."
     if seen.record is not None and (early := _throttled_early(seen.record)) is not None:
         return early
@@ -112,7 +112,7 @@ def ramp(seen: Seen) -> Look | None:
     return offends(f"{said}: {burst}")
 
 
-def _throttled_early(record: RunRecord) -> Look | None:
+def _throttled_early(record: RunRecord) -> Assessment | None:
     """Throttling below the targets soon after the start, which a search causes on purpose."""
     first_s = record.throttling.first_s
     # An emulator has limits of its own.
@@ -128,7 +128,7 @@ def _throttled_early(record: RunRecord) -> Look | None:
     )
 
 
-def _jumped(record: RunRecord) -> Look:
+def _jumped(record: RunRecord) -> Assessment:
     """The steepest rise of the rate of an application."""
     if not record.series or any(point.width_s > 1 for point in record.series):
         return untold("The record has no rate for each second.")
@@ -152,7 +152,7 @@ def _jumped(record: RunRecord) -> Look:
 @says(CHECKLIST, "Capacity and transaction targets", "or use several accounts")
 @says(CHECKLIST, "Entities per second (storage account)", "20,000 entities/s")
 @remedy("Request less, or spread the data over several accounts.")
-def account_target(seen: Seen) -> Look | None:
+def account_target(seen: Seen) -> Assessment | None:
     wanted = seen.peak
     if wanted is None:
         return None
@@ -174,7 +174,7 @@ def account_target(seen: Seen) -> Look | None:
 )
 @says(CHECKLIST, "High-traffic data", "no partition should have far more traffic than others")
 @remedy("Make PartitionKeys finer, so that the partitions spread evenly over the accounts.")
-def account_spread(seen: Seen) -> Look | None:
+def account_spread(seen: Seen) -> Assessment | None:
     accounts = () if seen.record is None else seen.record.accounts
     busiest = max(accounts, key=lambda part: part.entities, default=None)
     if busiest is None or not busiest.entities:
@@ -192,7 +192,7 @@ def account_spread(seen: Seen) -> Look | None:
 )
 @says(CHECKLIST, "Entities per second (storage account)", "the targets hold for 1 KB")
 @remedy("Use 1024, unless the test is about entities of another size.")
-def entity_size(seen: Seen) -> Look | None:
+def entity_size(seen: Seen) -> Assessment | None:
     size = seen.entity_bytes
     if size is None:
         # A replay sends the recorded sizes.

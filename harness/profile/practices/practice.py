@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class Assessment:
     """What a profile does about a practice.
 
     Attributes:
@@ -75,8 +75,8 @@ class Look:
     change: str = ""
 
 
-offends, consider, fine, untold = (functools.partial(Look, severity) for severity in Severity)
-Check = Callable[[Seen], Look | None]
+offends, consider, fine, untold = (functools.partial(Assessment, severity) for severity in Severity)
+Check = Callable[[Seen], Assessment | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Practice:
     blobs: bool = False
     relieves: tuple[str, ...] = ()
 
-    def look(self, seen: Seen) -> Look | None:
+    def look(self, seen: Seen) -> Assessment | None:
         """What was seen of the practice; None if the practice does not apply."""
         if self.cosmos not in (None, seen.cosmos) or (seen.in_blobs and not self.blobs):
             return None
@@ -113,7 +113,7 @@ class Practice:
         setting = seen.setting(look.setting or self.setting)
         bad = look.severity in (Severity.OFFENDS, Severity.CONSIDER)
         change = (look.change or self.change) if bad else ""
-        return Look(look.severity, look.why, setting, change)
+        return Assessment(look.severity, look.why, setting, change)
 
 
 Decorator = Callable[[Check | Practice], Practice]

@@ -9,7 +9,7 @@ from harness.profile.practices.practice import (
     CHECKLIST,
     PARTITIONING,
     STRATEGIES,
-    Look,
+    Assessment,
     consider,
     disagrees,
     fine,
@@ -37,7 +37,7 @@ _OF_TABLES = "Partitioning Azure Table storage"
 @disagrees(PARTITIONING, "Determine queries", "a partition range scan of few servers is good")
 @says(STRATEGIES, _OF_TABLES, "without a PartitionKey every partition is scanned")
 @remedy("Choose keys so that a query needs one partition only; add index rows if needed.")
-def table_queries(seen: Seen) -> Look | None:
+def table_queries(seen: Seen) -> Assessment | None:
     if not seen.reads:
         return None
     over = [query for query in seen.queries if query.over_partitions]
@@ -64,7 +64,7 @@ def table_queries(seen: Seen) -> Look | None:
 @says(CHECKLIST, _SCOPE, "point queries wherever possible, partition queries sparingly")
 @says(PARTITIONING, "Determine queries", "point queries use the one index fully")
 @remedy("Give the entities that are read most a key that a point query can name.")
-def partition_queries(seen: Seen) -> Look | None:
+def partition_queries(seen: Seen) -> Assessment | None:
     if not seen.reads:
         return None
     scans = sum(query.many for query in seen.queries)
@@ -90,7 +90,7 @@ def partition_queries(seen: Seen) -> Look | None:
 @says(STRATEGIES, _OF_TABLES, "look-ups by other fields need index tables")
 @says(PARTITIONING, "Choose the PartitionKey value", "selective queries are more efficient")
 @remedy("Put the filtered property into the keys, or keep index rows for it.")
-def query_density(seen: Seen) -> Look | None:
+def query_density(seen: Seen) -> Assessment | None:
     known = [(query.density, query) for query in seen.queries if query.density is not None]
     density, query = min(known, key=lambda pair: pair[0], default=(None, None))
     if density is None or query is None or density >= _LOW_DENSITY:
@@ -117,7 +117,7 @@ def query_density(seen: Seen) -> Look | None:
     return judge(why, setting=setting)
 
 
-def _filtered(seen: Seen) -> Look | None:
+def _filtered(seen: Seen) -> Assessment | None:
     """Queries that compare properties, if the number of scanned entities is unknown."""
     unknown = [query for query in seen.queries if query.filtered and query.density is None]
     if not unknown:
@@ -133,7 +133,7 @@ def _filtered(seen: Seen) -> Look | None:
 @practice("filtering", "no query returns unneeded entities", "query")
 @says(CHECKLIST, _LIMITING, "a filter saves bandwidth and work of the client")
 @remedy("Ask for a range of keys, filter, or limit the number, unless all entities are needed.")
-def filtering(seen: Seen) -> Look | None:
+def filtering(seen: Seen) -> Assessment | None:
     if not seen.queries:
         return None
     if seen.unobserved:
@@ -161,7 +161,7 @@ def filtering(seen: Seen) -> Look | None:
 @practice("projection", "queries return only the properties that are needed", "query.select")
 @says(CHECKLIST, _LIMITING, "projection saves bandwidth and work of the client")
 @remedy("Select the properties that are needed; change nothing if all are needed.")
-def projection(seen: Seen) -> Look | None:
+def projection(seen: Seen) -> Assessment | None:
     if not seen.queries:
         return None
     if seen.unobserved:
@@ -184,7 +184,7 @@ def projection(seen: Seen) -> Look | None:
 @practice("data-series", "a series that is read together is one entity", "mix.series_merge")
 @says(CHECKLIST, "Storing data series in a single entity", "one property for each value")
 @remedy("Merge the values as properties of one entity, which a point query then reads.")
-def data_series(seen: Seen) -> Look | None:
+def data_series(seen: Seen) -> Assessment | None:
     if "series_merge" in seen.labels:
         return fine("A series is merged into one entity.")
     if seen.unobserved:
@@ -213,7 +213,7 @@ def data_series(seen: Seen) -> Look | None:
 )
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")
-def blobs(seen: Seen) -> Look | None:
+def blobs(seen: Seen) -> Assessment | None:
     if seen.unobserved:
         return untold(f"What is done to each table {MISSING}") if seen.queries else None
     batched = [table.table for table in seen.tables or () if table.appended and table.batches]

@@ -10,7 +10,7 @@ from harness.profile.checks.seen import MISSING, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
     PARTITIONING,
-    Look,
+    Assessment,
     consider,
     fine,
     offends,
@@ -38,7 +38,7 @@ _MANY_AT_ONCE = 0.1
 @says(CHECKLIST, "Timeout and Server Busy errors", "back off exponentially")
 @says(PARTITIONING, "Retry strategy", "without retries data can be lost, and equal waits collide")
 @remedy("Use exponential or schedule.")
-def back_off(seen: Seen) -> Look | None:
+def back_off(seen: Seen) -> Assessment | None:
     if seen.record is not None and seen.record.behaviour is not None:
         return _waited(seen.record.behaviour.waits, sum(seen.record.throttled.values()))
     if seen.profile is None:
@@ -59,7 +59,7 @@ def back_off(seen: Seen) -> Look | None:
     return fine("Waits grow from one retry to the next.")
 
 
-def _waited(waits: WaitsPart, throttled: int) -> Look | None:
+def _waited(waits: WaitsPart, throttled: int) -> Assessment | None:
     """The waits of an application, as they were."""
     if not waits.count:
         if not throttled:
@@ -106,7 +106,7 @@ def _waited(waits: WaitsPart, throttled: int) -> Look | None:
 @says(PARTITIONING, "Load balancing", "a partition that moves is offline for a few seconds")
 @says(PARTITIONING, "Retry strategy", "time-outs belong to the balancing of the load")
 @remedy("Let retries continue for longer than a partition is unavailable.")
-def partition_moves(seen: Seen) -> Look | None:
+def partition_moves(seen: Seen) -> Assessment | None:
     record = seen.record
     if record is None or not sum(record.throttled.values()):
         return None
@@ -134,7 +134,7 @@ def partition_moves(seen: Seen) -> Look | None:
 @practice("non-retryable", "no request is retried that cannot succeed")
 @says(CHECKLIST, "Non-retryable errors", "the same request gets the same answer again")
 @remedy("Retry after 408, 429, 500, 503, 504 and lost connections only.")
-def non_retryable(seen: Seen) -> Look | None:
+def non_retryable(seen: Seen) -> Assessment | None:
     if seen.record is None or seen.record.behaviour is None:
         # The harness itself never does: see `harness.model.outcome.is_retryable`.
         return None if seen.profile is not None else untold(f"What was sent again {MISSING}")

@@ -10,7 +10,7 @@ from harness.profile.practices.practice import (
     CHECKLIST,
     PARTITIONING,
     STRATEGIES,
-    Look,
+    Assessment,
     consider,
     disagrees,
     fine,
@@ -40,7 +40,7 @@ _OF_TABLES = "Partitioning Azure Table storage"
 @says(CHECKLIST, "Batch transactions", "for entities of one table and one partition")
 @says(PARTITIONING, "Entity group transactions", "higher throughput at a lower price")
 @remedy("Collect related writes into transactions.")
-def transactions(seen: Seen) -> Look | None:
+def transactions(seen: Seen) -> Assessment | None:
     if not seen.written:
         return None
     writes = seen.writes
@@ -60,7 +60,7 @@ def transactions(seen: Seen) -> Look | None:
     return consider(f"{why}{others}") if others else offends(why)
 
 
-def _could_have_been(seen: Seen, writes: WritesPart, others: str) -> Look:
+def _could_have_been(seen: Seen, writes: WritesPart, others: str) -> Assessment:
     """How many requests fewer a run would have sent."""
     if not writes.singles:
         return fine("Every write was in a transaction.")
@@ -83,7 +83,7 @@ def _could_have_been(seen: Seen, writes: WritesPart, others: str) -> Look:
 )
 @says(CHECKLIST, "Upsert", "insert-or-merge or insert-or-replace takes one request")
 @remedy("Use upsert_merge or upsert_replace.")
-def upsert(seen: Seen) -> Look | None:
+def upsert(seen: Seen) -> Assessment | None:
     if not seen.written:
         return None
     writes = seen.writes
@@ -99,7 +99,7 @@ def upsert(seen: Seen) -> Look | None:
     )
 
 
-def _read_first(writes: WritesPart) -> Look:
+def _read_first(writes: WritesPart) -> Assessment:
     """Reads before writes of an application."""
     etags = ""
     if named := writes.read_first_conditional:
@@ -128,7 +128,7 @@ def _read_first(writes: WritesPart) -> Look:
 @disagrees(CHECKLIST, "Denormalization", "advises to store entities several times")
 @disagrees(BLOG, "Handling Categories, Tags, and Authors", "advises a table for each look-up")
 @remedy("Use one PartitionKey with a second RowKey, or count the differences and repair them.")
-def index_rows(seen: Seen) -> Look | None:
+def index_rows(seen: Seen) -> Assessment | None:
     if seen.pointing is None:
         return untold("Whether rows refer to rows of other partitions cannot be seen in requests.")
     if not seen.pointing:

@@ -89,7 +89,7 @@ class Rehearsal:
     def follow(self) -> None:
         """Read moves and refusals so far; the earlier ones stay if the gateway does not answer."""
         with contextlib.suppress(SetupError):
-            page = json.loads(self._gateway.truth())
+            page = json.loads(self._gateway.counters())
             self._moves = page["moves"]
             self._refusals = refusals_of(page["counts"], self._counted_tables)
 
@@ -180,7 +180,7 @@ class Rehearsal:
 
     def _read(self) -> _Counted:
         try:
-            page = json.loads(self._gateway.truth())
+            page = json.loads(self._gateway.counters())
         except SetupError as error:
             self._problem = str(error)
             return _Counted()

@@ -37,7 +37,7 @@ from harness.model.outcome import Result
 from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_transactions, source_of
 from harness.swarm.master.console import CTRL_C_ENDS, ConsoleMessages
 from harness.swarm.master.master_run import MasterRun
-from harness.swarm.worker.departures import PacedItems
+from harness.swarm.worker.admission import PacedItems
 from harness.workload.budget import Budget, BudgetSpent, equal_parts
 
 PROGRESS_EVERY_S = 0.5

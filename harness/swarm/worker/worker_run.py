@@ -41,7 +41,7 @@ from harness.swarm.messages import (
     send,
 )
 from harness.swarm.plan import RunPlan
-from harness.swarm.worker.departures import Departures, ReplayedLoad
+from harness.swarm.worker.admission import Admission, ReplayedLoad
 from harness.swarm.worker.request_events import RequestEvents
 from harness.trace.recorder import Recorder
 from harness.trace.replay.source import ReplaySource
@@ -130,12 +130,12 @@ class WorkerRun:
         # A random source of its own, so that random arrivals do not change the operations.
         arrivals = random.Random(f"{profile.seed}/{worker}/arrivals")
         pacer = profile.load_model.pacer(accounts.kind, arrivals)
-        self._departures = Departures(profile, pacer, self.clock, self.budgets, self.ledger)
+        self._admission = Admission(profile, pacer, self.clock, self.budgets, self.ledger)
         self._replayed: ReplayedLoad | None = None
         if isinstance(self.workload, ReplaySource):
-            self._replayed = ReplayedLoad(self.workload, self._departures, clock)
+            self._replayed = ReplayedLoad(self.workload, self._admission, clock)
         options = [
-            dataclasses.replace(one, on_attempt=self._on_attempt, pace=self._departures)
+            dataclasses.replace(one, on_attempt=self._on_attempt, pace=self._admission)
             for one in plan.session_options(worker, accounts, self.budgets, self.clock)
         ]
         self.session = open_sessions(plan.session, options)
@@ -166,7 +166,7 @@ class WorkerRun:
             self.auditor.grant(share.budget)
         if share.window is not None:
             self.ledger.open_window(*share.window)
-        self._departures.take_share(share)
+        self._admission.take_share(share)
 
     def perform_task(self) -> float:
         """Perform the next task of the workload: one operation, or several in a row.
@@ -207,7 +207,7 @@ class WorkerRun:
         Raises:
             StopUser: the run is over.
         """
-        due_s = self._departures.wait(operation.entities_asked)
+        due_s = self._admission.wait(operation.entities_asked)
         return self._perform_at(operation, due_s, keep=keep, batch=batch)
 
     def _perform_at(
@@ -287,7 +287,7 @@ class WorkerRun:
         """
         if self._ending is not None:
             return self._ending
-        self.ledger.close_window(self._departures.stop(at_s))
+        self.ledger.close_window(self._admission.stop(at_s))
         if self._replayed is not None:
             self._replayed.stop()
         self._ending = gevent.spawn(self._end, grace_s)
@@ -344,7 +344,7 @@ class WorkerRun:
                     second=second,
                     cpu_percent=process.cpu_percent(None),
                     machine_percent=_machine_percent(),
-                    lag_s=self._departures.take_lag(),
+                    lag_s=self._admission.take_lag(),
                     cpu_s=cpu_s,
                 )
             )
@@ -377,7 +377,7 @@ class WorkerRun:
         if self._unsent is not None:
             return self._unsent
         held = 0 if self._replayed is None else self._replayed.waiting()
-        return self._departures.waiting() + held
+        return self._admission.waiting() + held
 
     def _confirmed_by(self, deadline_s: float) -> bool:
         """Repeat the last report until the master has it, or until ``deadline_s``, UTC."""

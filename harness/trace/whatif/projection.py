@@ -146,13 +146,13 @@ class Peaks:
         self._account = [_Total(width_s) for width_s in WINDOWS_S]
         self._first = self._last = 0
 
-    def add(self, second: int, entities: Mapping[str, int], over_partitions: int = 0) -> None:
+    def add(self, second: int, entities: Mapping[str, int], cross_partition: int = 0) -> None:
         """Add a later second.
 
         Args:
             second: Its number.
             entities: By partition. The mapping is kept.
-            over_partitions: Entities of queries over several partitions.
+            cross_partition: Entities of queries over several partitions.
         """
         if not self._last:
             self._first = second
@@ -163,7 +163,7 @@ class Peaks:
             self._second = most, second, name
         for window in self._wider:
             window.add(second, entities)
-        everything = sum(entities.values()) + over_partitions
+        everything = sum(entities.values()) + cross_partition
         for total in self._account:
             total.add(second, everything)
 

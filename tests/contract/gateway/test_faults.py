@@ -1,4 +1,4 @@
-"""What goes wrong, on request or by itself: a client sees it, and the truth counts it."""
+"""What goes wrong, on request or by itself: a client sees it, and the counters count it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_error_of_no_limit_does_nothing(
 def test_a_reset_says_nothing_about_the_write(
     gateway_to: Callable[..., Any], client_of: Callable[..., TableClient], fault: str, done: bool
 ) -> None:
-    """The client sees the same reset, whether the write was done or not; the truth tells."""
+    """The client sees the same reset, whether the write was done or not; the counters tell."""
     gateway = gateway_to(always(fault))
     client = client_of(gateway, **NO_RETRIES)
     with pytest.raises(Exception, match=r"(?i)reset|aborted|closed"):

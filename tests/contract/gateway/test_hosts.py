@@ -117,7 +117,7 @@ def test_a_page_of_any_size_leads_to_the_gateway(
         received = gzip.decompress(received)
     whole = plain.replace(b'"odata.id":"%b' % inside.encode(), b'"odata.id":"%b' % outside.encode())
     assert received == whole
-    assert json.loads(gateway.truth())["counts"][0]["returned"] == count
+    assert json.loads(gateway.counters())["counts"][0]["returned"] == count
 
 
 @pytest.mark.parametrize(

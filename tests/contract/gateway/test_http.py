@@ -76,7 +76,7 @@ def through(gateway_to: StartGateway, service: Any) -> StartGateway:
 def test_a_request_is_sent_to_the_endpoint_once(
     through: StartGateway, service: Any, connect: Connect
 ) -> None:
-    """An endpoint that reads a request and closes gets no second one; the truth says it was asked.
+    """An endpoint that reads a request and closes gets no second one; counters say it was asked.
 
     On a new connection and on one that served a request before.
     """
@@ -197,7 +197,7 @@ def test_every_form_of_a_target_is_answered_and_counted(
 def test_what_is_not_a_request_is_refused_and_counted(
     gateway_to: StartGateway, connect: Connect, sent: bytes, status: int, rule: str
 ) -> None:
-    """The client gets an error, the connection ends, the truth has a row, and others go on."""
+    """The client gets an error, the connection ends, the counters have a row, and others go on."""
     gateway = gateway_to(upstream="none")
     connection = connect(gateway)
     connection.sendall(sent)
@@ -377,7 +377,7 @@ def test_a_large_answer_is_passed_on_while_it_comes(
 def test_a_large_answer_that_breaks_off_is_no_answer(
     through: StartGateway, service: Any, connect: Connect
 ) -> None:
-    """The client gets an error in place of the end, and the truth counts half an answer."""
+    """The client gets an error in place of the end, and the counters count half an answer."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     gateway = through(NO_LOOK, service.close_after(head + b"1000000\r\n" + b"x" * 12 * MIB))
     connection = connect(gateway)

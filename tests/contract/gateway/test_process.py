@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.gateway.addresses import METRICS_PATH, TRUTH_PATH
+from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.model.errors import SetupError
@@ -27,13 +27,13 @@ PUBLISHED = limits_path("published")
 
 
 def test_it_answers_until_it_is_stopped() -> None:
-    """A started gateway tells its truth; a stopped one is gone, and says so when asked."""
+    """A started gateway tells its counters; a stopped one is gone, and says so when asked."""
     with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
-        assert b'"requests": 0' in gateway.truth()
+        assert b'"requests": 0' in gateway.counters()
         assert gateway.running
     assert not gateway.running
     with pytest.raises(SetupError, match="does not respond"):
-        gateway.truth()
+        gateway.counters()
     gateway.stop()
 
 
@@ -41,7 +41,7 @@ def test_its_pages_are_read_under_its_own_names_alone() -> None:
     """A web page whose name was led to this machine reads no keys of it."""
     with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
         place = gateway.url.removeprefix("http://")
-        for path in (TRUTH_PATH, METRICS_PATH, "/-/nosuchpage"):
+        for path in (COUNTERS_PATH, METRICS_PATH, "/-/nosuchpage"):
             for host, refused in ((place, False), ("localhost", False), ("evil.example", True)):
                 connection = http.client.HTTPConnection(place, timeout=10)
                 connection.request("GET", path, headers={"Host": host})

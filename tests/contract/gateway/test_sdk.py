@@ -277,7 +277,7 @@ def test_a_moved_partition_is_gone_for_a_while(
     assert move["from_server"] != move["to_server"]
 
 
-def test_two_clients_together_meet_what_the_truth_counted(
+def test_two_clients_together_meet_what_the_counters_counted(
     gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
 ) -> None:
     """Each request of two clients, retries included, is on the page, by partition and status."""

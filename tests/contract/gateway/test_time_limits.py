@@ -54,7 +54,7 @@ class Served:
         return socket.create_connection(("127.0.0.1", int(self.url.rpartition(":")[2])), 10.0)
 
     def counts(self) -> list[dict[str, Any]]:
-        """The rows of the truth."""
+        """The rows of the counters."""
         with urllib.request.urlopen(f"{self.url}/-/truth", timeout=10.0) as answer:
             rows: list[dict[str, Any]] = json.load(answer)["counts"]
             return rows
@@ -86,7 +86,7 @@ def served() -> Iterator[Callable[[str], Served]]:
 def test_a_request_that_does_not_go_on_is_ended(
     served: Callable[[str], Served], sent: bytes
 ) -> None:
-    """Half a head and half a body get a 408, and a row in the truth."""
+    """Half a head and half a body get a 408, and a row in the counters."""
     gateway = served("none")
     with gateway.connect() as connection:
         connection.sendall(sent)
@@ -109,7 +109,7 @@ def test_an_idle_connection_is_closed_without_a_word(served: Callable[[str], Ser
 def test_an_endpoint_that_does_not_answer_is_given_up(
     served: Callable[[str], Served], service: Any
 ) -> None:
-    """The client is reset, because the request may have been executed; the truth says so."""
+    """The client is reset, because the request may have been executed; the counters say so."""
     service.script = [service.silence]
     gateway = served(f"http://{service.endpoint.host}")
     with gateway.connect() as connection:

@@ -242,7 +242,7 @@ def record_of(ledger: Ledger) -> RunRecord:
     ("top", "scanned_as", "expected"),
     [
         (None, (5000, 50, 0), "5,000 50 1.0% exact"),
-        (20, (20, 20, 20), "at least 20 20 100% estimated"),
+        (20, (20, 20, 20), "≥20 20 ≤100% estimated"),
     ],
 )
 def test_record_metrics_and_text_say_the_same_of_a_scan(

@@ -83,7 +83,7 @@ class Site:
             ahead_s=ahead_s,
         )
 
-    def truth(self, record: RunRecord) -> Counts:
+    def counters(self, record: RunRecord) -> Counts:
         """The gateway's own count of a run, by partition and status, without its loading."""
         url = f"{self.url}/-/truth"
         command = self._table.command(sys.executable, "-c", _READ, url, self._authority)

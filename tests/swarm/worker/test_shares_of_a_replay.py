@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.measure.counts.ledger import Ledger
 from harness.profile.settings.schema import Profile
 from harness.swarm.messages import Share
-from harness.swarm.worker.departures import Departures
+from harness.swarm.worker.admission import Admission
 from harness.workload.budget import Budgets
 from harness.workload.pacing import RecordedOrder, Schedule
 
@@ -18,9 +18,9 @@ LENGTH_S = 100.0
 PROFILE = Profile(question="Why?")
 
 
-def worker() -> Departures:
+def worker() -> Admission:
     pacer = RecordedOrder(Schedule.constant(1000.0), int(1000 * LENGTH_S))
-    return Departures(PROFILE, pacer, lambda: 0.0, Budgets([None]), Ledger("test"))
+    return Admission(PROFILE, pacer, lambda: 0.0, Budgets([None]), Ledger("test"))
 
 
 def share(rank: int, count: int, from_s: float) -> Share:

@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.gateway.counters import Counters, Disposition
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.gateway.rules.moving import Move
-from harness.gateway.truth import Fate, Truth
 from harness.model.operation import FOLDED
 from harness.model.partition import EXACT_PARTITIONS
 from tests.support.asked import about_entity
 
-PASSED = Fate(result="passed", sent="204", upstream="204")
+PASSED = Disposition(result="passed", sent="204", upstream="204")
 
 
 def point(key: str, table: str = "table") -> Asked:
@@ -24,20 +24,20 @@ def point(key: str, table: str = "table") -> Asked:
     return about_entity("GET", key, table=table)
 
 
-def told(truth: Truth) -> dict[str, Any]:
+def told(counters: Counters) -> dict[str, Any]:
     """The page."""
     page: dict[str, Any] = json.loads(
-        truth.to_json(address="here", upstream="there", moves=(), moved=0)
+        counters.to_json(address="here", upstream="there", moves=(), moved=0)
     )
     return page
 
 
 def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
     """Partitions over the cap are folded into one; nothing is lost."""
-    truth = Truth()
+    counters = Counters()
     for number in range(3 * EXACT_PARTITIONS):
-        truth.add(point(f"p{number % (2 * EXACT_PARTITIONS)}"), PASSED, Count(entities=2))
-    page = told(truth)
+        counters.add(point(f"p{number % (2 * EXACT_PARTITIONS)}"), PASSED, Count(entities=2))
+    page = told(counters)
     assert page["requests"] == 3 * EXACT_PARTITIONS
     assert sum(row["requests"] for row in page["counts"]) == 3 * EXACT_PARTITIONS
     assert sum(row["entities"] for row in page["counts"]) == 6 * EXACT_PARTITIONS
@@ -47,19 +47,19 @@ def test_counts_are_exact_in_sum_whatever_the_number_of_partitions() -> None:
 
 def test_labels_are_escaped() -> None:
     """A key with quotes, backslashes and line ends stays one Prometheus label."""
-    truth = Truth()
-    truth.add(point('a"b\\c\nd'), Fate(result="passed", sent="204"), Count(entities=1))
-    assert 'partition="a\\"b\\\\c\\nd"' in truth.to_prometheus(moved=0)
+    counters = Counters()
+    counters.add(point('a"b\\c\nd'), Disposition(result="passed", sent="204"), Count(entities=1))
+    assert 'partition="a\\"b\\\\c\\nd"' in counters.to_prometheus(moved=0)
 
 
 def test_a_partition_that_becomes_heavy_late_gets_a_row() -> None:
     """After 300 cold reads 3,000 writes to one partition are in a row of their own."""
-    truth = Truth()
+    counters = Counters()
     for number in range(300):
-        truth.add(point(f"cold{number}"), PASSED, Count(entities=1))
+        counters.add(point(f"cold{number}"), PASSED, Count(entities=1))
     for _ in range(3000):
-        truth.add(point("hot"), PASSED, Count(entities=1))
-    rows = {row["partition"]: row for row in told(truth)["counts"]}
+        counters.add(point("hot"), PASSED, Count(entities=1))
+    rows = {row["partition"]: row for row in told(counters)["counts"]}
     assert rows["hot"]["requests"] > 2900
     assert not rows["hot"]["exact"]
     assert sum(row["requests"] for row in rows.values()) == 3300
@@ -68,32 +68,32 @@ def test_a_partition_that_becomes_heavy_late_gets_a_row() -> None:
 
 def test_spellings_of_a_table_are_one_table() -> None:
     """Counts of ``Tab`` and ``TAB`` are in one row, under the spelling that came first."""
-    truth = Truth()
+    counters = Counters()
     for table in ("Tab", "TAB", "tab"):
-        truth.add(point("p", table), PASSED, Count(entities=1))
-    (row,) = told(truth)["counts"]
+        counters.add(point("p", table), PASSED, Count(entities=1))
+    (row,) = told(counters)["counts"]
     assert (row["table"], row["requests"]) == ("Tab", 3)
 
 
 def test_a_move_names_its_table_as_the_counts_do() -> None:
     """The model knows tables in lower case; readers know them as clients wrote them."""
-    truth = Truth()
-    truth.add(point("p", "Orders"), PASSED)
+    counters = Counters()
+    counters.add(point("p", "Orders"), PASSED)
     move = Move(
         at_s=1.0, until_s=2.0, table="orders", partition_key="p", from_server=0, to_server=1
     )
-    page = json.loads(truth.to_json(address="here", upstream="there", moves=[move], moved=1))
+    page = json.loads(counters.to_json(address="here", upstream="there", moves=[move], moved=1))
     assert [found["table"] for found in page["moves"]] == ["Orders"]
 
 
 def test_scanned_and_returned_entities_are_counted_apart() -> None:
     """A scan has what it scanned, what it returned, and what of the first is an estimate."""
-    truth = Truth()
-    truth.add(point("p"), PASSED, Count(entities=1000, returned=5))
-    truth.add(point("p"), PASSED, Count(entities=300, returned=2, estimated=300))
-    (row,) = told(truth)["counts"]
+    counters = Counters()
+    counters.add(point("p"), PASSED, Count(entities=1000, returned=5))
+    counters.add(point("p"), PASSED, Count(entities=300, returned=2, estimated=300))
+    (row,) = told(counters)["counts"]
     assert (row["entities"], row["returned"], row["estimated"]) == (1300, 7, 300)
-    assert 'gateway_entities_returned_total{table="table",partition="p"' in truth.to_prometheus(
+    assert 'gateway_entities_returned_total{table="table",partition="p"' in counters.to_prometheus(
         moved=0
     )
 
@@ -102,14 +102,14 @@ def test_scanned_and_returned_entities_are_counted_apart() -> None:
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 50)), max_size=3000))
 def test_rows_change_hands_and_no_request_is_lost(requests: list[tuple[int, int]]) -> None:
     """Whatever comes, sums are exact, rows are bounded, and an exact row has every request."""
-    truth = Truth()
+    counters = Counters()
     sent: dict[str, int] = {}
     for number, entities in [(number, 1) for number in range(400)] + requests:
         # Squared, so that some partitions are much heavier than others.
         key = f"p{number * number // 600}"
         sent[key] = sent.get(key, 0) + 1
-        truth.add(point(key), PASSED, Count(entities=entities))
-    rows = told(truth)["counts"]
+        counters.add(point(key), PASSED, Count(entities=entities))
+    rows = told(counters)["counts"]
     assert sum(row["requests"] for row in rows) == sum(sent.values())
     assert sum(row["entities"] for row in rows) == 400 + sum(number for _, number in requests)
     assert len(rows) <= EXACT_PARTITIONS + 1

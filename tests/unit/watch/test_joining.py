@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.truth import GONE, RESET
+from harness.gateway.counters import GONE, RESET
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import Kind

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Disposition
 from harness.gateway.filters import compared_properties
 from harness.gateway.headers import Headers
 from harness.gateway.messages import Request
@@ -19,7 +20,6 @@ from harness.gateway.operations import operation_of
 from harness.gateway.proxy import Received
 from harness.gateway.requests import read_request
 from harness.gateway.rules.counting import Count
-from harness.gateway.truth import GONE, HALF, RESET, UNANSWERED, Fate
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
@@ -84,14 +84,16 @@ def end(
         headers = {"x-ms-error-code": code} if code else {}
         answer = GatewayAnswer(status=int(sent), headers=headers)
     refused = sent == "503"
-    fate = Fate(
+    disposition = Disposition(
         result="refused" if refused else "passed",
         sent=sent,
         scope=Scope.PARTITION if refused else Scope.NONE,
         upstream=upstream if upstream is not None else "" if refused else sent,
     )
     succeeded = sent.isdigit() and int(sent) < 300
-    observer.ended(received, fate, Count(entities=1 if succeeded else 0), answer, START_S + at_s)
+    observer.ended(
+        received, disposition, Count(entities=1 if succeeded else 0), answer, START_S + at_s
+    )
     if count:
         observer.expire(0.0)
 
@@ -274,7 +276,7 @@ def test_the_budget() -> None:
     """So many requests are taken; others are refused and are no operations."""
     observer = Observer("gateway-1", 2)
     assert [bool(observer.take()) for _ in range(4)] == [False, False, True, True]
-    refused = Fate(result="refused", rule="budget", sent="403")
+    refused = Disposition(result="refused", rule="budget", sent="403")
     observer.ended(upsert(), refused, Count(), None, START_S)
     observer.expire(0.0)
     assert (observer.books.tally.requests, observer.books.tally.over_budget) == (1, 1)
@@ -480,8 +482,8 @@ def test_a_budget_is_spent_by_what_reaches_the_endpoint() -> None:
 def test_entities_of_an_attempt_without_answer_count() -> None:
     """The endpoint executed it, and the partition served it."""
     observer = Observer("gateway")
-    fate = Fate(result="passed", sent=GONE, upstream="204")
-    observer.ended(upsert(id="one"), fate, Count(entities=1), None, START_S)
+    disposition = Disposition(result="passed", sent=GONE, upstream="204")
+    observer.ended(upsert(id="one"), disposition, Count(entities=1), None, START_S)
     end(observer, upsert(id="one"), "409", at_s=1.0)
     assert counted(observer).counts.entities == 1
 
@@ -495,8 +497,8 @@ def test_the_part_that_failed_names_the_error_of_a_transaction() -> None:
         b"--batchresponse_1--"
     )
     answer = GatewayAnswer(status=202, headers={}, body=body)
-    fate = Fate(result="passed", sent="500", upstream="500")
-    observer.ended(upsert(), fate, Count(), answer, START_S)
+    disposition = Disposition(result="passed", sent="500", upstream="500")
+    observer.ended(upsert(), disposition, Count(), answer, START_S)
     assert counted(observer).throttled == 1
 
 
@@ -523,8 +525,8 @@ def test_a_charge_is_read_from_every_answer() -> None:
     answers = (("204", "5.5"), ("404", "1"), (GONE, "2.25"), ("204", "much"), ("204", ""))
     for number, (sent, charge) in enumerate(answers):
         answer = GatewayAnswer(status=204, headers={"x-ms-request-charge": charge})
-        fate = Fate(result="passed", sent=sent, upstream="204")
-        observer.ended(upsert(id=f"{number}"), fate, Count(), answer, START_S)
+        disposition = Disposition(result="passed", sent=sent, upstream="204")
+        observer.ended(upsert(id=f"{number}"), disposition, Count(), answer, START_S)
     units = counted(observer).request_units
     assert units is not None
     assert units.total == 8.75

@@ -172,39 +172,39 @@ def test_above_the_cap_sums_stay_exact(
     rows = [*snapshot.partitions, *([] if snapshot.folded is None else [snapshot.folded])]
     assert sum(view.entities for view in rows) == sum(entities for _, entities in touched)
     assert sum(sum(view.attempts.values()) for view in rows) == len(touched)
-    truth: dict[str, int] = {}
+    counters: dict[str, int] = {}
     for number, entities in touched:
-        truth[f"k{number}"] = truth.get(f"k{number}", 0) + entities
+        counters[f"k{number}"] = counters.get(f"k{number}", 0) + entities
     for view in snapshot.partitions:
-        assert_bounds_hold(view, truth[view.key])
+        assert_bounds_hold(view, counters[view.key])
     assert master.drain().lost == []
-    if len(truth) <= cap:
+    if len(counters) <= cap:
         assert snapshot.folded is None
         assert all(view.exact for view in snapshot.partitions)
 
 
-def assert_bounds_hold(view: CountedPartition, truth: int) -> None:
+def assert_bounds_hold(view: CountedPartition, counters: int) -> None:
     """An exact row is exact; another one says bounds, and the truth lies within."""
     if view.exact:
-        assert view.entities == truth
+        assert view.entities == counters
         assert view.since is None
         assert view.estimate is None
     else:
         assert view.estimate is not None
-        assert view.estimate.at_least <= truth <= view.estimate.at_most
-        assert view.entities <= truth
+        assert view.estimate.at_least <= counters <= view.estimate.at_most
+        assert view.entities <= counters
 
 
 def test_a_heavy_key_that_comes_late_is_found() -> None:
     """A key that turns hot after the places are taken gets one, and says since when."""
     worker, master = Ledger("w", 10), Ledger("master", 10)
-    truth: dict[str, int] = {}
+    counters: dict[str, int] = {}
     for second in range(20):
         for number in range(40):
-            count(worker, truth, f"cold{number:02d}", second)
+            count(worker, counters, f"cold{number:02d}", second)
         if second >= 5:
             for _ in range(50):
-                count(worker, truth, "hot", second)
+                count(worker, counters, "hot", second)
         master.merge(over_the_wire(worker.drain()))
     snapshot = master.snapshot(start=START, end=START + 20)
     hot = partition(snapshot, "hot")
@@ -212,15 +212,15 @@ def test_a_heavy_key_that_comes_late_is_found() -> None:
     assert not hot.exact
     assert hot.since is not None
     assert START + 5 <= hot.since <= START + 8
-    assert 0.7 * truth["hot"] <= hot.entities < truth["hot"]
+    assert 0.7 * counters["hot"] <= hot.entities < counters["hot"]
     for view in snapshot.partitions:
-        assert_bounds_hold(view, truth[view.key])
+        assert_bounds_hold(view, counters[view.key])
 
 
-def count(ledger: Ledger, truth: dict[str, int], key: str, second: int) -> None:
+def count(ledger: Ledger, counters: dict[str, int], key: str, second: int) -> None:
     """Count one entity of ``key``."""
     ledger.add(result(key, second=second))
-    truth[key] = truth.get(key, 0) + 1
+    counters[key] = counters.get(key, 0) + 1
 
 
 def test_the_most_throttled_key_keeps_a_place() -> None:
@@ -244,14 +244,14 @@ def test_the_most_throttled_key_keeps_a_place() -> None:
 def test_a_key_that_lost_its_place_is_not_called_exact(places: int) -> None:
     """One worker: a key whose later operations were folded says so, with bounds."""
     worker, master = Ledger("w", 4), Ledger("master", places)
-    truth: dict[str, int] = {}
+    counters: dict[str, int] = {}
     plan = [["a", "b", "c", "d"], ["e"] * 9 + ["f"] * 9, ["a"] * 30, ["a", "b", "c", "d"]]
     for second, keys in enumerate(plan):
         for key in keys:
-            count(worker, truth, key, second)
+            count(worker, counters, key, second)
         master.merge(over_the_wire(worker.drain()))
     for view in seen(master).partitions:
-        assert_bounds_hold(view, truth[view.key])
+        assert_bounds_hold(view, counters[view.key])
 
 
 def test_of_two_starts_the_later_one_holds() -> None:

@@ -26,7 +26,9 @@ SECONDS = 6
 NAMES = ("a", "b")
 
 
-def result_of(key: str, kind: Kind, second: int, charges: tuple[int, ...], reported: int = 0) -> Result:
+def result_of(
+    key: str, kind: Kind, second: int, charges: tuple[int, ...], reported: int = 0
+) -> Result:
     """An operation whose attempts were throttled until the last one, each with its charge."""
     at_s = float(START + second)
     attempts = tuple(

@@ -16,7 +16,7 @@ from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operati
 from harness.model.outcome import Result
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import PRACTICES, findings_of
-from harness.profile.practices.practice import Look, Severity
+from harness.profile.practices.practice import Assessment, Severity
 from harness.profile.profile_loader import resolve
 from tests.support.behaviour import attempt, insert, query, result, watched, write
 from tests.support.records import kept, with_partitions
@@ -26,7 +26,7 @@ GUIDS = [f"0f8fad5b-d9cb-469f-a165-{n:012d}" for n in range(40)]
 BUSY = "ServerBusy"
 
 
-def look_of(name: str, record: RunRecord) -> Look | None:
+def look_of(name: str, record: RunRecord) -> Assessment | None:
     (practice,) = [practice for practice in PRACTICES if practice.name == name]
     return practice.look(seen_in(record))
 

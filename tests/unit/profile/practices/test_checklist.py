@@ -17,7 +17,7 @@ from harness.profile.checks.observed import TableKeys, matching_of, observe
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of, of_severity
 from harness.profile.practices.keys import refused_keys
-from harness.profile.practices.practice import Look, Severity
+from harness.profile.practices.practice import Assessment, Severity
 from harness.profile.profile_loader import parse, resolve
 from harness.profile.settings.schema import Profile
 from harness.report.terminal.live import opening_line
@@ -44,7 +44,7 @@ def seen_of(settings: dict[str, Any], **parts: Any) -> Seen:
     return observe(made(settings, **parts), SAMPLE).seen()
 
 
-def look_of(name: str, seen: Seen) -> Look | None:
+def look_of(name: str, seen: Seen) -> Assessment | None:
     (practice,) = [practice for practice in PRACTICES if practice.name == name]
     return practice.look(seen)
 

@@ -24,7 +24,7 @@ from harness.profile.checks.recorded import seen_in
 from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of
 from harness.profile.practices.keys import refused_keys
-from harness.profile.practices.practice import Look, Severity
+from harness.profile.practices.practice import Assessment, Severity
 from harness.profile.profile_loader import parse
 from harness.report.terminal.page import Page
 from harness.report.terminal.request_units import charges_shown
@@ -143,7 +143,7 @@ def made(settings: dict[str, Any]) -> Seen:
     return observe(parse(content, source="a test"), SAMPLE, COSMOS).seen()
 
 
-def look_of(name: str, seen: Seen) -> Look | None:
+def look_of(name: str, seen: Seen) -> Assessment | None:
     (practice,) = [practice for practice in PRACTICES if practice.name == name]
     return practice.look(seen)
 

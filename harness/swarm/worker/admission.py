@@ -29,7 +29,7 @@ its share may change; less than the notice of a change."""
 _LONGEST_WAIT_S = 10.0
 
 
-class Departures:
+class Admission:
     """Gives operations their turn, for all users of a worker.
 
     No operation is sent when one of the ``budgets`` is used up. ``ledger`` counts the dropped
@@ -264,9 +264,9 @@ class ReplayedLoad:
         finished_s: When the last operation of this worker ended, UTC seconds; None before.
     """
 
-    def __init__(self, source: ReplaySource, departures: Departures, clock: Clock) -> None:
+    def __init__(self, source: ReplaySource, admission: Admission, clock: Clock) -> None:
         self._source = source
-        self._departures = departures
+        self._admission = admission
         self._clock = clock
         self._due: Iterator[DueOperation] = source.due()
         self._next: DueOperation | None = None
@@ -333,15 +333,15 @@ class ReplayedLoad:
         """The operations of this worker that were due before the stop and were not sent."""
         while (due := self._next or next(self._due, None)) is not None:
             self._next = None
-            second = self._departures.due_at(due.place)
+            second = self._admission.due_at(due.place)
             if second is None:
                 break
-            self._unsent += self._departures.sends(due.owner, second)
+            self._unsent += self._admission.sends(due.owner, second)
         return self._unsent
 
     def _take(self) -> tuple[DueOperation, float]:
-        departures = self._departures
-        departures.wait_for_share()
+        admission = self._admission
+        admission.wait_for_share()
         while True:
             due = self._next or next(self._due, None)
             if due is None:
@@ -349,16 +349,16 @@ class ReplayedLoad:
                 self._note_finished()
                 while True:
                     # Only the end of the run ends a user.
-                    departures.due_in_s(self._source.units)
-                    departures.wait_for_change(_LONGEST_WAIT_S)
+                    admission.due_in_s(self._source.units)
+                    admission.wait_for_change(_LONGEST_WAIT_S)
             self._next = due
-            early_s = departures.due_in_s(due.place) - _DECIDED_BEFORE_S
+            early_s = admission.due_in_s(due.place) - _DECIDED_BEFORE_S
             if early_s > 0:
-                departures.wait_for_change(min(early_s, _LONGEST_WAIT_S))
+                admission.wait_for_change(min(early_s, _LONGEST_WAIT_S))
                 continue
-            second = departures.due_at(due.place)
-            if second is not None and departures.sends(due.owner, second):
-                due_s = departures.wait_for_place(due.place)
+            second = admission.due_at(due.place)
+            if second is not None and admission.sends(due.owner, second):
+                due_s = admission.wait_for_place(due.place)
                 self._next = None
                 if due_s is not None:
                     return due, due_s
