@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from harness.measure.record.record import RunRecord
-from harness.model.figures import counted, per_operation, percent
+from harness.measure.record.record import LoadingPart, RunRecord
+from harness.model.figures import agreed, counted, listed, number, per_operation, percent
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling, outcome_of
 
 
@@ -34,15 +34,33 @@ def other_answers(attempts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(others, key=lambda item: (-item[1], item[0]))
 
 
-def failed_attempts(attempts: Mapping[str, int]) -> int:
+def failed_attempts(attempts: Mapping[str, int]) -> dict[str, int]:
     """Attempts that failed otherwise than by throttling, likewise by the names in records."""
-    failed = 0
+    failed = {}
     for name, count in attempts.items():
         status, _, rest = name.partition(" ")
         answer = (int(status), rest.partition(" ")[0]) if status.isdigit() else (0, name)
         outcome = outcome_of(*answer)
-        failed += count if outcome.failed and outcome is not Outcome.THROTTLED else 0
+        if outcome.failed and outcome is not Outcome.THROTTLED:
+            failed[name] = count
     return failed
+
+
+def loading_words(loading: LoadingPart) -> str:
+    """What was loaded, and which attempts did not succeed: the end of a sentence, or nothing."""
+    answers = loading.attempts_by_status
+    throttled = {name: count for name, count in answers.items() if tone_of(name) == "bad"}
+    words = []
+    for kinds, one, many in (
+        (throttled, "was throttled", "were throttled"),
+        (failed_attempts(answers), "failed", "failed"),
+    ):
+        if count := sum(kinds.values()):
+            words.append(f"{count:,} {agreed(count, one, many)} ({', '.join(kinds)})")
+    if not loading.entities and not words:
+        return ""
+    lost = f"; of {counted(loading.attempts, 'attempt')}, {listed(words)}" if words else ""
+    return f"; {loading.entities:,} loaded in {number(loading.seconds)} s{lost}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from harness.model.services.service import CountedUnit
 from harness.model.services.storage import GATEWAY
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit
+from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
 from harness.report.limits import account_limit, least
 from harness.report.names import partition_name, shortened
@@ -181,14 +182,12 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
         load += f", {words}"
     elif cap is not None:
         load += f", at most {number(cap)} {unit.rate} in total"
-    entity, loading = record.entity, record.loading
+    entity = record.entity
     size = f"about {entity.wire_bytes:,} B on the wire"
     if entity.stored_bytes:
         size = f"{entity.stored_bytes:,} B stored, {size}"
     if entity.content_bytes:
         size = f"{entity.content_bytes:,} B, with gzip {size}"
-    if loading.entities:
-        size += f"; {loading.entities:,} loaded in {number(loading.seconds)} s"
     blobs = record.endpoint.service == AZURITE_BLOBS
     place = "container" if blobs else "table"
     lines = [("", "each is a line of an append blob, and each partition is a blob")]
@@ -200,7 +199,7 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
         ("", f"{record.endpoint.host}, {place} {record.endpoint.table}"),
         *([("signed with", signed_with)] if (signed_with := record.endpoint.signed_with) else []),
         ("load", load),
-        ("entities", size),
+        ("entities", f"{size}{loading_words(record.loading)}"),
         *(lines if blobs else []),
         *_replay_rows(record.replay),
         ("measured", f"{record.measured_s:,} s of {under_load:,} s under load{ended}"),

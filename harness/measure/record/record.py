@@ -146,11 +146,17 @@ class EndpointPart(RecordPart):
 
 
 class LoadingPart(RecordPart):
-    """What was loaded before the load, how long it took, and its requests, retries included."""
+    """What was loaded before the load, how long it took, and its requests, retries included.
+
+    ``attempts_by_status`` names them as that of the run does; empty in older records.
+    """
 
     entities: int
     seconds: float
     attempts: int
+    attempts_by_status: dict[str, int] = pydantic.Field(
+        default_factory=dict, exclude_if=lambda attempts: not attempts
+    )
 
 
 class EntityPart(RecordPart):

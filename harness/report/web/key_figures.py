@@ -54,7 +54,8 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     )
     ended = sum(record.outcomes.values())
     failed = sum(record.outcomes.get(outcome, 0) for outcome in Outcome if outcome.failed)
-    attempts, of = answers.failed_attempts(record.attempts_by_status), record.counts.attempts
+    attempts = sum(answers.failed_attempts(record.attempts_by_status).values())
+    of = record.counts.attempts
     hidden = f"; {percent(attempts / of)} of attempts" if attempts and of else ""
     yield KeyFigure(
         "failed",

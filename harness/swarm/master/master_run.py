@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from harness.endpoint.accounts import Accounts
@@ -19,7 +20,7 @@ from harness.measure.record.findings import AuditPart, PredictionPart, SearchPar
 from harness.measure.verdict.conditions import Condition
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
-from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.outcome import Attempt, AttemptKey, Outcome, Result, Scope
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.observed import Observed, observe
 from harness.profile.load.search import Step
@@ -94,18 +95,19 @@ class Loaded:
     """What was loaded so far.
 
     Attributes:
+        answers: Attempts by status, error code and scope.
         defects: Responses that the harness does not understand.
         throttled: Key of a partition whose account was throttled; None while none was.
     """
 
     entities: int = 0
-    attempts: int = 0
+    answers: Counter[AttemptKey] = dataclasses.field(default_factory=Counter)
     defects: int = 0
     seconds: float = 0.0
     throttled: str | None = None
 
     def on_attempt(self, operation: Operation, attempt: Attempt) -> None:
-        self.attempts += 1
+        self.answers[attempt.status, attempt.error_code, attempt.scope] += 1
         if attempt.scope is Scope.ACCOUNT:
             self.throttled = operation.partition_key
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.measure.audit.audit import lost_writes
 from harness.measure.counts.generator import SampledGenerator
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.snapshot import Snapshot, attempts_by_status
 from harness.measure.record import record_builder as builder
 from harness.measure.record.findings import AuditPart, PointersPart
 from harness.measure.record.record import (
@@ -103,7 +103,8 @@ def record_of(
         loading=LoadingPart(
             entities=run.loaded.entities,
             seconds=round(run.loaded.seconds, 3),
-            attempts=run.loaded.attempts,
+            attempts=run.loaded.answers.total(),
+            attempts_by_status=attempts_by_status(run.loaded.answers),
         ),
         pointers=pointers,
         search=search,

@@ -112,7 +112,10 @@ def _differences(record: RunRecord, books: Books) -> Iterator[str]:
     for scope in ("partition", "account"):
         scoped = sum(count for name, count in by_status.items() if name.endswith(f" {scope}"))
         yield from same(f"throttled by {scope}", record.throttled[scope], scoped)
-    yield from same("attempts of loading", record.loading.attempts, len(loading))
+    before = Counter(row.seen_as for row in loading)
+    yield from same(
+        "attempts of loading", record.loading.attempts_by_status, dict(sorted(before.items()))
+    )
     sent = len(books.requests)
     yield from same("billable transactions", record.counts.billable_transactions, sent)
     yield from _partitions(record, load)

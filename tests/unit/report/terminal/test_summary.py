@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from harness.measure.record.findings import AdvicePart, PointersPart
 from harness.measure.record.measured import LatencyPart
 from harness.measure.record.record import RunRecord
+from harness.model.figures import number
 from harness.model.services.service import ENTITIES
 from harness.profile.load.registry import recorded_load
 from harness.report.terminal.page import Page
@@ -168,3 +169,16 @@ def test_chart_fits_any_length_of_a_run(length: int, width: int) -> None:
     report = text(changed(series=series), width)
     assert all(cell_len(line) <= width for line in report.splitlines())
     assert ("entities/s over time" in report) is (length > 0)
+
+
+def test_failures_of_loading_are_said_with_count_and_kind() -> None:
+    """Nothing of the load shows what happened before it."""
+    throttled = {"503 ServerBusy partition": 8, "504 partition": 1}
+    answers = {"201": 4990, **throttled, "connection_reset": 3}
+    loading = RECORD.loading.model_copy(update={"attempts": 5002, "attempts_by_status": answers})
+    said = " ".join(re.sub("[│ \n]+", " ", text(changed(loading=loading))).split())
+    assert (
+        f"{loading.entities:,} loaded in {number(loading.seconds)} s; of 5,002 attempts, 9 were "
+        "throttled (503 ServerBusy partition, 504 partition) and 3 failed (connection_reset)"
+    ) in said
+    assert " attempts, " not in text(RECORD)
