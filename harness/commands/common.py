@@ -34,6 +34,15 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def variable_name(text: str) -> str:
+    """The type of an option whose value is the name of a variable."""
+    if not text.strip() or "=" in text:
+        raise argparse.ArgumentTypeError(
+            f"must be the name of a variable, such as STORE_CONNECTION, not {echoed(text)}"
+        )
+    return text
+
+
 def duration(text: str) -> float:
     """Seconds of a duration such as 90, 90s, 5m or 1h30m; an integer if they are whole."""
     found = _DURATION.fullmatch(text)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from harness.commands.common import duration, whole_number
+from harness.commands.common import duration, variable_name, whole_number
 from harness.commands.servers import require_consent
 from harness.gateway import limits
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
@@ -118,6 +118,7 @@ class Watch:
         group.add_argument(
             "--env",
             metavar="NAME",
+            type=variable_name,
             action="append",
             default=[],
             help="one more variable that holds the connection string; can be repeated",
@@ -125,6 +126,7 @@ class Watch:
         group.add_argument(
             "--keep-env",
             metavar="NAME",
+            type=variable_name,
             action="append",
             default=[],
             help="leave a variable as it is, even if it leads to another table endpoint; can be "

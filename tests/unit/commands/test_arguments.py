@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from harness.commands.common import duration, whole_number
+from harness.commands.common import duration, variable_name, whole_number
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,11 @@ def test_a_number_out_of_bounds_is_refused(text: str) -> None:
         whole_number(1, 64)(text)
     assert str(refused.value).startswith("must be a whole number from 1 to 64, not ")
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("text", ["", " ", "STORE=1", "=C:"])
+def test_what_no_variable_is_called_is_refused(text: str) -> None:
+    """The message shows the form, and repeats the value."""
+    with pytest.raises(argparse.ArgumentTypeError, match="such as STORE_CONNECTION, not "):
+        variable_name(text)
+    assert variable_name("Tables__Connection") == "Tables__Connection"
