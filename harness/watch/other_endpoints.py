@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from harness.endpoint.address import is_account_name, is_table_host
 
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
-_RUN_TOGETHER = re.compile(r"(?i)storage(?=account|key)|account(?=name|key)")
+_RUN_TOGETHER = re.compile(r"(?i)storage(?=account|key|name)|account(?=name|key)")
 _SERVICES = {"STORAGE", "TABLE", "TABLES", "COSMOS", "COSMOSDB"}
+_NAMES = (["STORAGE", "NAME"], ["COSMOS", "NAME"], ["COSMOSDB", "NAME"])
 _HOSTS = re.compile(r"[a-z0-9.-]+")
 _EMULATOR = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):10002\b")
 _CONNECTION = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|UseDevelopmentStorage) *=")
@@ -38,6 +40,21 @@ class Lead(enum.Enum):
     """A text with one of these in it, such as settings in JSON."""
 
 
+def leads_of(environ: Mapping[str, str]) -> dict[str, Lead]:
+    """What each variable holds of a table endpoint, without those that hold nothing of one.
+
+    A name such as ``STORAGE_NAME`` says too little alone. Beside a key or a SAS it is the name of
+    their account.
+    """
+    found = {name: lead for name, value in environ.items() if (lead := lead_of(name, value))}
+    if not {Lead.KEY, Lead.SAS}.isdisjoint(found.values()):
+        for name, value in environ.items():
+            named = _words(name)[-2:] in _NAMES and is_account_name(value.strip())
+            if named and name not in found:
+                found[name] = Lead.ACCOUNT
+    return found
+
+
 def lead_of(name: str, value: str) -> Lead | None:
     """What a variable holds of a table endpoint; None for nothing that is recognized."""
     value = value.strip()
@@ -49,8 +66,12 @@ def lead_of(name: str, value: str) -> Lead | None:
         return Lead.URL if is_url else Lead.TEXT
     if _is_sas(value):
         return Lead.SAS
-    words = [word.upper() for word in _WORDS.findall(_RUN_TOGETHER.sub(r"\g<0>_", name))]
+    words = _words(name)
     return _of_name(words, value) if value and words else None
+
+
+def _words(name: str) -> list[str]:
+    return [word.upper() for word in _WORDS.findall(_RUN_TOGETHER.sub(r"\g<0>_", name))]
 
 
 def _of_connection(value: str) -> Lead | None:
@@ -73,10 +94,11 @@ def _is_sas(value: str) -> bool:
 def _of_name(words: list[str], value: str) -> Lead | None:
     """What the name of a variable says, in words; a key has the form of one, or an Azure name."""
     service = not _SERVICES.isdisjoint(words)
-    stems = [word.rstrip("12") for word in words]
-    if "KEY" in stems and (service or "ACCOUNT" in words):
-        azure = service and words[0] in ("AZURE", "TABLES") and stems[-1] == "KEY"
-        return Lead.KEY if azure or _KEY.fullmatch(value) else None
+    if _KEY.fullmatch(value) and (service or "ACCOUNT" in words):
+        return Lead.KEY
+    key = words[-1].rstrip("12") == "KEY"
+    if key and service and words[0] in ("AZURE", "TABLES"):
+        return Lead.KEY
     if service and "SAS" in words:
         return Lead.SAS
     account = words[-1] == "ACCOUNT" or words[-2:] == ["ACCOUNT", "NAME"]

@@ -34,7 +34,7 @@ from harness.endpoint.credential import (
 )
 from harness.model.errors import SetupError
 from harness.model.hosts import is_every_address, is_loopback
-from harness.watch.other_endpoints import Lead, lead_of, without_secrets
+from harness.watch.other_endpoints import Lead, leads_of, without_secrets
 
 ENDPOINT = "AZURE_TABLES_ENDPOINT"
 _AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -186,11 +186,8 @@ def environment(
     """
     made = dict(environ)
     text = found.connection_string + (_BLOBS_AND_QUEUES if local else "")
-    led = {
-        name: lead
-        for name, value in environ.items()
-        if local and name not in keep and (lead := lead_of(name, value)) is not None
-    }
+    leads = leads_of(environ) if local else {}
+    led = {name: lead for name, lead in leads.items() if name not in keep}
     for name, lead in led.items():
         value = text
         if lead is not Lead.CONNECTION_STRING:
@@ -225,7 +222,7 @@ def environment(
         variables=made,
         replaced=[name for name in led if name in made and made[name] != environ[name]],
         removed=[name for name in led if name not in made],
-        kept=[name for name in keep if local and lead_of(name, environ.get(name, ""))],
+        kept=[name for name in keep if name in leads],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.watch.other_endpoints import lead_of, without_secrets
+from harness.watch.other_endpoints import Lead, lead_of, leads_of, without_secrets
 
 KEY = "k" * 86 + "=="
 SAS = "sv=2019-02-02&ss=bt&srt=sco&sp=rwdlacu&sig=c2ln"
@@ -48,6 +48,8 @@ SAS = "sv=2019-02-02&ss=bt&srt=sco&sp=rwdlacu&sig=c2ln"
         ("AZURE_STORAGE_KEY_ORDERS1", KEY, "key"),
         ("AZURE_STORAGE_KEY_VAULT", "vault", None),
         ("ACCOUNT_KEY", KEY, "key"),
+        ("STORAGE_SECRET", KEY, "key"),
+        ("STORAGE_NAME", "prodacct", None),
         ("STORAGE_KEY", "cart", None),
         ("JWT_KEY", KEY, None),
         ("SECRET", KEY, None),
@@ -64,6 +66,24 @@ def test_what_a_variable_holds(name: str, value: str, lead: str | None) -> None:
     expected = names.get(lead, lead or "")
     found = lead_of(name, value)
     assert ("" if found is None else found.name.lower()) == expected
+
+
+@pytest.mark.parametrize(
+    ("beside", "name", "value", "found"),
+    [
+        ({"STORAGE_KEY": KEY}, "STORAGE_NAME", "prodacct", True),
+        ({"TABLES_SAS": SAS}, "storageName", "prodacct", True),
+        ({"COSMOS_KEY": KEY}, "COSMOS_NAME", "prod-acct", True),
+        ({"STORAGE_KEY": KEY}, "STORAGE_NAME", "Local disk", False),
+        ({"TABLE_KEY": KEY}, "TABLE_NAME", "orders", False),
+        ({"JWT_KEY": KEY}, "STORAGE_NAME", "uploads", False),
+    ],
+)
+def test_a_name_beside_a_key_is_that_of_its_account(
+    beside: dict[str, str], name: str, value: str, found: bool
+) -> None:
+    """Alone it could be the name of anything."""
+    assert (leads_of({name: value, **beside}).get(name) is Lead.ACCOUNT) == found
 
 
 def test_a_text_loses_its_secrets_only() -> None:
