@@ -45,6 +45,7 @@ _ONE_HOP = re.compile(
 )
 """Fields that a client means for the proxy; a login is none of the host's business."""
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_MALFORMED = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _UNREACHABLE = (
     b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
     b"Connection: close\r\n\r\n%b"
@@ -186,7 +187,12 @@ class ForwardConnection(asyncio.Protocol):
         own = self._transport.get_extra_info("sockname")
         itself = port == own[1] and (is_loopback(host) or host == own[0])
         covered = self._interception.covers(host)
-        if not host or (not connects and (covered or itself)):
+        if not host and connects:
+            self._timer.cancel()
+            self._opened.discard(self)
+            self._transport.write(_MALFORMED)
+            self._transport.close()
+        elif not host or (not connects and (covered or itself)):
             self._hand_over("http")
         elif covered:
             self._task = asyncio.create_task(self._intercept())

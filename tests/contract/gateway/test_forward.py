@@ -208,7 +208,8 @@ def test_the_proxy_of_the_environment_is_used(
         (["DELETE http://127.0.0.1:PORT/acme/orders(PartitionKey='p',RowKey='r') ", HEAD], b"204"),
         # Nobody listens there.
         ([f"CONNECT 127.0.0.1:1 {HEAD}"], b"502"),
-        ([f"CONNECT 127.0.0.1:99999 {HEAD}"], b"405"),
+        ([f"CONNECT 127.0.0.1:99999 {HEAD}"], b"400"),
+        ([f"CONNECT far.example:x {HEAD}"], b"400"),
         # The first byte of TLS.
         (["\x16\x03\x01"], b"4"),
     ],
