@@ -112,8 +112,8 @@ class Watch:
             "--proxy",
             action="store_true",
             help="for applications that make the host of account and key: the gateway is the proxy "
-            "of the command (HTTPS_PROXY), intercepts the hosts of table endpoints with an "
-            "authority of its own, and passes other hosts on untouched",
+            "of the command (HTTPS_PROXY, HTTP_PROXY), intercepts the hosts of table endpoints "
+            "with an authority of its own, and passes other hosts on untouched",
         )
         group.add_argument(
             "--env",

@@ -244,12 +244,13 @@ class ForwardConnection(asyncio.Protocol):
             self._opened.discard(self)
             return
         self._far = far
+        head = self._received if connects else _alone(self._received, found, proxy)
         if proxy is not None:
-            far.write(_with_login(self._received, found.end(), proxy))
+            far.write(_with_login(head, found.end(), proxy))
         elif connects:
             near.write(_ESTABLISHED)
         else:
-            far.write(_to_origin(self._received, found))
+            far.write(head)
         try:
             await asyncio.gather(_copy(reader, far), _copy(far_reader, near))
         except OSError:
@@ -294,10 +295,15 @@ def _with_login(head: bytes, line: int, proxy: SplitResult) -> bytes:
     return head[:line] + field + head[line:]
 
 
-def _to_origin(head: bytes, found: re.Match[bytes]) -> bytes:
-    """A head to a proxy as its host expects it; its request is the only one of the connection."""
-    method = head.partition(b" ")[0]
-    path = found["path"] if found["path"].startswith(b"/") else b"/" + found["path"]
+def _alone(head: bytes, found: re.Match[bytes], proxy: SplitResult | None) -> bytes:
+    """A head to a proxy as its host, or the next proxy, expects it.
+
+    Its request is the only one of the connection: the next could be to a table endpoint.
+    """
+    line = head[: found.end()]
+    if proxy is None:
+        method = head.partition(b" ")[0]
+        path = found["path"] if found["path"].startswith(b"/") else b"/" + found["path"]
+        line = b"%b %b %b\r\n" % (method, path, found["version"])
     fields = _ONE_HOP.sub(b"", head[found.end() : -len(b"\r\n")])
-    line = b"%b %b %b" % (method, path, found["version"])
-    return b"%b\r\n%bConnection: close\r\n\r\n" % (line, fields)
+    return b"%b%bConnection: close\r\n\r\n" % (line, fields)

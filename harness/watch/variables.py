@@ -41,7 +41,7 @@ _AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Files that replace all authorities of OpenSSL, of Python's requests, and of curl."""
 _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
 """Files that are added to the authorities of Node."""
-_PROXY = ("HTTPS_PROXY", "https_proxy")
+_PROXY = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _NO_PROXY = ("NO_PROXY", "no_proxy")
 _HERE = ("localhost", "127.0.0.1", "::1")
 _BLOBS_AND_QUEUES = (

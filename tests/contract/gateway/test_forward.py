@@ -200,6 +200,24 @@ def test_the_proxy_of_the_environment_is_used(
     run(test)
 
 
+def test_the_proxy_of_the_environment_gets_one_request_in_plain_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later one of the same connection could be to a table endpoint, and pass by the gateway."""
+
+    async def test() -> None:
+        async with proxy(tmp_path) as (port, _), server(b"HTTP/1.1 204 \r\n\r\n") as seen:
+            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{seen[0].decode()}")
+            monkeypatch.setenv("no_proxy", "other.example")
+            stream = await asyncio.open_connection("127.0.0.1", port)
+            text = "GET http://far.example/a HTTP/1.1\r\nConnection: keep-alive\r\n\r\n"
+            assert b" 204 " in await ask(stream, text)
+            assert seen[1] == text.replace("keep-alive", "close").encode()
+            stream[1].close()
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [

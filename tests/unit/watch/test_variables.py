@@ -215,7 +215,8 @@ def test_a_proxy_leaves_the_account_and_takes_its_secrets() -> None:
     assert not made.removed
     assert made.replaced == ["AZURE_STORAGE_ACCESS_KEY", "STORE", "SETTINGS"]
     assert not any(KEY in value or "c2ln" in value for value in variables.values())
-    assert variables["HTTPS_PROXY"] == variables["https_proxy"] == GATEWAY
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+        assert variables[name] == GATEWAY
     assert variables["NODE_USE_ENV_PROXY"] == "1"
 
 
