@@ -479,7 +479,7 @@ SITUATIONS = [
     Situation(
         name="two equal runs are compared, one of them beside busy processes",
         cause=compared(fail_if=("entities_per_s < 95%", "p99(service) > 120%"), busy=True),
-        sentence=("No difference", ": the machine was saturated in"),
+        sentence=("No difference", "because in ", " the machine was saturated in"),
         first_screen=("Shown, not judged: p50 of service latency, p99 of service latency",),
         never=(" is better",),
         conditions=(True, None),

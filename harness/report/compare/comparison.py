@@ -80,7 +80,7 @@ class Ranking:
     Attributes:
         best: Letters of the best run, and of those that do not differ from it.
         behind: Those of the runs that are worse.
-        undecided: Why others cannot be told from the best, a reason for each.
+        undecided: Why others cannot be told from the best, each reason once.
     """
 
     measure: Measure
@@ -143,8 +143,11 @@ class Comparison:
         sentences += map(str, self.differences)
         if self.same:
             sentences.append(f"No difference: {', '.join(self.same)}.")
+        reasons: dict[str, list[str]] = {}
         for why, nouns in self.undecided.items():
-            sentences.append(f"Shown, not judged: {', '.join(nouns)} ({why}).")
+            reasons.setdefault(", ".join(nouns), []).append(why)
+        for noun, found in reasons.items():
+            sentences.append(f"Shown, not judged: {noun} ({'; '.join(found)}).")
         return [*sentences, *self.notes]
 
     @property
@@ -191,7 +194,7 @@ def compare(subjects: Sequence[Subject], regressions: Sequence[Regression]) -> C
             same.append(measure.noun)
         for why in ranked.undecided:
             # That a run decides nothing at all is said above, and not with each measure.
-            if len(ranked.undecided) == len(values) - 1 or f"{why}." not in cautions:
+            if len(ranked.best + ranked.behind) == 1 or f"{why}." not in cautions:
                 nouns = undecided.setdefault(why, [])
                 nouns += [] if measure.noun in nouns else [measure.noun]
     return Comparison(
@@ -224,7 +227,7 @@ def _ranked(measure: Measure, values: dict[str, Values]) -> Ranking:
         values=values,
         best=tuple(name for name in values if name == best or judged[name].differ is False),
         behind=tuple(name for name, one in judged.items() if one.differ),
-        undecided=tuple(one.why for one in judged.values() if one.differ is None),
+        undecided=tuple(dict.fromkeys(why for one in judged.values() for why in one.reasons)),
     )
 
 

@@ -88,10 +88,14 @@ def values_of(measure: Measure, records: Sequence[RunRecord], name: str = "") ->
 
 
 class Judgement(NamedTuple):
-    """Whether two differ, or None and why that cannot be told."""
+    """Whether two differ, or None and the reasons why that cannot be told."""
 
     differ: bool | None
-    why: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        return "; ".join(self.reasons)
 
 
 def judge(measure: Measure, one: Values, other: Values) -> Judgement:
@@ -101,7 +105,7 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
     difference has to exceed the spread of the repeats too.
     """
     if doubts_found := sorted(filter(None, (one.doubt, other.doubt))):
-        return Judgement(None, doubts_found[0])
+        return Judgement(None, tuple(doubts_found))
     gap = abs(one.mean - other.mean)
     repeated = max(one.count, other.count) > 1
     share = NEVER_WITHIN if repeated else SAME_WITHIN
@@ -111,7 +115,7 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
         loads = one.others or 0.0, other.others or 0.0
         if abs(loads[0] - loads[1]) > _OTHER_LOAD:
             used = f"{percent(loads[0])} and {percent(loads[1])}"
-            return Judgement(None, f"other processes used {used} of the machine")
+            return Judgement(None, (f"other processes used {used} of the machine",))
     low, high = sorted((one, other), key=lambda values: values.mean)
     far = high.least > FAR_APART * low.most
     if min(one.count, other.count) >= FEW_REPEATS:
@@ -122,7 +126,7 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
     if low.high is None or high.low is None:
         if far and not measure.timed:
             return Judgement(True)
-        return Judgement(None, UNKNOWN)
+        return Judgement(None, (UNKNOWN,))
     widest = math.hypot(low.high - low.mean, high.mean - high.low)
     return Judgement(gap > max(widest, one.spread, other.spread))
 
@@ -167,7 +171,7 @@ def _of_machine(measure: Measure, records: Sequence[RunRecord], name: str) -> li
         # Neither the load that was asked for nor throttling was the limit of the rate.
         free = verdict.limited_by != "load" and verdict.result != VerdictResult.THROTTLED
         if doubt is not None and (measure.timed or (rate and free)):
-            found.append(f"{name}: {doubt}")
+            found.append(f"in {name} {doubt}")
     return found
 
 

@@ -31,8 +31,8 @@ def headline(comparison: Comparison) -> str:
         # What a single run cannot tell of some figures is said with them.
         reasons = "; ".join(why for why in comparison.undecided if why != UNKNOWN)
         if not comparison.same:
-            return f"Nothing can be judged: {reasons}." if reasons else SAME
-        return SAME + (f" Some figures were not judged: {reasons}." if reasons else "")
+            return f"Nothing can be judged, because {reasons}." if reasons else SAME
+        return SAME + (f" Some figures were not judged, because {reasons}." if reasons else "")
     order = {name: place for place, name in enumerate(_WEIGHTIEST)}
     found = min(comparison.differences, key=lambda one: order.get(one.measure.name, len(order)))
     return _sentence(comparison, found, {one.letter: one.name for one in comparison.subjects})

@@ -149,8 +149,8 @@ def test_a_difference_is_larger_than_the_scatter(
     one: Values, other: Values, expected: bool
 ) -> None:
     """Three repeats tell how far they scatter; of fewer the scatter inside of each run counts."""
-    assert judge(RATE, one, other) == (expected, "")
-    assert judge(RATE, other, one) == (expected, "")
+    assert judge(RATE, one, other) == (expected, ())
+    assert judge(RATE, other, one) == (expected, ())
 
 
 @pytest.mark.parametrize("count", [3, 5])
@@ -173,10 +173,10 @@ def test_the_scatter_inside_of_a_run_explains_a_difference() -> None:
     assert not judge(RATE, wide, other).differ
     assert judge(RATE, dataclasses.replace(one, low=700.0), other).differ
     unknown = dataclasses.replace(one, low=None, high=None)
-    assert judge(P99, unknown, other) == (None, UNKNOWN)
-    assert judge(P99, unknown, values(3000)) == (None, UNKNOWN)
+    assert judge(P99, unknown, other) == (None, (UNKNOWN,))
+    assert judge(P99, unknown, values(3000)) == (None, (UNKNOWN,))
     sent = BY_NAME["sent_bytes"]
-    assert judge(sent, unknown, other) == (None, UNKNOWN)
+    assert judge(sent, unknown, other) == (None, (UNKNOWN,))
     assert judge(sent, unknown, values(2001)).differ
 
 
@@ -186,7 +186,10 @@ def test_other_load_of_the_machine_decides_no_latency() -> None:
         dataclasses.replace(values(mean), others=others)
         for mean, others in ((10.0, 0.05), (20.0, 0.5))
     )
-    assert judge(P99, one, other) == (None, "other processes used 5.0% and 50% of the machine")
+    assert judge(P99, one, other) == (
+        None,
+        ("other processes used 5.0% and 50% of the machine",),
+    )
     assert judge(P99, one, dataclasses.replace(other, others=0.1)).differ
 
 
@@ -205,7 +208,7 @@ def test_latencies_of_a_busy_machine_are_not_judged() -> None:
     """They are shown with the reason; the rate is judged where the load or throttling set it."""
     said = " ".join(findings(subjects([run()], [busy(0.12)])))
     assert "Entities/s: A (1,000) is better; B has 500 (50% less)." in said
-    assert re.search(r"Shown, not judged: p50 of service latency, .*\(B: the machine was", said)
+    assert re.search(r"Shown, not judged: p50 of service latency, .*\(in B the machine was", said)
     assert not re.search(r"P99.* is better", said)
     free = compare(subjects([run()], [busy(0.12, "users")]), [])
     assert free.differences == ()

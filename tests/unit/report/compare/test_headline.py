@@ -75,8 +75,8 @@ def subjects(*records: RunRecord, names: tuple[str, ...] = ()) -> list[Subject]:
         ),
         (
             [run("customer", 1000), run("month", 2400, "client_limited")],
-            "Nothing can be judged: B was client-limited: its rates are those of the generator, "
-            "not of the endpoint.",
+            "Nothing can be judged, because B was client-limited: its rates are those of the "
+            "generator, not of the endpoint.",
         ),
     ],
 )
@@ -85,6 +85,22 @@ def test_one_sentence_says_what_a_comparison_comes_to(
 ) -> None:
     """It names the better run and by how much, a lower bound as one; or that none is better."""
     assert headline(compare(subjects(*records), [])) == sentence
+
+
+def test_all_runs_of_a_busy_machine_are_named() -> None:
+    """In one sentence that can be read, and once where several figures are not judged."""
+    busy = [
+        run("a", 1000, generator=RECORD.generator.model_copy(update={"machine_busy_share": share}))
+        for share in (0.5, 0.2)
+    ]
+    machine = (
+        "in A the machine was saturated in 50% of the seconds; "
+        "in B the machine was saturated in 20% of the seconds"
+    )
+    compared = compare(subjects(*busy), [])
+    assert headline(compared) == f"{SAME} Some figures were not judged, because {machine}."
+    [said] = [one for one in compared.findings if one.startswith("Shown, not judged")]
+    assert said.endswith(f" ({machine}).")
 
 
 def test_names_are_given_or_tell_the_runs_apart() -> None:

@@ -78,4 +78,4 @@ def test_a_trend_follows_the_rule_of_all_comparisons() -> None:
     [one], _ = trends_of([FIRST, later])
     assert "Entities/s: 1,692 in the first run, 1,760 in the last (no difference)." in one.sentences
     [median] = [said for said in one.sentences if said.startswith("P50 of service latency")]
-    assert "(not judged: the last run: the machine was saturated in 50% of the seconds" in median
+    assert "(not judged: in the last run the machine was saturated in 50% of the seconds" in median
