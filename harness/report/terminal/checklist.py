@@ -15,6 +15,7 @@ from rich.text import Text
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
+from harness.model.outcome import Outcome
 from harness.model.services.service import PUBLISHED
 from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.profile.practices.checklist import Finding, of_severity
@@ -64,7 +65,7 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
     charges = checked.seen.charges
     profile = checked.seen.profile
     blobs = profile is not None and profile.session.kind == "blob"
-    shares = _shares(checked.seen.shares, page, limited=charges is None and not blobs)
+    shares = _shares(checked.seen, page, limited=charges is None and not blobs)
     parts: list[RenderableType] = [Text(page.show(checked.name), "bold")]
     if checked.question:
         parts.append(Text(page.show(checked.question), "italic"))
@@ -147,8 +148,12 @@ def _best(record: RunRecord) -> float:
     return record.account.entities_per_s.best_1s
 
 
-def _shares(prediction: PredictionPart, page: Page, *, limited: bool) -> list[tuple[str, str]]:
+def _shares(seen: Seen, page: Page, *, limited: bool) -> list[tuple[str, str]]:
     """The rows of the shares; with the first limit where limits are in entities/s."""
+    prediction, record = seen.shares, seen.record
+    if record is not None and not record.counts.entities:
+        succeeded = any(record.outcomes.get(one) for one in Outcome if one.succeeded)
+        return [("none", "no entity was counted" + ("" if succeeded else ": nothing succeeded"))]
     rows = []
     if prediction.hottest_share:
         name = partition_name(prediction.hottest, page.ascii_only)
