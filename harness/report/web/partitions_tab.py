@@ -11,7 +11,7 @@ from harness.measure.record.measured import AccountLoadPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import number, percent
 from harness.report.answers import other_answers, throttled_by_status
-from harness.report.limits import account_limit, partition_limit
+from harness.report.limits import account_limit, judged_sign, partition_limit
 from harness.report.names import partition_name, shortened
 from harness.report.partition_columns import (
     PARTITION_COLUMNS,
@@ -149,7 +149,7 @@ def _row(
     for column, key, _ in _TAB:
         value = column.get(part)
         if column.share:
-            row[key] = _of_limit(part, limit)
+            row[key] = _of_limit(part, limit, judged_sign(record, part))
             row[_REFUSED] = _bar(part.throttled_ratio) if part.throttled_ratio else ""
             refused = throttled_attempts(part) / seconds if seconds else 0.0
             row[_REFUSED_PER_S] = _as_number(number(refused))
@@ -172,18 +172,18 @@ def _answers(part: PartitionPart, seconds: float) -> str:
     return ", ".join(shown)
 
 
-def _of_limit(part: PartitionPart, limit: float | None) -> str:
+def _of_limit(part: PartitionPart, limit: float | None, sign: str) -> str:
     rate, unit = part.entities_per_s.mean, ""
     if part.request_units is not None:
         rate, limit, unit = part.request_units.per_s.mean, part.request_units.target, " RU/s"
     if limit is None:
         return "no target"
     of = f" of {number(limit)}{unit}".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{_bar(rate / limit)}{of}"
+    return f"{_bar(rate / limit, sign)}{of}"
 
 
-def _bar(share: float) -> str:
-    return f"{bar(share, _BAR_WIDTH, _BAR)}\N{NO-BREAK SPACE}{percent(share)}"
+def _bar(share: float, sign: str = "") -> str:
+    return f"{bar(share, _BAR_WIDTH, _BAR)}\N{NO-BREAK SPACE}{sign}{percent(share)}"
 
 
 def _as_number(text: str) -> float:

@@ -164,3 +164,12 @@ def test_long_and_strange_keys_stay_in_their_cell() -> None:
     assert str(names[1]).startswith("<b>x")
     assert str(names[1]).endswith("xend")
     assert names[2] == "a\\u009bb"
+
+
+def test_a_share_that_is_a_lower_bound_has_its_sign() -> None:
+    """The rates are numbers, by which the tab sorts; the share is a text."""
+    record = kept()
+    parts = tuple(part.model_copy(update={"uncertain": 1}) for part in record.operations)
+    bound = record.model_copy(update={"operations": parts})
+    assert all("\u2265" not in str(row["of_target"]) for row in rows_of(record))
+    assert "\N{NO-BREAK SPACE}\u2265" in str(rows_of(bound)[0]["of_target"])
