@@ -42,6 +42,14 @@ class CheckResult:
     figures: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+def judged(
+    name: str, text: str, advice: str = "", figures: Mapping[str, Any] | None = None
+) -> CheckResult:
+    """A check that was made: a warning if there is ``advice``, else fine."""
+    status = Status.WARNING if advice else Status.OK
+    return CheckResult(name=name, status=status, text=text, advice=advice, figures=figures or {})
+
+
 def failed(name: str, why: str, advice: str = "") -> CheckResult:
     return CheckResult(name=name, status=Status.FAILED, text=why, advice=advice)
 

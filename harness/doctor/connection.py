@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from urllib.parse import SplitResult
 
-from harness.doctor.checks import CheckResult, Status, failed, not_tried
+from harness.doctor.checks import CheckResult, failed, judged, not_tried
 from harness.endpoint.admin.reachability import (
     Connected,
     Unreachable,
@@ -54,13 +54,8 @@ def _name(hostname: str, addresses: list[str]) -> CheckResult:
     more = len(addresses) - _MOST_ADDRESSES
     text = f"{hostname} is {shown}{f' and {more} more' if more > 0 else ''}"
     private = not is_loopback(hostname) and all(is_loopback(address) for address in addresses)
-    return CheckResult(
-        name="name",
-        status=Status.WARNING if private else Status.OK,
-        text=text,
-        advice="the name leads to this machine: check the hosts file" if private else "",
-        figures={"addresses": addresses},
-    )
+    advice = "the name leads to this machine: check the hosts file" if private else ""
+    return judged("name", text, advice, {"addresses": addresses})
 
 
 def _connection(
@@ -77,13 +72,12 @@ def _connection(
         figures = {"address": address, "ms": round(connected.seconds * 1000, 3)}
         if not failures:
             return CheckResult(name="connection", text=took, figures=figures), connected
-        warning = CheckResult(
-            name="connection",
-            status=Status.WARNING,
-            text=f"{took}, but {'; '.join(map(str, failures))}",
-            advice="every new connection of a run tries that address first and waits: "
+        warning = judged(
+            "connection",
+            f"{took}, but {'; '.join(map(str, failures))}",
+            "every new connection of a run tries that address first and waits: "
             f"{failures[0].advice}",
-            figures=figures,
+            figures,
         )
         return warning, connected
     advice = failures[0].advice
@@ -105,14 +99,13 @@ def _tls(connected: Connected, port: int, hostname: str, environ: Mapping[str, s
     if made.resumed_s is not None:
         resumed = f"{milliseconds(made.resumed_s * 1000)} ms with a resumed session"
     soon = days < _EXPIRES_WITHIN_DAYS
-    return CheckResult(
-        name="TLS",
-        status=Status.WARNING if soon else Status.OK,
-        text=f"{made.version}, {made.cipher}; certificate of {made.subject}, issued by "
+    return judged(
+        "TLS",
+        f"{made.version}, {made.cipher}; certificate of {made.subject}, issued by "
         f"{made.issuer}, valid for {days:,.0f} days; "
         f"{milliseconds(made.seconds * 1000)} ms, {resumed}",
-        advice="renew the certificate soon" if soon else "",
-        figures={
+        "renew the certificate soon" if soon else "",
+        {
             "version": made.version,
             "cipher": made.cipher,
             "subject": made.subject,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
-from harness.doctor.checks import CheckResult, Status, failed, not_tried
+from harness.doctor.checks import CheckResult, Status, failed, judged, not_tried
 from harness.doctor.connection import NOT_REACHED, connection_checks
 from harness.endpoint.accounts import Accounts, consent_problem
 from harness.endpoint.address import address_of, kind_and_account
@@ -184,16 +184,12 @@ class Examination:
         if made.throttled:
             text += f"; {made.throttled:,} throttled"
         far = endpoint.remote and p50 >= _FAR_S
-        yield CheckResult(
-            name="round trip",
-            status=Status.WARNING if far or made.throttled else Status.OK,
-            text=text,
-            advice="run the generator in the account's region"
-            if far
-            else "others load this endpoint, or its limits are low"
-            if made.throttled
-            else "",
-            figures={
+        advice = "others load this endpoint, or its limits are low" if made.throttled else ""
+        yield judged(
+            "round trip",
+            text,
+            "run the generator in the account's region" if far else advice,
+            {
                 "p50_ms": round(p50 * 1000, 3),
                 "p99_ms": round(p99 * 1000, 3),
                 "mean_ms": round(made.mean_s * 1000, 3),
@@ -224,19 +220,15 @@ class Examination:
                 figures={**figures, "gateway": True},
             )
         if seen is None:
-            return CheckResult(
-                name="kind",
-                text=f"not told by its answers; by its address {expected.described}",
-                figures=figures,
-            )
+            text = f"not told by its answers; by its address {expected.described}"
+            return judged("kind", text, figures=figures)
         if seen is not expected and expected != GATEWAY:
-            return CheckResult(
-                name="kind",
-                status=Status.WARNING,
-                text=f"its answers are those of {seen.described}, its address that of "
+            return judged(
+                "kind",
+                f"its answers are those of {seen.described}, its address that of "
                 f"{expected.described}",
-                advice="a run is held against the targets of the kind that the address names",
-                figures=figures,
+                "a run is held against the targets of the kind that the address names",
+                figures,
             )
         text = seen.described
         if not seen.emulated:
@@ -331,17 +323,14 @@ class Examination:
             why = f"the doctor sends {MOST_TRANSACTIONS:,} billable transactions at most"
             return not_tried("leftovers", why, "`harness sweep` lists them all")
         if not found:
-            return CheckResult(
-                name="leftovers", text="no table of an earlier run is older than an hour"
-            )
+            return judged("leftovers", "no table of an earlier run is older than an hour")
         names = list(found)
-        return CheckResult(
-            name="leftovers",
-            status=Status.WARNING,
-            text=f"{counted(len(names), 'table')} of runs that were killed, such as {names[0]}",
-            advice=f"`harness sweep -H {urlsplit(endpoint.url).scheme}://{endpoint.host}` lists "
+        return judged(
+            "leftovers",
+            f"{counted(len(names), 'table')} of runs that were killed, such as {names[0]}",
+            f"`harness sweep -H {urlsplit(endpoint.url).scheme}://{endpoint.host}` lists "
             "them, and deletes those that --delete names",
-            figures={"tables": names},
+            {"tables": names},
         )
 
 
@@ -379,7 +368,7 @@ def _ms(seconds: float) -> str:
 def key_length(tried: Sequence[Tried]) -> CheckResult:
     """The longest keys among `KEY_LENGTHS` that were taken, and why longer ones were not."""
     if not tried:
-        return CheckResult(name="key length", status=Status.NOT_TRIED, text="nothing was inserted")
+        return not_tried("key length", "nothing was inserted")
     taken = [length for length, one in zip(KEY_LENGTHS, tried, strict=False) if not one.refused]
     refused = [one for one in tried if one.refused]
     longest = max(taken, default=0)
@@ -388,13 +377,9 @@ def key_length(tried: Sequence[Tried]) -> CheckResult:
         text = f"keys of {KEY_LENGTHS[0]:,} characters are refused"
     if refused:
         text += f"; {listed([one.name for one in refused])}: {refused[0].refused}"
-    return CheckResult(
-        name="key length",
-        status=Status.OK if taken else Status.WARNING,
-        text=text,
-        advice="" if taken else "keep keys shorter, or see what the account's documents say",
-        figures={"taken": longest, "tried": list(KEY_LENGTHS[: len(tried)])},
-    )
+    advice = "" if taken else "keep keys shorter, or see what the account's documents say"
+    figures = {"taken": longest, "tried": list(KEY_LENGTHS[: len(tried)])}
+    return judged("key length", text, advice, figures)
 
 
 def request_units(tried: Sequence[Tried]) -> CheckResult:
@@ -405,11 +390,10 @@ def request_units(tried: Sequence[Tried]) -> CheckResult:
         "provisioned (endpoint.provisioned_ru_per_s of a profile)"
     )
     if not charges:
-        return CheckResult(
-            name="request units",
-            status=Status.WARNING,
-            text=f"the answers do not tell what they were charged; {limit}",
-            advice="a run counts no request units; `harness plan --host-kind cosmos` estimates "
+        return judged(
+            "request units",
+            f"the answers do not tell what they were charged; {limit}",
+            "a run counts no request units; `harness plan --host-kind cosmos` estimates "
             "them, and the metrics of the account show them",
         )
     each = listed([f"{name} {charge_text(charge)}" for name, charge in charges.items()])

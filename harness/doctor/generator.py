@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from harness.doctor.checks import CheckResult, Status
+from harness.doctor.checks import CheckResult, judged
 from harness.gateway.tls import made_certificate
 from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.model.errors import SetupError
@@ -204,10 +204,5 @@ def _target(name: str, rate: float, made: Iterable[CapacityPart]) -> CheckResult
         else:
             fits = True
             ways.append(f"--session {capacity.session} --processes {processes}")
-    return CheckResult(
-        name=f"for {name}",
-        status=Status.OK if fits else Status.WARNING,
-        text=f"{number(rate)}/s need {' or '.join(ways)}",
-        advice="" if fits else "one machine such as this one cannot reach the target",
-        figures=figures,
-    )
+    advice = "" if fits else "one machine such as this one cannot reach the target"
+    return judged(f"for {name}", f"{number(rate)}/s need {' or '.join(ways)}", advice, figures)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.doctor.checks import CheckResult, Status
+from harness.doctor.checks import CheckResult, judged
 from harness.measure.record.capacity import MachineLoadPart
 from harness.model.figures import counted, data_size
 from harness.model.process import this_process_runs_on
@@ -122,16 +122,15 @@ def _cores() -> CheckResult:
         text += "; their frequency is unknown"
     figures = {"cores": cores, "physical_cores": physical}
     quota = _quota()
-    if quota is not None and quota < cores:
-        return CheckResult(
-            name="CPU",
-            status=Status.WARNING,
-            text=f"{text}, of which the container may use {quota:g}",
-            advice=f"start at most {max(1, int(quota))} worker processes, or raise the CPU limit "
-            "of the container",
-            figures={**figures, "quota": quota},
-        )
-    return CheckResult(name="CPU", text=text, figures=figures)
+    if quota is None or quota >= cores:
+        return judged("CPU", text, figures=figures)
+    return judged(
+        "CPU",
+        f"{text}, of which the container may use {quota:g}",
+        f"start at most {max(1, int(quota))} worker processes, or raise the CPU limit of the "
+        "container",
+        {**figures, "quota": quota},
+    )
 
 
 def _quota() -> float | None:
@@ -148,23 +147,13 @@ def _others(idle: IdleLoad) -> CheckResult:
     named = ", ".join(f"{name} (pid {pid}) {percent:.0f}%" for name, pid, percent in shown)
     figures = {"percent": round(idle.percent, 1), "stolen_percent": round(idle.stolen_percent, 1)}
     text = f"other processes use {idle.percent:.0f}% of {cores}{named and f': {named} of one core'}"
+    advice = ""
     if idle.stolen_percent >= _STOLEN_FROM_PERCENT:
-        return CheckResult(
-            name="other load",
-            status=Status.WARNING,
-            text=f"{text}; the hypervisor takes {idle.stolen_percent:.0f}%",
-            advice="other virtual machines use the same cores: use a machine with dedicated cores",
-            figures=figures,
-        )
-    if idle.percent < _OTHERS_FROM_PERCENT:
-        return CheckResult(name="other load", text=text, figures=figures)
-    return CheckResult(
-        name="other load",
-        status=Status.WARNING,
-        text=text,
-        advice="stop these processes or use another machine: a run would measure what they leave",
-        figures=figures,
-    )
+        text += f"; the hypervisor takes {idle.stolen_percent:.0f}%"
+        advice = "other virtual machines use the same cores: use a machine with dedicated cores"
+    elif idle.percent >= _OTHERS_FROM_PERCENT:
+        advice = "stop these processes or use another machine: a run would measure what they leave"
+    return judged("other load", text, advice, figures)
 
 
 def _memory() -> CheckResult:
@@ -174,51 +163,36 @@ def _memory() -> CheckResult:
         f"{data_size(available)} available; a worker process takes about {data_size(_WORKER_BYTES)}"
     )
     figures = {"available_bytes": available}
-    if available >= workers * _WORKER_BYTES:
-        return CheckResult(name="memory", text=text, figures=figures)
-    return CheckResult(
-        name="memory",
-        status=Status.WARNING,
-        text=text,
-        advice=f"free memory before a run with --processes {workers}",
-        figures=figures,
-    )
+    enough = available >= workers * _WORKER_BYTES
+    advice = "" if enough else f"free memory before a run with --processes {workers}"
+    return judged("memory", text, advice, figures)
 
 
 def _files() -> CheckResult:
     if resource is None:
-        return CheckResult(name="open files", text="no limit is known on this system")
+        return judged("open files", "no limit is known on this system")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Locust raises its own limit as far as it may.
     limit = hard if hard != resource.RLIM_INFINITY else None
     text = f"at most {'unlimited' if limit is None else f'{limit:,}'} in a process ({soft:,} now)"
     figures = {"soft": soft, "hard": limit}
-    if limit is None or limit >= _FEWEST_FILES:
-        return CheckResult(name="open files", text=text, figures=figures)
-    return CheckResult(
-        name="open files",
-        status=Status.WARNING,
-        text=text,
-        advice="every connection is an open file: raise the hard limit (ulimit -Hn 10000)",
-        figures=figures,
-    )
+    advice = ""
+    if limit is not None and limit < _FEWEST_FILES:
+        advice = "every connection is an open file: raise the hard limit (ulimit -Hn 10000)"
+    return judged("open files", text, advice, figures)
 
 
 def _ports() -> CheckResult:
     try:
         first, last = map(int, _PORT_RANGE.read_text(encoding="ascii").split())
     except (OSError, ValueError):
-        return CheckResult(name="local ports", text="their range is unknown on this system")
+        return judged("local ports", "their range is unknown on this system")
     count = last - first + 1
     text = f"{count:,} for outgoing connections ({first:,} to {last:,}); runs keep theirs open"
-    figures = {"ports": count}
-    if count >= _FEWEST_PORTS:
-        return CheckResult(name="local ports", text=text, figures=figures)
-    return CheckResult(
-        name="local ports",
-        status=Status.WARNING,
-        text=text,
-        advice="connections that break take another port each, for a minute: widen "
-        "net.ipv4.ip_local_port_range",
-        figures=figures,
-    )
+    advice = ""
+    if count < _FEWEST_PORTS:
+        advice = (
+            "connections that break take another port each, for a minute: widen "
+            "net.ipv4.ip_local_port_range"
+        )
+    return judged("local ports", text, advice, {"ports": count})
