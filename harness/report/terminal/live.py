@@ -149,7 +149,6 @@ def watch_line(
     p99_ms: float | None,
     in_flight: int,
     clients: int,
-    ascii_only: bool = False,
 ) -> str:
     """The state of a watched application in one line.
 
@@ -162,7 +161,6 @@ def watch_line(
         p99_ms: Service latency of the last few seconds; None without operations.
         in_flight: Operations that failed and may be sent again.
         clients: Number of user agents.
-        ascii_only: Whether the terminal can show ASCII only.
     """
     units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
     parts = [
@@ -171,7 +169,7 @@ def watch_line(
     ]
     hottest, rate = snapshot.hottest_in_its_unit
     if hottest is not None and rate:
-        name = shortened(partition_name(hottest.key, ascii_only), 2 * _KEY_WIDTH, ascii_only)
+        name = shortened(partition_name(hottest.key), 2 * _KEY_WIDTH)
         parts.append(f"{name} {_held(rate, target_per_s, limit_per_s)}")
     parts.append(f"throttled {percent(snapshot.throttled_ratio)} of all attempts")
     if p99_ms is not None:

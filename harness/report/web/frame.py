@@ -131,13 +131,11 @@ def aligned(figures: Mapping[str, Figure]) -> dict[str, Figure]:
     }
 
 
-def level(
-    value: float, text: str, colour: str = LIMIT, at: str = "start", dash: str = "dash"
-) -> dict[str, Any]:
+def level(value: float, text: str, colour: str = LIMIT) -> dict[str, Any]:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
-        "line": {"color": colour, "width": 1.6, "dash": dash},
-        "label": {"text": text, "textposition": at, "yanchor": "bottom", "font": {"size": 12}},
+        "line": {"color": colour, "width": 1.6, "dash": "dash"},
+        "label": {"text": text, "textposition": "start", "yanchor": "bottom", "font": {"size": 12}},
     }  # fmt: skip
 
 
