@@ -40,7 +40,6 @@ class SchemeRow:
     """A row of the table.
 
     Attributes:
-        label: Its name.
         say: The cell of a scheme; empty where it has none.
         share: The share of a limit that the cell shows as a bar; None without a limit.
         bad: Whether the cell is bad news.

@@ -110,7 +110,6 @@ class Sent:
     """Operations that are alike.
 
     Attributes:
-        example: One of them.
         requests: Fewest requests, with further pages of queries and without retries.
         scanned: Entities in the key ranges of queries.
         matching: Entities of these that pass the filter; None if unknown.

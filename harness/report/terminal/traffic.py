@@ -72,7 +72,6 @@ class Traffic:
     """What a trace holds.
 
     Attributes:
-        name: Name of the trace.
         head: What it says of itself, as names and texts.
         snapshot: All of its operations, counted.
         seconds: From the first operation to the last.
