@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from harness.gateway.demand import Place
 from harness.gateway.limits import Cosmos, GatewayLimits
@@ -100,8 +100,8 @@ def _up_to(characters: int) -> re.Pattern[str]:
     return re.compile(rf"[^/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]{{0,{characters}}}")
 
 
-class LoadUnit(Protocol):
-    """What is counted of the operations of one trace, under one key scheme.
+class LoadUnit:
+    """What is counted of the operations of one trace: here entities, as Azure Storage does.
 
     Attributes:
         scale: So many of what is counted are one of what outputs show.
@@ -109,55 +109,36 @@ class LoadUnit(Protocol):
         sure_length: A recorded key of so many characters is valid.
     """
 
-    scale: int
-    valid_key: re.Pattern[str]
-    sure_length: int
+    scale = 1
+    valid_key = _up_to(512)
+    sure_length = sys.maxsize
 
     def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
         """What each operation asks for, but for `each_asked`.
 
         ``known``: whether its row was known before, as `KnownRows` has it.
         """
-
-    def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
-        """What a query asks of every partition in addition, or of all partitions together."""
-
-    def without_row(self, kind: Kind, amount: int) -> int:
-        """What an operation takes if its row is not there, in place of ``amount``."""
-
-    def key_problem(self, key: str, *, row: bool) -> str | None:
-        """Why the service refuses a PartitionKey, or a RowKey; None where it is valid."""
-
-
-class Entities:
-    """Entity counts, as Azure Storage has them."""
-
-    scale = 1
-    valid_key = _up_to(512)
-    sure_length = sys.maxsize
-
-    def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
         return batch.entities
 
     def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
+        """What a query asks of every partition in addition, or of all partitions together."""
         return 0
 
     def without_row(self, kind: Kind, amount: int) -> int:
+        """What an operation takes if its row is not there, in place of ``amount``."""
         return 0 if kind in _NEED_A_ROW else amount
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
+        """Why the service refuses a PartitionKey, or a RowKey; None where it is valid."""
         return key_problem(key)
 
 
-class RequestUnits:
+class RequestUnits(LoadUnit):
     """Charges in hundredths of a request unit; see `harness.model.request_units`.
 
     Assumed: an upsert replaces an entity that the trace read or wrote before, every page of a query
     asks each of its partitions, and a refused write costs as much as a look at the entity.
 
-    Args:
-        cosmos: The limits.
-        head: That of the trace.
     """
 
     scale = RU
@@ -254,7 +235,7 @@ class RequestUnits:
         return known
 
 
-ENTITIES = Entities()
+ENTITIES = LoadUnit()
 
 
 def unit_of(limits: GatewayLimits, head: TraceHead) -> LoadUnit:
