@@ -63,7 +63,6 @@ class Field:
         take: What is taken of the joined value.
         function: Name of that, such as ``month``; empty for all of it.
         choices: Every value that it can have, where that is known before.
-        plain: The value is the recorded RowKey itself.
     """
 
     sources: frozenset[KeySource]
@@ -74,6 +73,7 @@ class Field:
 
     @property
     def plain(self) -> bool:
+        """Whether the value is the recorded RowKey itself."""
         return self.names == (ROW_KEY,) and not self.function
 
     def of(self, values: Mapping[str, str]) -> str:
@@ -102,15 +102,9 @@ class Template:
     @property
     def keeps_row_order(self) -> bool:
         """Whether rows of one partition keep their order: the recorded RowKey ends the new one."""
-        *before, last = self.parts
-        return (
-            isinstance(last, Field)
-            and last.plain
-            and not any(isinstance(part, Field) and part.plain for part in before)
-            and all(
-                KeySource.ROW_KEY not in part.sources for part in before if isinstance(part, Field)
-            )
-        )
+        last = self.parts[-1]
+        by_row = [field for field in self.fields if KeySource.ROW_KEY in field.sources]
+        return isinstance(last, Field) and last.plain and len(by_row) == 1
 
     def fill(self, values: Mapping[str, str]) -> str:
         return "".join([part if isinstance(part, str) else part.of(values) for part in self.parts])
@@ -197,23 +191,21 @@ def _match(pattern: re.Pattern[str] | None, key: str, values: dict[str, str]) ->
     return True
 
 
-class _Keys(pydantic.BaseModel):
+class _Settings(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
 
+
+class _Keys(_Settings):
     partition_key: str = f"{{{_PARTITION_KEY}}}"
     row_key: str = f"{{{ROW_KEY}}}"
 
 
-class _Match(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
-
+class _Match(_Settings):
     partition_key: str | None = None
     row_key: str | None = None
 
 
-class _File(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
-
+class _File(_Settings):
     question: str = ""
     table: str = ""
     match: _Match = _Match()
@@ -342,7 +334,7 @@ def _template(text: str, known: Mapping[str, KeySource]) -> Template:
 def _function(name: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
     """What a field takes of a value, and all its values where they are known."""
     if not name:
-        return _whole, ()
+        return str, ()
     if name in _DATE_PARTS:
         return functools.partial(_date, _DATE_PARTS.index(name) + 1), ()
     if name == "lower":
@@ -352,38 +344,22 @@ def _function(name: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
     if match is None or (match[1] != "bucket" and not size) or (match[1] == "hash" and size > 8):
         raise ValueError(f"there is no function {echoed(name)}; there are {'; '.join(FUNCTIONS)}")
     if match[1] == "first":
-        return functools.partial(_first, size), ()
+        return lambda value: value[:size], ()
     if match[1] == "last":
-        return functools.partial(_last, size), ()
+        return lambda value: value[-size:], ()
     if match[1] == "hash":
-        digits = functools.partial(_hash, size)
-        few = 16**size <= _MOST_BUCKETS
-        return digits, tuple(f"{one:0{size}x}" for one in range(16**size)) if few else ()
+        few = 16**size if 16**size <= _MOST_BUCKETS else 0
+        digits = tuple(f"{one:0{size}x}" for one in range(few))
+        return lambda value: f"{_crc32(value):08x}"[-size:], digits
     if not 2 <= size <= _MOST_BUCKETS:
         raise ValueError(f"{name}: there are 2 to {_MOST_BUCKETS} buckets")
     width = len(str(size - 1))
     buckets = tuple(f"{number:0{width}}" for number in range(size))
-    return functools.partial(_bucket, buckets), buckets
+    return lambda value: buckets[_crc32(value) % size], buckets
 
 
-def _whole(value: str) -> str:
-    return value
-
-
-def _first(size: int, value: str) -> str:
-    return value[:size]
-
-
-def _last(size: int, value: str) -> str:
-    return value[-size:]
-
-
-def _hash(digits: int, value: str) -> str:
-    return f"{zlib.crc32(value.encode('utf-8', 'surrogatepass')):08x}"[-digits:]
-
-
-def _bucket(buckets: Sequence[str], value: str) -> str:
-    return buckets[zlib.crc32(value.encode("utf-8", "surrogatepass")) % len(buckets)]
+def _crc32(value: str) -> int:
+    return zlib.crc32(value.encode("utf-8", "surrogatepass"))
 
 
 def _date(parts: int, value: str) -> str:
