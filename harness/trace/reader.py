@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from harness.model.figures import counted
 from harness.trace.blocks import Shapes, decode, joined, part_of
 from harness.trace.members import (
     BLOCK,
@@ -30,14 +31,8 @@ from harness.trace.operations import Batch, TracedOperation
 _SEARCHED_BYTES = 1024 * 1024
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a block is in the file."""
-
-    offset: int
-    size: int
-    operations: int
-    first_ms: int
+_Block = tuple[int, Prefix]
+"""Where a block begins in the file, and what its header says."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -75,8 +70,8 @@ class Damage:
             said.append("The file is cut: its last block is incomplete and was left out.")
         if self.blocks:
             said.append(
-                f"{self.blocks:,} damaged block{'s' if self.blocks > 1 else ''} with "
-                f"{self.operations:,} operations cannot be read."
+                f"{counted(self.blocks, 'damaged block')} with {self.operations:,} operations "
+                "cannot be read."
             )
         if self.broke_off or not (self.ended or self.cut):
             said.append("The recording broke off: what followed is missing.")
@@ -100,13 +95,13 @@ class Trace:
         self.path = path
         self.damage = Damage()
         self.notes: list[str] = []
-        self._places: list[_Place] = []
+        self._blocks: list[_Block] = []
         self._shapes: Shapes = {}
         self.bytes = path.stat().st_size
         with path.open("rb") as file:
             self.head = self._index(file)
-        self._places.sort(key=lambda place: place.first_ms)
-        self.operations = sum(place.operations for place in self._places)
+        self._blocks.sort(key=lambda block: block[1].first_ms)
+        self.operations = sum(prefix.operations for _, prefix in self._blocks)
 
     def batches(self) -> Iterator[Batch]:
         """The operations in order of their instants. Equal ones keep the order of recording."""
@@ -114,15 +109,17 @@ class Trace:
         waiting: list[tuple[Batch, int]] = []
         self.damage.blocks = self.damage.operations = 0
         with self.path.open("rb") as file:
-            for number, place in enumerate(self._places):
+            for number, (offset, prefix) in enumerate(self._blocks, 1):
                 try:
-                    waiting.append((self._read(file, place), 0))
+                    content = unpack(_member(file, offset, prefix))
+                    batch = decode(content, self.head.started_ms, self._shapes)
+                    waiting.append((batch, 0))
                 except TraceError:
                     self.damage.blocks += 1
-                    self.damage.operations += place.operations
+                    self.damage.operations += prefix.operations
                 until_ms = None
-                if number + 1 < len(self._places):
-                    until_ms = self._places[number + 1].first_ms - self.head.started_ms
+                if number < len(self._blocks):
+                    until_ms = self._blocks[number][1].first_ms - self.head.started_ms
                 ready, waiting = _split(waiting, until_ms)
                 if ready:
                     yield ready[0] if len(ready) == 1 else joined(ready)
@@ -135,26 +132,20 @@ class Trace:
     def blocks(self) -> Iterator[bytes]:
         """The blocks as members of the file, without the damaged ones."""
         with self.path.open("rb") as file:
-            for place in self._places:
-                file.seek(place.offset)
-                member = file.read(place.size)
+            for offset, prefix in self._blocks:
+                member = _member(file, offset, prefix)
                 with contextlib.suppress(TraceError):
                     unpack(member)
                     yield member
-
-    def _read(self, file: IO[bytes], place: _Place) -> Batch:
-        file.seek(place.offset)
-        return decode(unpack(file.read(place.size)), self.head.started_ms, self._shapes)
 
     def _index(self, file: IO[bytes]) -> TraceHead:
         head = None
         for offset, prefix in self._members(file):
             if prefix.kind == BLOCK:
-                self._places.append(_Place(offset, prefix.size, prefix.operations, prefix.first_ms))
+                self._blocks.append((offset, prefix))
                 continue
-            file.seek(offset)
             try:
-                content = unpack(file.read(prefix.size))
+                content = unpack(_member(file, offset, prefix))
             except TraceError:
                 self.damage.bytes += prefix.size
                 continue
@@ -170,12 +161,12 @@ class Trace:
                 self.damage.lost += lost if isinstance(lost, int) else 0
                 notes = content.get("notes")
                 self.notes += map(str, notes if isinstance(notes, list) else ())
-        if head is None and not self._places:
+        if head is None and not self._blocks:
             if self.damage.cut and self.bytes > PREFIX_BYTES:
                 raise TraceError("it is cut before its first operation")
             raise TraceError("it is not a trace of the harness")
         # Clocks of workers differ, and the entries of a log are not in order.
-        first_ms = min((place.first_ms for place in self._places), default=None)
+        first_ms = min((prefix.first_ms for _, prefix in self._blocks), default=None)
         started_ms = None if first_ms is None else first_ms // 1000 * 1000
         if head is None:
             assert started_ms is not None
@@ -201,6 +192,11 @@ class Trace:
             else:
                 self.damage.bytes += found - offset
             offset = found
+
+
+def _member(file: IO[bytes], offset: int, prefix: Prefix) -> bytes:
+    file.seek(offset)
+    return file.read(prefix.size)
 
 
 def has_member(path: Path) -> bool:
