@@ -6,6 +6,7 @@ Shapes and PartitionKeys are listed once for each block, and operations name the
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 import struct
@@ -40,40 +41,25 @@ _NUMBERS = {"at": "Q", "took": "I", "entities": "I", "returned": "I", "sent": "Q
 """Columns of numbers, and how `struct` names the integers that they hold."""
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class BlockColumns:
     """The operations of a block that is being made, in the order in which they ended.
 
     Lists of plain values, because the garbage collector would follow an object for each operation.
     """
 
-    __slots__ = (
-        "at",
-        "details",
-        "done",
-        "entities",
-        "keys",
-        "numbers",
-        "received",
-        "returned",
-        "rows",
-        "sent",
-        "shape_keys",
-        "shapes",
-    )
-
-    def __init__(self) -> None:
-        self.at: list[int] = []
-        self.done: list[int] = []
-        self.shapes: list[RowShape] = []
-        self.shape_keys: dict[Hashable, int] = {}
-        self.numbers: list[int] = []
-        self.keys: list[str | None] = []
-        self.rows: list[str | None] = []
-        self.entities: list[int] = []
-        self.returned: list[int] = []
-        self.sent: list[int] = []
-        self.received: list[int] = []
-        self.details: dict[int, Any] = {}
+    at: list[int] = dataclasses.field(default_factory=list)
+    done: list[int] = dataclasses.field(default_factory=list)
+    shapes: list[RowShape] = dataclasses.field(default_factory=list)
+    shape_keys: dict[Hashable, int] = dataclasses.field(default_factory=dict)
+    numbers: list[int] = dataclasses.field(default_factory=list)
+    keys: list[str | None] = dataclasses.field(default_factory=list)
+    rows: list[str | None] = dataclasses.field(default_factory=list)
+    entities: list[int] = dataclasses.field(default_factory=list)
+    returned: list[int] = dataclasses.field(default_factory=list)
+    sent: list[int] = dataclasses.field(default_factory=list)
+    received: list[int] = dataclasses.field(default_factory=list)
+    details: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def encode(self) -> bytes:
         """A member with the operations, at least one, in order of their instants."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_entries, json_entries
-from harness.trace.logs.entries import DAMAGED, LogEntry, first_lines, lines_of
+from harness.trace.logs.entries import DAMAGED, LogEntry, first_lines, unpacked
 from harness.trace.logs.joining import Joiner
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
 from harness.trace.members import BODIES, TraceError, TraceHead, next_member
@@ -208,7 +208,7 @@ def _logs(path: Path) -> list[Path]:
 def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell | None) -> Iterator[bytes]:
     """The lines of a file, while ``tell`` is told of the progress."""
     done = told = 0
-    for line in lines_of(raw):
+    for line in unpacked(raw):
         yield line
         done += len(line)
         if tell is not None and done >= told + _TOLD_BYTES:

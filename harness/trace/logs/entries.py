@@ -13,7 +13,6 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -96,15 +95,6 @@ def without_port(address: str) -> str:
     return host if colon and port.isdecimal() and (":" not in host or "]" in host) else address
 
 
-def lines_of(raw: io.BufferedReader) -> Iterator[bytes]:
-    """The lines of a file.
-
-    Raises:
-        DAMAGED: one of these, where a packed file is cut or damaged.
-    """
-    yield from _unpacked(raw)
-
-
 def first_lines(path: Path, most_bytes: int) -> list[bytes]:
     """The lines at the beginning of a file that are not blank; the last one may be cut.
 
@@ -113,11 +103,12 @@ def first_lines(path: Path, most_bytes: int) -> list[bytes]:
     """
     start = b""
     with path.open("rb") as raw, contextlib.suppress(*DAMAGED):
-        start = _unpacked(raw).read(most_bytes)
+        start = unpacked(raw).read(most_bytes)
     return [line for line in start.splitlines() if line.strip()]
 
 
-def _unpacked(raw: io.BufferedReader) -> IO[bytes]:
+def unpacked(raw: io.BufferedReader) -> IO[bytes]:
+    """The content of a file in UTF-8. To read it raises one of `DAMAGED` if it is cut."""
     packed = raw.peek(len(_GZIP)).startswith(_GZIP)
     file = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
     start = file.peek(len(codecs.BOM_UTF8))

@@ -13,11 +13,8 @@ from urllib.parse import urlsplit
 
 from harness.gateway.operations import operation_of
 from harness.gateway.requests import read_request
-from harness.model.operation import (
-    Kind,
-    Operation,
-    new_operation,
-)
+from harness.model.figures import counted
+from harness.model.operation import Kind, Operation, new_operation
 from harness.model.outcome import (
     Attempt,
     Fault,
@@ -78,11 +75,7 @@ class LogTally:
             (self.parts, "further entry of a request", "further entries of requests"),
             (self.unnamed, "request without a target", "requests without a target"),
         )
-        return [
-            f"Left out: {count:,} {one if count == 1 else more}."
-            for count, one, more in counts
-            if count
-        ]
+        return [f"Left out: {counted(*count)}." for count in counts if count[0]]
 
 
 @dataclasses.dataclass(slots=True)

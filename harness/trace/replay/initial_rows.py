@@ -472,13 +472,7 @@ def _within(key: str, bounds: Bounds) -> bool:
 
 def _between(keys: list[str], bounds: Bounds) -> int:
     """The number of keys in a range, of sorted ones."""
-    low, high = _places(keys, bounds)
-    return high - low
-
-
-def _places(keys: list[str], bounds: Bounds) -> tuple[int, int]:
-    """The first and the end of the keys in a range, of sorted ones."""
     first, before = bounds
     low = 0 if first is None else bisect.bisect_left(keys, first)
     high = len(keys) if before is None else bisect.bisect_left(keys, before)
-    return low, max(low, high)
+    return max(0, high - low)

@@ -19,22 +19,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.measure.record.origin import LeftOut, ReplayedKind, ReplayPart
-from harness.model.entity import (
-    MAX_TRANSACTION_BYTES,
-    MAX_TRANSACTION_OPERATIONS,
-    key_problem,
-)
+from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
 from harness.model.errors import SetupError, cut
 from harness.model.figures import counted, listed
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
 from harness.trace.operations import TracedOperation, by_page, read_bytes, written_bytes
 from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows
-from harness.trace.replay.operations import (
-    OperationMaker,
-    count_is_assumed,
-    units_of,
-)
+from harness.trace.replay.operations import OperationMaker, count_is_assumed, units_of
 from harness.trace.replay.selection import RekeyedOperations, Selection
 from harness.trace.sources import Tell
 from harness.trace.whatif.scheme import Scheme, require_table
@@ -48,21 +40,18 @@ _SAME_ROWS = frozenset((Kind.QUERY, Kind.POINT_QUERY, Kind.UPDATE_MERGE, Kind.UP
 _READ_AT_ONCE = 1024 * 1024
 _MOST_COMPARED = 50
 _TABLE_ENDING_CHARACTERS = 24
-_POINT_QUERY, _QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION
-_DELETE = Kind.DELETE
+_POINT_QUERY, _TRANSACTION, _DELETE = Kind.POINT_QUERY, Kind.TRANSACTION, Kind.DELETE
 
 Rows = dict[str, dict[str, list[str]]]
 """RowKeys by recorded name of the table and by PartitionKey."""
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class _Held:
     """A place in the order; ``row`` is None if its write was moved behind a query."""
 
-    __slots__ = ("key", "row")
-
-    def __init__(self, row: TracedOperation, key: tuple[str, str | None] | None) -> None:
-        self.row: TracedOperation | None = row
-        self.key = key
+    row: TracedOperation | None
+    key: tuple[str, str | None] | None
 
 
 def in_order_of_effect(rows: Iterable[TracedOperation]) -> Iterator[TracedOperation]:
