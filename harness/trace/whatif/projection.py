@@ -18,24 +18,12 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
-from harness.measure.record.whatif import (
-    HotPart,
-    PeakPart,
-    PricePart,
-    SchemePart,
-    SimulatedPart,
-)
+from harness.measure.record.whatif import HotPart, PeakPart, PricePart, SchemePart, SimulatedPart
 from harness.model.partition import EXACT_PARTITIONS
 from harness.trace.operations import Batch
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import Scheme, sample_lines
-from harness.trace.whatif.simulation import (
-    FIRST,
-    MOST_WAIT_S,
-    Request,
-    Simulation,
-    Throttling,
-)
+from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation, Throttling
 from harness.trace.whatif.units import ENTITIES, Loads, LoadUnit, name_of
 from harness.workload.retry import ExponentialBackoff
 
@@ -49,21 +37,6 @@ _HOTTEST = 5
 """Partitions of which the hottest is looked for once the limits have refused what they refuse."""
 _COUNTED_TOGETHER = 20_000
 """Partitions whose entities of some seconds are added up before they are counted."""
-
-
-@dataclasses.dataclass(slots=True)
-class PeakRate:
-    """The highest mean rate over a window.
-
-    Attributes:
-        per_s: The rate.
-        at_s: Second of the trace at which the window begins.
-        partition: Its partition; empty for all partitions together.
-    """
-
-    per_s: float = 0.0
-    at_s: int = 0
-    partition: str = ""
 
 
 class _Window:
@@ -110,49 +83,29 @@ class _Window:
             self.peak = most, max(0, second - self._width_s + 1), found
 
 
-class _Total:
-    """Entities of all partitions together over the latest seconds."""
-
-    def __init__(self, width_s: int) -> None:
-        self._width_s = width_s
-        self._seconds: deque[tuple[int, int]] = deque()
-        self._sum = 0
-        self.peak = (0, 0, "")
-        """As that of `_Window`."""
-
-    def add(self, second: int, entities: int) -> None:
-        seconds = self._seconds
-        while seconds and seconds[0][0] <= second - self._width_s:
-            self._sum -= seconds.popleft()[1]
-        seconds.append((second, entities))
-        self._sum += entities
-        if self._sum > self.peak[0]:
-            self.peak = self._sum, max(0, second - self._width_s + 1), ""
-
-
 class Peaks:
     """Takes the entities of each second, in order. Memory is that of one minute.
 
-    In a trace that is shorter than a window, the rate is the mean over the trace.
+    In a trace that is shorter than a window, the rate is the mean over the trace. So many of the
+    entities as ``scale`` says are one of the rate.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scale: int = 1) -> None:
+        self._scale = scale
         second_s, *wider_s = WINDOWS_S
         assert second_s == 1
         self._second = (0, 0, "")
         self._wider: list[_Window] = []
         for width_s in reversed(wider_s):
             self._wider.append(_Window(width_s, self._wider[-1] if self._wider else None))
-        self._account = [_Total(width_s) for width_s in WINDOWS_S]
+        # All partitions together have the empty name.
+        self._account = [_Window(width_s) for width_s in WINDOWS_S]
         self._first = self._last = 0
 
     def add(self, second: int, entities: Mapping[str, int], cross_partition: int = 0) -> None:
-        """Add a later second.
+        """Add a later second, with the entities by partition: the mapping is kept.
 
-        Args:
-            second: Its number.
-            entities: By partition. The mapping is kept.
-            cross_partition: Entities of queries over several partitions.
+        ``cross_partition`` are those of queries over several partitions.
         """
         if not self._last:
             self._first = second
@@ -163,26 +116,31 @@ class Peaks:
             self._second = most, second, name
         for window in self._wider:
             window.add(second, entities)
-        everything = sum(entities.values()) + cross_partition
+        everything = {"": sum(entities.values()) + cross_partition}
         for total in self._account:
             total.add(second, everything)
 
     @property
-    def partition(self) -> dict[int, PeakRate]:
-        """The highest rate of any one partition, by width of the window in seconds."""
+    def partition(self) -> tuple[PeakPart, ...]:
+        """The highest rate of any one partition, the shortest window first."""
         return self._rates([self._second, *(window.peak for window in reversed(self._wider))])
 
     @property
-    def account(self) -> dict[int, PeakRate]:
+    def account(self) -> tuple[PeakPart, ...]:
         """The highest rate of all partitions together."""
         return self._rates([total.peak for total in self._account])
 
-    def _rates(self, peaks: Sequence[tuple[int, int, str]]) -> dict[int, PeakRate]:
+    def _rates(self, peaks: Sequence[tuple[int, int, str]]) -> tuple[PeakPart, ...]:
         length_s = max(1, self._last - self._first)
-        return {
-            width_s: PeakRate(most / min(width_s, length_s), since, name)
+        return tuple(
+            PeakPart(
+                width_s=width_s,
+                per_s=most / min(width_s, length_s) / self._scale,
+                at_s=since,
+                partition=name,
+            )
             for width_s, (most, since, name) in zip(WINDOWS_S, peaks, strict=True)
-        }
+        )
 
 
 class _Partitions:
@@ -242,9 +200,9 @@ class Projection:
         self._rate = rate
         self._started_s = started_s
         self._brief = until_throttled
-        self._peaks = Peaks()
+        self._peaks = Peaks(unit.scale)
         # Of physical partitions, where there are such.
-        self._physical = None if limits.cosmos is None else Peaks()
+        self._physical = None if limits.cosmos is None else Peaks(unit.scale)
         # In recorded seconds, whatever the rate is, so that the map of a short trace has columns.
         self._heat = HeatMap()
         self._drawn: dict[str, int] = {}
@@ -321,11 +279,9 @@ class Projection:
             total=self._entities // self._scale,
             partitions=self._partitions.count,
             partitions_estimated=self._partitions.estimated,
-            partition_peaks=_peaks(self._peaks.partition, self._scale),
-            physical_peaks=()
-            if self._physical is None
-            else _peaks(self._physical.partition, self._scale),
-            account_peaks=_peaks(self._peaks.account, self._scale),
+            partition_peaks=self._peaks.partition,
+            physical_peaks=() if self._physical is None else self._physical.partition,
+            account_peaks=self._peaks.account,
             hot=tuple(
                 HotPart(partition=name, at_least=least / whole, at_most=most / whole)
                 for name, (least, most) in itertools.islice(hottest.items(), _HOTTEST)
@@ -344,17 +300,13 @@ class Projection:
     def _simulated(
         self, simulation: Simulation, hottest: Mapping[str, tuple[int, int]]
     ) -> SimulatedPart:
-        found, places = simulation.throttling, self._rekeying.places
+        places = self._rekeying.places
         served = [
             least - simulation.lost.get(places[name], 0) for name, (least, _) in hottest.items()
         ]
         return SimulatedPart(
-            attempts=found.attempts,
-            by_rule=found.by_rule,
-            failed=found.failed,
+            **dataclasses.asdict(simulation.throttling),
             moves=simulation.moves,
-            first_s=found.first_s,
-            first_partition=found.first_partition,
             hottest_share=max(served, default=0)
             / max(1, self._entities - simulation.lost_entities),
         )
@@ -467,15 +419,3 @@ class Projection:
                 if name in places
             ]
         return found
-
-
-def _peaks(peaks: dict[int, PeakRate], scale: int) -> tuple[PeakPart, ...]:
-    return tuple(
-        PeakPart(
-            width_s=width_s,
-            per_s=peak.per_s / scale,
-            at_s=peak.at_s,
-            partition=peak.partition,
-        )
-        for width_s, peak in peaks.items()
-    )

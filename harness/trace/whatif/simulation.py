@@ -41,16 +41,9 @@ FIRST = sys.maxsize
 
 @dataclasses.dataclass(slots=True)
 class Throttling:
-    """What became of the requests.
+    """What became of the requests, as in a `SimulatedPart`.
 
-    Attributes:
-        attempts: All attempts.
-        by_rule: Throttled attempts by the rule of the model that refused them: partition, server,
-            moving or account; of Cosmos DB throughput.
-        failed: Operations whose last attempt was throttled.
-        first_s: When the first attempt was throttled; None if none was.
-        first_partition: Its partition.
-        first_rule: The rule that refused it.
+    ``first_rule`` is the rule that refused the first throttled attempt.
     """
 
     attempts: int = 0
@@ -255,11 +248,8 @@ class Simulation:
     ) -> None:
         """Note the retry of a request that was refused in a second, or its failure.
 
-        Args:
-            request: The request.
-            soon: Heap of the retries that are due in this second.
-            second: Its number.
-            least_s: The wait that the refusal states.
+        ``soon`` is the heap of the retries that are due in this second, and ``least_s`` the wait
+        that the refusal states.
         """
         now_s, _, place, attempt, entities, shift, origin = request
         known = self.throttling

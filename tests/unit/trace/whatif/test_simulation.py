@@ -233,7 +233,7 @@ def test_peaks_are_the_highest_sums_of_any_window(seconds: dict[int, dict[str, i
     peaks = Peaks()
     for second in sorted(seconds):
         peaks.add(second, seconds[second])
-    for width_s in WINDOWS_S:
+    for place, width_s in enumerate(WINDOWS_S):
         sums: Counter[str] = Counter()
         account = 0
         for end in seconds:
@@ -245,8 +245,8 @@ def test_peaks_are_the_highest_sums_of_any_window(seconds: dict[int, dict[str, i
         # A trace that is shorter than the window has the mean over all of it.
         width = min(width_s, max(seconds) - min(seconds) + 1)
         busiest = max(sums.values()) / width
-        assert peaks.partition[width_s].per_s == pytest.approx(busiest)
-        assert peaks.account[width_s].per_s == pytest.approx(account / width)
+        assert peaks.partition[place].per_s == pytest.approx(busiest)
+        assert peaks.account[place].per_s == pytest.approx(account / width)
 
 
 def one_by_one_with_retries(
