@@ -155,16 +155,19 @@ class Snapshot:
         return _ratio(self.throttled, self.counts.attempts)
 
     @property
+    def single_partitions(self) -> list[CountedPartition]:
+        """The partitions, without what stands for queries over several of them."""
+        return [part for part in self.partitions if not part.partition.whole_table]
+
+    @property
     def hottest(self) -> CountedPartition | None:
-        """The partition with the highest mean rate, without queries over several partitions."""
-        partitions = (part for part in self.partitions if not part.partition.whole_table)
-        return max(partitions, key=lambda part: part.entities_per_s.mean, default=None)
+        """The partition with the highest mean rate."""
+        return max(self.single_partitions, key=lambda part: part.entities_per_s.mean, default=None)
 
     @property
     def costliest(self) -> CountedPartition | None:
-        """The partition with the highest mean RU/s, without queries over several partitions."""
-        partitions = [part for part in self.partitions if not part.partition.whole_table]
-        return max(partitions, key=_units_per_s, default=None)
+        """The partition with the highest mean RU/s."""
+        return max(self.single_partitions, key=_units_per_s, default=None)
 
     @property
     def hottest_in_its_unit(self) -> tuple[CountedPartition | None, float]:
@@ -194,7 +197,7 @@ class Snapshot:
 
 
 def _units_per_s(part: CountedPartition) -> float:
-    return 0.0 if part.request_units is None else part.request_units.per_s.mean
+    return part.request_units_per_s.mean
 
 
 def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:

@@ -51,8 +51,8 @@ def _part_classes(of: type[RecordPart]) -> dict[str, type[RecordPart] | None]:
     return found
 
 
-_Added = Annotated[str, pydantic.Field(exclude_if=lambda text: not text)]
-"""A text that records of earlier versions do not have."""
+IF_ANY = pydantic.Field(exclude_if=lambda value: not value)
+"""Annotates a field that is not in the JSON where it is empty, as in earlier versions."""
 
 
 class AdvicePart(RecordPart):
@@ -66,8 +66,8 @@ class AdvicePart(RecordPart):
     text: str
     document: str
     section: str
-    why: _Added = ""
-    practice: _Added = ""
+    why: Annotated[str, IF_ANY] = ""
+    practice: Annotated[str, IF_ANY] = ""
 
 
 class VerdictPart(RecordPart):
@@ -170,9 +170,7 @@ class ThrottlingPart(RecordPart):
     gap_count: int = 0
     gaps: tuple[GapPart, ...] = ()
     stalls: tuple[StallPart, ...] = ()
-    silences: Annotated[
-        SilencesPart | None, pydantic.Field(exclude_if=lambda part: part is None)
-    ] = None
+    silences: Annotated[SilencesPart | None, IF_ANY] = None
 
     @property
     def longest_gap(self) -> GapPart | None:

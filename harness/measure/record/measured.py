@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 import pydantic
 
 from harness.measure.record.capacity import CapacityPart
-from harness.measure.record.findings import RecordPart
+from harness.measure.record.findings import IF_ANY, RecordPart
 from harness.model.outcome import THROTTLING_STATUSES
 from harness.model.partition import Partition
 
@@ -182,6 +182,9 @@ class RatesPart(RecordPart):
     best_10s: float = 0.0
 
 
+NO_RATES = RatesPart()
+
+
 class RequestUnitsPart(RecordPart):
     """Request units that Cosmos DB charged for attempts, throttled ones included.
 
@@ -193,7 +196,7 @@ class RequestUnitsPart(RecordPart):
     """
 
     total: float = 0.0
-    per_s: RatesPart = RatesPart()
+    per_s: RatesPart = NO_RATES
     target: _Target | None = None
     ratio: float | None = None
 
@@ -203,9 +206,7 @@ class RequestUnitsPart(RecordPart):
         return type(self).recorded(self, target=target, ratio=ratio)
 
 
-OptionalRequestUnits = Annotated[
-    RequestUnitsPart | None, pydantic.Field(exclude_if=lambda part: part is None)
-]
+OptionalRequestUnits = Annotated[RequestUnitsPart | None, IF_ANY]
 """None, and not in the JSON, where the service charges no request units."""
 
 
@@ -306,7 +307,7 @@ class PartitionPart(RecordPart):
     """
 
     key: str
-    account: str = pydantic.Field(default="", exclude_if=lambda name: not name)
+    account: Annotated[str, IF_ANY] = ""
     exact: bool
     since: _Instant | None
     estimate: EstimatePart | None
@@ -325,6 +326,11 @@ class PartitionPart(RecordPart):
     @property
     def partition(self) -> Partition:
         return Partition.named(self.key)
+
+    @property
+    def request_units_per_s(self) -> RatesPart:
+        """Request units; 0 where the service charges none."""
+        return NO_RATES if self.request_units is None else self.request_units.per_s
 
     @property
     def attempts_per_operation(self) -> float | None:

@@ -19,6 +19,7 @@ from pydantic import Strict
 from harness.measure.record.behaviour import BehaviourPart
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import (
+    IF_ANY,
     AuditPart,
     ConditionPart,
     MachinePart,
@@ -224,16 +225,10 @@ class RunRecord(RecordPart):
     enforced: EnforcedPart | None = None
     behaviour: BehaviourPart | None = None
     watched: WatchedPart | None = None
-    replay: Annotated[ReplayPart | None, pydantic.Field(exclude_if=lambda part: part is None)] = (
-        None
-    )
-    accounts: Annotated[
-        tuple[AccountLoadPart, ...], pydantic.Field(exclude_if=lambda parts: not parts)
-    ] = ()
+    replay: Annotated[ReplayPart | None, IF_ANY] = None
+    accounts: Annotated[tuple[AccountLoadPart, ...], IF_ANY] = ()
     request_units: OptionalRequestUnits = None
-    refused_messages: Annotated[
-        int, Strict(), pydantic.Field(ge=0, exclude_if=lambda count: not count)
-    ] = 0
+    refused_messages: Annotated[int, Strict(), pydantic.Field(ge=0), IF_ANY] = 0
     light_ms: Annotated[float | None, pydantic.Field(exclude_if=lambda mean: mean is None)] = None
 
     def billed(self, by_account: Sequence[int]) -> Self:

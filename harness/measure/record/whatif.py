@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import pydantic
-
-from harness.measure.record.findings import RecordPart
+from harness.measure.record.findings import IF_ANY, RecordPart
 from harness.measure.record.measured import HeatPart
 
 
@@ -131,9 +129,7 @@ class SchemePart(RecordPart):
     partitions: int
     partitions_estimated: bool
     partition_peaks: tuple[PeakPart, ...]
-    physical_peaks: Annotated[
-        tuple[PeakPart, ...], pydantic.Field(exclude_if=lambda peaks: not peaks)
-    ] = ()
+    physical_peaks: Annotated[tuple[PeakPart, ...], IF_ANY] = ()
     account_peaks: tuple[PeakPart, ...]
     hot: tuple[HotPart, ...]
     once: SimulatedPart
@@ -187,9 +183,7 @@ class WhatIfRecord(RecordPart):
     unit: str = "entities"
     partition_per_s: float
     account_per_s: float
-    physical: Annotated[
-        PhysicalPart | None, pydantic.Field(exclude_if=lambda part: part is None)
-    ] = None
+    physical: Annotated[PhysicalPart | None, IF_ANY] = None
     retry: str
     factors: bool = False
     damage: tuple[str, ...] = ()

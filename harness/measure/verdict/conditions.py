@@ -7,7 +7,6 @@ metric        (of, by="name")  compare  number, unit
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -26,7 +25,7 @@ from harness.measure.verdict.quantities import (
     measured,
 )
 from harness.measure.verdict.reachable import Extent, reachable
-from harness.model.errors import cut, echoed
+from harness.model.errors import cut, did_you_mean, echoed
 from harness.model.figures import percent
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -227,8 +226,7 @@ def _known(metric: str, arguments: Iterable[str]) -> str:
         can_be = f"known are {_list(shown)}; {' and '.join(others)} are written like {first}"
     listed = cut(", ".join(arguments))
     written = f"{metric}({listed})" if listed else metric
-    near = difflib.get_close_matches(written, [form.written() for form in FORMS], n=1)
-    return can_be + (f"; did you mean {near[0]}?" if near else "")
+    return can_be + did_you_mean(written, (form.written() for form in FORMS))
 
 
 def _list(forms: Iterable[Form]) -> str:

@@ -248,8 +248,8 @@ class Evidence:
             return "partition"
         near = sum(
             part.throttled
-            for part in snapshot.partitions
-            if part.entities_per_s.best_1s >= NEAR_FROM * limit and not part.partition.whole_table
+            for part in snapshot.single_partitions
+            if part.entities_per_s.best_1s >= NEAR_FROM * limit
         )
         return "partition" if near * 2 >= throttled_of(snapshot.attempts) else "unknown"
 
@@ -325,18 +325,14 @@ class Evidence:
     @property
     def busiest(self) -> CountedPartition | None:
         """The partition with the highest rate; None without one."""
-        named = [part for part in self.snapshot.partitions if not part.partition.whole_table]
-        if self.watched is None:
-            return self.snapshot.hottest
-        return max(named, key=lambda part: part.entities_per_s.best_10s, default=None)
+        parts = self.snapshot.single_partitions
+        return max(parts, key=lambda part: self.rate(part.entities_per_s), default=None)
 
     @property
     def costliest(self) -> CountedPartition | None:
         """The partition with the highest RU/s; None without one."""
-        if self.watched is None:
-            return self.snapshot.costliest
-        charged = [part for part in self.snapshot.partitions if not part.partition.whole_table]
-        return max(charged, key=_best_units_per_s, default=None)
+        parts = self.snapshot.single_partitions
+        return max(parts, key=lambda part: self.rate(part.request_units_per_s), default=None)
 
     @property
     def shortcoming(self) -> str | None:
@@ -360,10 +356,6 @@ class Evidence:
                 f"{counted(operations, 'measured operation')} {are} fewer than {FEWEST_OPERATIONS}"
             )
         return None
-
-
-def _best_units_per_s(part: CountedPartition) -> float:
-    return 0.0 if part.request_units is None else part.request_units.per_s.best_10s
 
 
 def _limit_of_application(application: GeneratorPart, watched: WatchedPart) -> ClientLimit | None:
