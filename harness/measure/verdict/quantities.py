@@ -12,7 +12,7 @@ import enum
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness.measure.counts.latency import CountedLatency
 from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
@@ -169,9 +169,14 @@ FORMS = (
 
 def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measured:
     """The value of a quantity in a run; ``name`` is its partition or operation, if it has one."""
-    whole_run = _of_the_whole_run(form, name, snapshot, facts)
-    if whole_run is not None:
-        return whole_run
+    if (share := share_of(form, name, snapshot)) is not None:
+        return _ratio(share.part, share.whole, share.of)
+    if form.metric == "held_rate":
+        why = "the load has no wanted rate: it is a closed loop without a cap"
+        return Measured(facts.held_ratio, "" if facts.held_ratio is not None else why)
+    if form.metric == "lost_writes":
+        why = "the run was not audited"
+        return Measured(facts.lost_writes, "" if facts.lost_writes is not None else why)
     if (form.metric, form.of) == ("entities_per_s", "account"):
         return _rate(snapshot.account_rates, snapshot, "")
     charged = snapshot.request_units is not None
@@ -196,8 +201,8 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
         assert isinstance(holder, CountedOperation)
         return Measured(holder.request_units_each, "" if holder.count else "none ended")
     if isinstance(holder, CountedPartition) and form.metric == "throttled_ratio":
-        share = _share(holder.throttled, sum(holder.attempts.values()), "attempts")
-        return dataclasses.replace(share, note=share.note or note)
+        ratio = _ratio(holder.throttled, sum(holder.attempts.values()), "attempts")
+        return dataclasses.replace(ratio, note=ratio.note or note)
     latency: CountedLatency | None = getattr(holder, f"{form.of}_ms")
     if latency is not None:
         return Measured(float(getattr(latency, form.metric)), note)
@@ -206,31 +211,47 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
     return Measured(None, "no operation ended in the measured window")
 
 
-def _of_the_whole_run(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measured | None:
-    """The value of a quantity that is measured for the whole run only; None for others."""
-    operations = sum(snapshot.outcomes.values())
+class ShareOfRun(NamedTuple):
+    """A quantity that is a share of the whole run.
+
+    Attributes:
+        rest: What of the whole will never be a part of it.
+        of: What they are: attempts or operations.
+    """
+
+    part: int
+    whole: int
+    rest: int
+    of: str
+
+
+def share_of(form: Form, name: str, snapshot: Snapshot) -> ShareOfRun | None:
+    """The share so far; None for a quantity that is none, or that of one partition."""
+    counts, outcomes = snapshot.counts, snapshot.outcomes
+    whole, of = counts.attempts, "attempts"
     match form.metric:
         case "throttled_ratio" if not form.by:
-            throttled = throttled_of(snapshot.attempts, Scope(form.of) if form.of else None)
-            return _share(throttled, snapshot.counts.attempts, "attempts")
-        case "failed_ratio":
-            return _share(failed_operations(snapshot, name), operations, "operations")
+            part = throttled_of(snapshot.attempts, Scope(form.of) if form.of else None)
         case "failed_attempts_ratio":
-            failed = failed_attempts(snapshot, name)
-            return _share(failed, snapshot.counts.attempts, "attempts")
+            # Without a name all of them; the name of an answer, or its status alone.
+            failed = failures_of(snapshot).by_kind.items()
+            part = sum(count for kind, count in failed if name in ("", kind, kind[:3]))
+        case "failed_ratio":
+            whole, of = sum(outcomes.values()), "operations"
+            part = sum(
+                count
+                for outcome, count in outcomes.items()
+                if outcome.failed and name in ("", outcome)
+            )
         case "ambiguous_ratio":
-            return _share(ambiguous_operations(snapshot), operations, "operations")
+            whole, of = sum(outcomes.values()), "operations"
+            part = outcomes.get(Outcome.AMBIGUOUS, 0)
         case "dropped_ratio":
-            return _share(snapshot.counts.dropped, snapshot.counts.due, "operations")
-        case "held_rate" if facts.held_ratio is None:
-            return Measured(None, "the load has no wanted rate: it is a closed loop without a cap")
-        case "held_rate":
-            return Measured(facts.held_ratio)
-        case "lost_writes" if facts.lost_writes is None:
-            return Measured(None, "the run was not audited")
-        case "lost_writes":
-            return Measured(facts.lost_writes)
-    return None
+            # Those that wait can still be dropped.
+            return ShareOfRun(counts.dropped, counts.due, counts.sent, "operations")
+        case _:
+            return None
+    return ShareOfRun(part, whole, whole - part, of)
 
 
 def near_first(name: str, known: Sequence[str]) -> str:
@@ -241,27 +262,7 @@ def near_first(name: str, known: Sequence[str]) -> str:
     return ", ".join(map(repr, named)) + (f" and {rest:,} more" if rest else "")
 
 
-def failed_operations(snapshot: Snapshot, kind: str = "") -> int:
-    """Operations that failed, throttled ones too; with ``kind``, those of one outcome."""
-    return sum(
-        count
-        for outcome, count in snapshot.outcomes.items()
-        if outcome.failed and kind in ("", outcome)
-    )
-
-
-def failed_attempts(snapshot: Snapshot, kind: str = "") -> int:
-    """Attempts that failed, without throttled ones; with ``kind``, those answered so."""
-    by_kind = failures_of(snapshot).by_kind
-    return sum(count for name, count in by_kind.items() if kind in ("", name, name[:3]))
-
-
-def ambiguous_operations(snapshot: Snapshot) -> int:
-    """The number of writes that may or may not have been applied."""
-    return snapshot.outcomes.get(Outcome.AMBIGUOUS, 0)
-
-
-def _share(part: int, whole: int, of: str) -> Measured:
+def _ratio(part: int, whole: int, of: str) -> Measured:
     return Measured(part / whole) if whole else Measured(None, f"there were no {of}")
 
 

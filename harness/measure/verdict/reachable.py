@@ -14,15 +14,7 @@ from math import inf, nextafter
 from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedOperation, Snapshot
 from harness.measure.record.measured import RatesPart
-from harness.measure.verdict.quantities import (
-    PERCENTILES,
-    Facts,
-    Form,
-    ambiguous_operations,
-    failed_attempts,
-    failed_operations,
-)
-from harness.model.outcome import Scope, throttled_of
+from harness.measure.verdict.quantities import PERCENTILES, Facts, Form, share_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,22 +44,11 @@ def reachable(
     """
     if form.metric == "lost_writes":
         return (float(facts.lost_writes or 0), inf)
-    if form.metric == "dropped_ratio":
-        counts = snapshot.counts
-        return _share(counts.dropped, counts.sent, extent.operations)
-    if form.metric == "failed_attempts_ratio":
-        failed = failed_attempts(snapshot, name)
-        return _share(failed, snapshot.counts.attempts - failed, extent.attempts)
-    if form.metric in ("failed_ratio", "ambiguous_ratio"):
-        ambiguous = form.metric == "ambiguous_ratio"
-        failed = ambiguous_operations(snapshot) if ambiguous else failed_operations(snapshot, name)
-        done = sum(snapshot.outcomes.values())
-        return _share(failed, done - failed, extent.operations)
+    if (share := share_of(form, name, snapshot)) is not None:
+        most = extent.attempts if share.of == "attempts" else extent.operations
+        return _share(share.part, share.rest, most)
     if form.by == "partition":
         return _ANYTHING
-    if form.metric == "throttled_ratio":
-        throttled = throttled_of(snapshot.attempts, Scope(form.of) if form.of else None)
-        return _share(throttled, snapshot.counts.attempts - throttled, extent.attempts)
     holder: Snapshot | CountedOperation | None = snapshot
     if form.by:
         holder = next((part for part in snapshot.operations if part.kind == name), None)
